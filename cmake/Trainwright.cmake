@@ -1,0 +1,40 @@
+# How every module of the project is built.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+add_library(trainwright_warnings INTERFACE)
+target_compile_options(trainwright_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+  -Wnon-virtual-dtor)
+
+# trainwright_module(NAME [USES module...] [LINKS target...])
+# One static library trainwright_NAME from every .cc beside the calling file that is no test and no
+# benchmark; what it USES are modules, what it LINKS are packages no other module may see.
+function(trainwright_module name)
+  cmake_parse_arguments(ARG "" "" "USES;LINKS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  add_library(trainwright_${name} STATIC ${sources})
+  target_include_directories(trainwright_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
+  target_link_libraries(trainwright_${name} PRIVATE trainwright_warnings fmt::fmt ${ARG_LINKS})
+  target_link_libraries(trainwright_${name} PUBLIC tl::expected)
+  foreach(used IN LISTS ARG_USES)
+    target_link_libraries(trainwright_${name} PUBLIC trainwright_${used})
+  endforeach()
+  if(TRAINWRIGHT_TESTS)
+    trainwright_module_tests(${name})
+  endif()
+endfunction()

@@ -1,0 +1,59 @@
+# How tests are built and labelled. Every test carries its module's name as a label; oracle tests
+# also carry `oracle`, tests on the real engine `engine`.
+
+# Where the published measurements and fixtures lie; tests that need them skip when they are absent.
+set(TRAINWRIGHT_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "measurements and fixtures")
+# The interpreter of the virtual environment that holds PyTorch and the oracles (tools/venv.sh).
+set(TRAINWRIGHT_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH
+    "Python with the oracles; oracle and engine tests are only added when it exists")
+
+add_library(trainwright_test_main STATIC "${PROJECT_SOURCE_DIR}/trainwright/testing/main.cc")
+target_link_libraries(trainwright_test_main PUBLIC doctest::doctest)
+target_compile_definitions(trainwright_test_main PUBLIC
+  TRAINWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRAINWRIGHT_SHARED_DIR="${TRAINWRIGHT_SHARED}")
+
+# All *_test.cc beside the module become one program, one ctest per test case; *_prop_test.cc go
+# into a program of their own because rapidcheck is slow to compile; *_bench.cc are google-benchmark
+# programs, built but not run as tests.
+function(trainwright_module_tests name)
+  file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
+  set(properties ${tests})
+  list(FILTER tests EXCLUDE REGEX "_prop_test\\.cc$")
+  list(FILTER properties INCLUDE REGEX "_prop_test\\.cc$")
+  trainwright_test_program(${name}_test ${name} "" ${tests})
+  trainwright_test_program(${name}_prop_test ${name} rapidcheck ${properties})
+  file(GLOB benches CONFIGURE_DEPENDS *_bench.cc)
+  if(benches)
+    add_executable(${name}_bench ${benches})
+    target_link_libraries(${name}_bench PRIVATE trainwright_${name} trainwright_warnings fmt::fmt
+                          benchmark::benchmark_main)
+  endif()
+endfunction()
+
+function(trainwright_test_program program label links)
+  if(NOT ARGN)
+    return()
+  endif()
+  add_executable(${program} ${ARGN})
+  target_link_libraries(${program} PRIVATE trainwright_${label} trainwright_test_main
+                        trainwright_warnings fmt::fmt ${links})
+  doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}" TIMEOUT 300)
+endfunction()
+
+# trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...])
+# A pytest file run by the oracle environment's Python; left out when that environment is missing.
+# The built program is passed in TRAINWRIGHT_BINARY.
+function(trainwright_python_test name script)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "LABELS;ARGS" ${ARGN})
+  if(NOT EXISTS "${TRAINWRIGHT_PYTHON}")
+    message(STATUS "no ${TRAINWRIGHT_PYTHON}: leaving out ${name}")
+    return()
+  endif()
+  add_test(NAME "${name}" COMMAND "${TRAINWRIGHT_PYTHON}" -m pytest -q -rs -p no:cacheprovider
+           "${script}" ${ARG_ARGS})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 600)
+  endif()
+  set_tests_properties("${name}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    ENVIRONMENT "TRAINWRIGHT_BINARY=${CMAKE_BINARY_DIR}/trainwright;TRAINWRIGHT_BUILD=${CMAKE_BINARY_DIR};TRAINWRIGHT_SHARED=${TRAINWRIGHT_SHARED};PYTHONPATH=${PROJECT_SOURCE_DIR}/python;PYTHONDONTWRITEBYTECODE=1;OMP_NUM_THREADS=1")
+endfunction()

@@ -1,0 +1,445 @@
+#include "trainwright/base/json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+
+Json Json::of(bool value) {
+  Json json;
+  json.kind = Kind::Bool;
+  json.boolean = value;
+  return json;
+}
+Json Json::of(std::int64_t value) {
+  Json json;
+  json.kind = Kind::Integer;
+  json.integer = value;
+  json.number = static_cast<double>(value);
+  return json;
+}
+Json Json::of(int value) { return of(std::int64_t{value}); }
+Json Json::of(double value) {
+  Json json;
+  if (!std::isfinite(value)) return json;
+  json.kind = Kind::Number;
+  json.number = value;
+  return json;
+}
+Json Json::of(std::string_view value) {
+  Json json;
+  json.kind = Kind::String;
+  json.string = value;
+  return json;
+}
+Json Json::of(const char* value) { return of(std::string_view(value)); }
+Json Json::array() {
+  Json json;
+  json.kind = Kind::Array;
+  return json;
+}
+Json Json::object() {
+  Json json;
+  json.kind = Kind::Object;
+  return json;
+}
+
+const Json* Json::find(std::string_view key) const {
+  for (const auto& [name, value] : members) {
+    if (name == key) return &value;
+  }
+  return nullptr;
+}
+
+Json& Json::add(std::string key, Json value) {
+  members.emplace_back(std::move(key), std::move(value));
+  return *this;
+}
+
+Json& Json::push(Json value) {
+  items.push_back(std::move(value));
+  return *this;
+}
+
+std::string_view name_of(Json::Kind kind) {
+  switch (kind) {
+    case Json::Kind::Null: return "null";
+    case Json::Kind::Bool: return "true or false";
+    case Json::Kind::Integer: return "a whole number";
+    case Json::Kind::Number: return "a number";
+    case Json::Kind::String: return "a string";
+    case Json::Kind::Array: return "an array";
+    case Json::Kind::Object: return "an object";
+  }
+  return "";
+}
+
+namespace {
+
+constexpr std::size_t kDeepest = 200;
+
+// The line of the character read last. The parser reads one character past the end of a number, and
+// that character, if it is a line break, still belongs to the number's line.
+struct LineCount {
+  int current = 1;
+  int next = 1;
+};
+
+// Walks over the text and counts lines as the parser reads, so that each value knows its line.
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, LineCount* line) : at_(at), line_(line) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    line_->current = line_->next;
+    if (*at_ == '\n') ++line_->next;
+    ++at_;
+    return *this;
+  }
+  friend bool operator==(CountingIterator a, CountingIterator b) { return a.at_ == b.at_; }
+  friend bool operator!=(CountingIterator a, CountingIterator b) { return a.at_ != b.at_; }
+
+ private:
+  const char* at_;
+  LineCount* line_;
+};
+
+// Builds the tree from the parser's events.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TreeBuilder(std::string_view text, std::string_view origin, const LineCount* line)
+      : text_(text), origin_(origin), line_(line) {}
+
+  bool null() override { return place(Json{}); }
+  bool boolean(bool value) override { return place(Json::of(value)); }
+  bool number_integer(number_integer_t value) override {
+    return place(Json::of(std::int64_t{value}));
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<number_unsigned_t>(INT64_MAX)) {
+      return place(Json::of(static_cast<double>(value)));
+    }
+    return place(Json::of(static_cast<std::int64_t>(value)));
+  }
+  bool number_float(number_float_t value, const string_t&) override {
+    return place(Json::of(value));
+  }
+  bool string(string_t& value) override { return place(Json::of(std::string_view(value))); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t& value) override {
+    if (open_.back().find(value) != nullptr) {
+      faults_.push_back({fmt::format("{}:{}", origin_, line_->current),
+                         fmt::format("the field '{}' appears twice", value),
+                         "keep one of the two"});
+    }
+    keys_.back() = value;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception& fault) override {
+    faults_.push_back({line_and_column(position), reason(fault.what()),
+                       "check for a missing comma, quote or bracket just before this place"});
+    return false;
+  }
+
+  Result<Json> finish() && {
+    if (!faults_.empty()) return fail(std::move(faults_));
+    return std::move(root_);
+  }
+
+ private:
+  // A plain value stands on the line just read; a container brings the line of its bracket.
+  bool place(Json value) {
+    if (value.line == 0) value.line = line_->current;
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (open_.back().is_array()) {
+      open_.back().push(std::move(value));
+    } else if (open_.back().find(keys_.back()) == nullptr) {
+      open_.back().add(keys_.back(), std::move(value));
+    }
+    return true;
+  }
+  bool open(Json container) {
+    if (open_.size() >= kDeepest) {
+      faults_.push_back({fmt::format("{}:{}", origin_, line_->current),
+                         fmt::format("nested more than {} deep", kDeepest), ""});
+      return false;
+    }
+    container.line = line_->current;
+    open_.push_back(std::move(container));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    Json done = std::move(open_.back());
+    open_.pop_back();
+    keys_.pop_back();
+    return place(std::move(done));
+  }
+
+  std::string line_and_column(std::size_t position) const {
+    const auto end = text_.substr(0, position == 0 ? 0 : position - 1);
+    const auto line = std::count(end.begin(), end.end(), '\n') + 1;
+    const auto last_break = end.rfind('\n');
+    const auto column =
+        last_break == std::string_view::npos ? end.size() + 1 : end.size() - last_break;
+    return fmt::format("{}:{}:{}", origin_, line, column);
+  }
+  // The library's message without its own error number and place.
+  static std::string reason(std::string_view what) {
+    for (const std::string_view mark : {"syntax error while parsing ", ": "}) {
+      const auto at = what.find(mark);
+      if (at != std::string_view::npos)
+        return "not JSON: " + std::string(what.substr(at + mark.size()));
+    }
+    return "not JSON";
+  }
+
+  std::string_view text_;
+  std::string_view origin_;
+  const LineCount* line_;
+  Json root_;
+  std::vector<Json> open_;
+  std::vector<std::string> keys_;
+  Diagnostics faults_;
+};
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, std::string_view origin) {
+  if (trim(text).empty()) return fail(std::string(origin), "the document is empty");
+  LineCount line;
+  LineCount unused;
+  TreeBuilder builder(text, origin, &line);
+  nlohmann::json::sax_parse(CountingIterator(text.data(), &line),
+                            CountingIterator(text.data() + text.size(), &unused), &builder,
+                            nlohmann::json::input_format_t::json, /*strict=*/true,
+                            /*ignore_comments=*/true);
+  return std::move(builder).finish();
+}
+
+namespace {
+
+void write_string(const std::string& text, std::string& out) {
+  // The replacing handler keeps the output valid even when a name is not valid UTF-8.
+  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool is_plain(const Json& json) { return !json.is_array() && !json.is_object(); }
+
+void write(const Json& json, std::size_t indent, std::string& out) {
+  switch (json.kind) {
+    case Json::Kind::Null: out += "null"; return;
+    case Json::Kind::Bool: out += json.boolean ? "true" : "false"; return;
+    case Json::Kind::Integer: out += std::to_string(json.integer); return;
+    case Json::Kind::Number: out += fmt::format("{}", json.number); return;
+    case Json::Kind::String: write_string(json.string, out); return;
+    case Json::Kind::Array:
+    case Json::Kind::Object: break;
+  }
+  const bool object = json.is_object();
+  const std::size_t count = object ? json.members.size() : json.items.size();
+  if (count == 0) {
+    out += object ? "{}" : "[]";
+    return;
+  }
+  const bool one_line = !object && std::all_of(json.items.begin(), json.items.end(), is_plain);
+  const std::string inner = one_line ? "" : "\n" + std::string(indent + 2, ' ');
+  out += object ? '{' : '[';
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i > 0) out += one_line ? ", " : ",";
+    out += inner;
+    if (object) {
+      write_string(json.members[i].first, out);
+      out += ": ";
+    }
+    write(object ? json.members[i].second : json.items[i], indent + 2, out);
+  }
+  if (!one_line) out += "\n" + std::string(indent, ' ');
+  out += object ? '}' : ']';
+}
+
+}  // namespace
+
+std::string to_text(const Json& json) {
+  std::string out;
+  write(json, 0, out);
+  out += '\n';
+  return out;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  std::error_code fault;
+  const auto status = std::filesystem::status(path, fault);
+  if (!std::filesystem::exists(status)) return fail(path, "no such file");
+  if (std::filesystem::is_directory(status)) return fail(path, "is a directory, not a file");
+  std::ifstream stream(path, std::ios::binary);
+  std::string content((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream) return fail(path, "cannot be read", "check its permissions");
+  return content;
+}
+
+Result<Json> read_json_file(const std::string& path) {
+  const std::string text = TW_TRY(read_file(path));
+  return parse_json(text, path);
+}
+
+std::string json_place(std::string_view origin, const Json& at, std::string_view path) {
+  std::string place(origin);
+  if (at.line > 0) place += fmt::format(":{}", at.line);
+  if (!path.empty()) place += fmt::format(" {}", path);
+  return place;
+}
+
+JsonFields::JsonFields(const Json& object, std::string origin, std::string path,
+                       Diagnostics& diagnostics)
+    : object_(object),
+      origin_(std::move(origin)),
+      path_(std::move(path)),
+      diagnostics_(diagnostics) {
+  if (!object.is_object()) {
+    fault("", fmt::format("expected an object, found {}", name_of(object.kind)));
+  }
+}
+
+std::string JsonFields::path(std::string_view key) const {
+  return key.empty() ? path_ : fmt::format("{}/{}", path_, key);
+}
+
+std::string JsonFields::place(std::string_view key) const {
+  const Json* member = object_.find(key);
+  return json_place(origin_, member == nullptr ? object_ : *member, path(key));
+}
+
+void JsonFields::fault(std::string_view key, std::string what, std::string hint) {
+  diagnostics_.push_back({place(key), std::move(what), std::move(hint)});
+}
+
+void JsonFields::ignore(std::string_view key) { known_.emplace_back(key); }
+
+const Json* JsonFields::raw(std::string_view key) {
+  ignore(key);
+  const Json* member = object_.find(key);
+  return member == nullptr || member->is_null() ? nullptr : member;
+}
+
+const Json* JsonFields::required(std::string_view key) {
+  const Json* member = raw(key);
+  if (member == nullptr) {
+    // A misspelt neighbour is the likeliest cause.
+    fault("", fmt::format("the field '{}' is missing", key),
+          did_you_mean(key, unknown(), "add it"));
+  }
+  return member;
+}
+
+const Json* JsonFields::wanted(std::string_view key, bool matches(const Json&),
+                               std::string_view kind) {
+  const Json* member = raw(key);
+  if (member == nullptr) return nullptr;
+  if (matches(*member)) return member;
+  fault(key, fmt::format("expected {}, found {}", kind, name_of(member->kind)));
+  return nullptr;
+}
+
+std::optional<std::int64_t> JsonFields::optional_integer(std::string_view key, IntegerRange range) {
+  const Json* member =
+      wanted(key, [](const Json& json) { return json.is_integer(); }, "a whole number");
+  if (member == nullptr) return std::nullopt;
+  if (member->integer < range.least || member->integer > range.most) {
+    fault(key, fmt::format("{} is out of range", member->integer),
+          range.most == INT64_MAX ? fmt::format("at least {}", range.least)
+                                  : fmt::format("between {} and {}", range.least, range.most));
+    return std::nullopt;
+  }
+  return member->integer;
+}
+
+std::optional<double> JsonFields::optional_number(std::string_view key) {
+  const Json* member = wanted(key, [](const Json& json) { return json.is_number(); }, "a number");
+  return member == nullptr ? std::nullopt : std::optional(member->number);
+}
+
+std::optional<bool> JsonFields::optional_bool(std::string_view key) {
+  const Json* member =
+      wanted(key, [](const Json& json) { return json.is_bool(); }, "true or false");
+  return member == nullptr ? std::nullopt : std::optional(member->boolean);
+}
+
+std::optional<std::string> JsonFields::optional_string(std::string_view key) {
+  const Json* member = wanted(key, [](const Json& json) { return json.is_string(); }, "a string");
+  return member == nullptr ? std::nullopt : std::optional(member->string);
+}
+
+std::vector<std::string> JsonFields::optional_strings(std::string_view key) {
+  std::vector<std::string> strings;
+  const Json* member = wanted(key, [](const Json& json) { return json.is_array(); }, "an array");
+  if (member == nullptr) return strings;
+  for (const Json& item : member->items) {
+    if (item.is_string()) {
+      strings.push_back(item.string);
+    } else {
+      fault(key, fmt::format("expected strings only, found {}", name_of(item.kind)));
+    }
+  }
+  return strings;
+}
+
+std::int64_t JsonFields::integer(std::string_view key, IntegerRange range) {
+  return required(key) == nullptr ? 0 : optional_integer(key, range).value_or(0);
+}
+double JsonFields::number(std::string_view key) {
+  return required(key) == nullptr ? 0 : optional_number(key).value_or(0);
+}
+bool JsonFields::boolean(std::string_view key) {
+  return required(key) == nullptr ? false : optional_bool(key).value_or(false);
+}
+std::string JsonFields::string(std::string_view key) {
+  return required(key) == nullptr ? "" : optional_string(key).value_or("");
+}
+const Json* JsonFields::object(std::string_view key) {
+  if (required(key) == nullptr) return nullptr;
+  return wanted(key, [](const Json& json) { return json.is_object(); }, "an object");
+}
+const Json* JsonFields::array(std::string_view key) {
+  if (required(key) == nullptr) return nullptr;
+  return wanted(key, [](const Json& json) { return json.is_array(); }, "an array");
+}
+
+std::vector<std::string> JsonFields::unknown() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : object_.members) {
+    if (std::find(known_.begin(), known_.end(), name) == known_.end()) names.push_back(name);
+  }
+  return names;
+}
+
+void JsonFields::finish() {
+  for (const std::string& name : unknown()) {
+    fault(name, fmt::format("unknown field '{}'", name),
+          did_you_mean(name, known_, fmt::format("known fields are {}", join(known_, ", "))));
+  }
+}
+
+}  // namespace trainwright
