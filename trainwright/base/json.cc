@@ -246,6 +246,13 @@ void write_string(const std::string& text, std::string& out) {
   out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// A whole Number keeps a decimal point, so that it reads back as a Number.
+void write_number(double number, std::string& out) {
+  const std::string text = fmt::format("{}", number);
+  out += text;
+  if (text.find_first_of(".e") == std::string::npos) out += ".0";
+}
+
 bool is_plain(const Json& json) { return !json.is_array() && !json.is_object(); }
 
 void write(const Json& json, std::size_t indent, std::string& out) {
@@ -253,7 +260,7 @@ void write(const Json& json, std::size_t indent, std::string& out) {
     case Json::Kind::Null: out += "null"; return;
     case Json::Kind::Bool: out += json.boolean ? "true" : "false"; return;
     case Json::Kind::Integer: out += std::to_string(json.integer); return;
-    case Json::Kind::Number: out += fmt::format("{}", json.number); return;
+    case Json::Kind::Number: write_number(json.number, out); return;
     case Json::Kind::String: write_string(json.string, out); return;
     case Json::Kind::Array:
     case Json::Kind::Object: break;

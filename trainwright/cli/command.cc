@@ -1,0 +1,40 @@
+#include "trainwright/cli/command.h"
+
+#include "trainwright/base/text.h"
+
+namespace trainwright::cli {
+
+std::optional<std::string> Invocation::text(const std::string& name) const {
+  const auto found = values.find(name);
+  if (found == values.end() || found->second.empty()) return std::nullopt;
+  return found->second.front();
+}
+
+std::vector<std::string> Invocation::texts(const std::string& name) const {
+  const auto found = values.find(name);
+  return found == values.end() ? std::vector<std::string>{} : found->second;
+}
+
+std::optional<std::int64_t> Invocation::integer(const std::string& name) const {
+  const auto value = text(name);
+  return value ? parse_integer(*value) : std::nullopt;
+}
+
+std::optional<double> Invocation::number(const std::string& name) const {
+  const auto value = text(name);
+  return value ? parse_number(*value) : std::nullopt;
+}
+
+Json to_json(const Diagnostics& diagnostics) {
+  Json list = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) {
+    Json entry = Json::object();
+    entry.add("where", Json::of(diagnostic.where))
+        .add("what", Json::of(diagnostic.what))
+        .add("hint", Json::of(diagnostic.hint));
+    list.push(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace trainwright::cli

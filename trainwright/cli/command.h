@@ -1,0 +1,72 @@
+#pragma once
+// A command as a value: what it is called, what it takes, an example, and what it does.
+//
+// Only main.cc knows the library that parses the command line. A command declares its arguments as
+// data and gets an Invocation with what the user typed; it returns what to print and an exit code.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+
+namespace trainwright::cli {
+
+enum class Exit {
+  Ok = 0,
+  DoesNotFit = 1,  // or is not legal: the question was understood, the answer is no
+  BadInput = 2,
+  Internal = 70,
+};
+
+struct Argument {
+  enum class Kind { Flag, Text, Texts, Integer, Number };
+
+  std::string
+      name;  // "model" for a positional, "--seq" for an option, "--csv,-o" with a short form
+  Kind kind = Kind::Text;
+  std::string help;
+  bool required = false;
+  std::string value_name = {};  // shown in the help: "--on CLUSTER"
+};
+
+// What the user typed, by argument name without dashes.
+struct Invocation {
+  std::string data;       // the data directory
+  int width = 80;         // characters per line
+  bool json = false;      // --json
+  bool terminal = false;  // standard error is a terminal: progress may be shown
+  std::map<std::string, std::vector<std::string>> values = {};
+
+  bool flag(const std::string& name) const { return values.contains(name); }
+  std::optional<std::string> text(const std::string& name) const;
+  std::vector<std::string> texts(const std::string& name) const;
+  // main.cc has checked that these are numbers.
+  std::optional<std::int64_t> integer(const std::string& name) const;
+  std::optional<double> number(const std::string& name) const;
+};
+
+struct Output {
+  std::string text;
+  Exit exit = Exit::Ok;
+};
+
+struct Command {
+  std::string name;
+  std::string summary;       // one line for the list of commands
+  std::string details = {};  // more for its own help, may be empty
+  std::vector<std::string> examples = {};
+  std::vector<Argument> arguments = {};
+  std::vector<Command> commands = {};  // subcommands; a command has these or a run function
+  Result<Output> (*run)(const Invocation&) = nullptr;
+};
+
+// The JSON of a diagnostic list: [{"where", "what", "hint"}].
+Json to_json(const Diagnostics& diagnostics);
+
+Command show_command();
+Command list_command();
+
+}  // namespace trainwright::cli
