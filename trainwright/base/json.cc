@@ -60,7 +60,7 @@ const Json* Json::find(std::string_view key) const {
 }
 
 Json& Json::add(std::string key, Json value) {
-  members.emplace_back(std::move(key), std::move(value));
+  members.push_back({std::move(key), std::move(value)});
   return *this;
 }
 
@@ -278,10 +278,10 @@ void write(const Json& json, std::size_t indent, std::string& out) {
     if (i > 0) out += one_line ? ", " : ",";
     out += inner;
     if (object) {
-      write_string(json.members[i].first, out);
+      write_string(json.members[i].key, out);
       out += ": ";
     }
-    write(object ? json.members[i].second : json.items[i], indent + 2, out);
+    write(object ? json.members[i].value : json.items[i], indent + 2, out);
   }
   if (!one_line) out += "\n" + std::string(indent, ' ');
   out += object ? '}' : ']';

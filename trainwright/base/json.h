@@ -12,24 +12,25 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "trainwright/base/result.h"
 
 namespace trainwright {
 
+struct JsonMember;
+
 struct Json {
   enum class Kind { Null, Bool, Integer, Number, String, Array, Object };
 
   Kind kind = Kind::Null;
-  bool boolean = false;                               // Bool
-  std::int64_t integer = 0;                           // Integer
-  double number = 0;                                  // Number and Integer
-  std::string string;                                 // String
-  std::vector<Json> items;                            // Array
-  std::vector<std::pair<std::string, Json>> members;  // Object, in order, keys unique
-  int line = 0;                                       // 1-based; 0 when not read from text
+  bool boolean = false;             // Bool
+  std::int64_t integer = 0;         // Integer
+  double number = 0;                // Number and Integer
+  std::string string;               // String
+  std::vector<Json> items;          // Array
+  std::vector<JsonMember> members;  // Object, in order, keys unique
+  int line = 0;                     // 1-based; 0 when not read from text
 
   static Json of(bool value);
   static Json of(std::int64_t value);
@@ -54,6 +55,11 @@ struct Json {
   bool is_integer() const { return kind == Kind::Integer; }
   bool is_number() const { return kind == Kind::Number || kind == Kind::Integer; }
   bool is_bool() const { return kind == Kind::Bool; }
+};
+
+struct JsonMember {
+  std::string key;
+  Json value;
 };
 
 std::string_view name_of(Json::Kind kind);  // "a string", "an object", ...
