@@ -3,9 +3,10 @@
 
     check_zoo.py [NAME...]
 
-Each model is built on the meta device, so nothing is allocated, and its parameters are counted. Printed are the
-name, the count, the published figure and the relative difference; a line that ends in "differs" is outside of the
-printed rounding (or of the file's own tolerance), and makes the exit code 1. data/README.md explains the fields.
+Each model is built on the meta device, so nothing is allocated, and its parameters are counted.
+Printed are the name, the count, the published figure and the relative difference; a line that ends
+in "differs" is outside of the printed rounding (or of the file's own tolerance), and makes the
+exit code 1. data/README.md explains the fields.
 """
 
 import json
@@ -53,7 +54,8 @@ def count(config, counts):
     output = model.get_output_embeddings().weight
     own_output = 0 if output is embedding else output.numel()
     if counts != "without_mtp" and config.get("num_nextn_predict_layers"):
-        # transformers builds none: a further layer, the projection that joins its two inputs, and three norms.
+        # transformers builds none: a further layer, the projection that joins its two inputs,
+        # and three norms.
         width = config["hidden_size"]
         extra = size(model.model.layers[-1]) + 2 * width * width + 3 * width
         total += config["num_nextn_predict_layers"] * extra
