@@ -1,0 +1,167 @@
+#pragma once
+// What is trained: a decoder-only language model, read, counted, named.
+//
+// The value `Model` (shape.h, included here) is read from a Hugging Face config.json. A family of
+// models is an entry in a table: how its config names things, what an absent field means, and what
+// the class does with it. A field that is neither known nor known to be harmless is a fault.
+//
+// Everything that is counted comes from one list, `layer_weights`: the tensors of a layer with
+// their shapes.
+//   parameters  the sum of their sizes;
+//   FLOPs       2 x in x out per token forward for each matrix the token is multiplied with, and
+//               twice that backward (gradients of the input and of the weight); the attention
+//               core, which has no weights, 2 x heads x (key width + value width) per pair of
+//               query and key, and twice that backward.
+// Only matrix products count, as in PyTorch's FlopCounterMode and in every published MFU. The
+// counts equal those of transformers 5.22.2, which the oracle tests check.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+#include "trainwright/model/shape.h"
+
+namespace trainwright {
+
+// Reads a config.json, or the directory that holds one. All faults at once.
+Result<Model> read_model(const std::string& path);
+// The same from text or from JSON already read; `origin` begins every place in the diagnostics.
+// A multimodal wrapper (llama4, gemma3) gives its text model and a note of what is left out.
+Result<Model> parse_model(std::string_view text, std::string_view origin);
+Result<Model> model_from_json(const Json& config, std::string_view origin);
+std::vector<std::string> known_families();  // every model_type, sorted
+
+// A named model of the zoo, data/models/<name>.json:
+//   {"name": ..., "source": ..., "published": {"total": ..., "active": ..., "source": ...},
+//    "config": {the config.json}}
+struct Published {
+  double total = 0;   // parameters, rounded as the source rounds; 0 if not published
+  double active = 0;  // per token
+  std::string source;
+};
+struct ZooEntry {
+  Model model;
+  std::string source;  // where the config is from
+  Published published;
+};
+// Every entry, sorted by name; faults of all files together.
+Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory);
+std::vector<std::string> zoo_names(const std::string& data_directory);
+// A path if there is such a file or directory, else a name of the zoo, else the nearest names.
+Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory);
+
+// Which part of the model a weight belongs to. Norms on queries and keys count as attention.
+enum class Part {
+  Embedding,
+  Attention,
+  FeedForward,
+  RoutedExperts,
+  SharedExperts,
+  Router,
+  Norm,
+  Head
+};
+// Matrix: in x out, multiplied with every token. Table: one row of `in` looked up. Vector:
+// elementwise. Convolution: depthwise, `in` taps on `out` channels.
+enum class WeightUse { Matrix, Table, Vector, Convolution };
+
+// One tensor, or `copies` equal ones of which a token meets `used`.
+struct Weight {
+  std::string_view name;  // "query", "expert_down": the same word in every family
+  Part part = Part::Norm;
+  WeightUse use = WeightUse::Matrix;
+  std::int64_t in = 1;
+  std::int64_t out = 0;
+  bool bias = false;  // `out` numbers more per copy
+  std::int64_t copies = 1;
+  std::int64_t used = 1;
+  friend bool operator==(const Weight&, const Weight&) = default;
+};
+Params size_of(const Weight& weight);       // copies x (in x out + bias)
+Params active_of(const Weight& weight);     // the same for the copies used
+Flops forward_flops(const Weight& weight);  // one token: 2 x in x out x used, 0 for a table
+
+std::vector<Weight> layer_weights(const Model& model, const LayerKind& kind);
+std::vector<Weight> embedding_weights(const Model& model);  // tables, their norm, projection in
+std::vector<Weight> head_weights(const Model& model);       // final norm, projection out, head
+// What a multi-token-prediction module has beside its layer: two norms, the 2h x h projection and
+// its own final norm. Embedding and head are the main model's (arXiv:2412.19437, section 2.2).
+std::vector<Weight> mtp_weights(const Model& model);
+
+struct Parameters {
+  Params embedding, attention, feed_forward, routed_experts, shared_experts, router, norm, head;
+  Params total() const;
+  Parameters& operator+=(const Parameters& other);
+  friend bool operator==(const Parameters&, const Parameters&) = default;
+};
+Parameters parameters(const std::vector<Weight>& weights);         // stored
+Parameters active_parameters(const std::vector<Weight>& weights);  // met by one token
+// The whole model without its MTP modules, as papers and transformers count. A tied head is
+// counted once, as embedding.
+Parameters parameters(const Model& model);
+// Per token: everything but the experts it is not sent to. The embedding counts whole, as in the
+// figures of DeepSeek, Mixtral and Qwen (gpt-oss leaves it out).
+Parameters active_parameters(const Model& model);
+Parameters mtp_parameters(const Model& model);  // of all MTP modules
+
+// Which (query, key) pairs of a sequence are counted. Full: all s x s, as unfused kernels compute
+// and as PaLM and older Megatron count, whatever the mask. Causal: those the mask lets through, at
+// most the window; what a flash kernel has to compute.
+enum class AttentionPairs { Full, Causal };
+
+// Mean number of keys per query in a sequence of that length.
+double keys_per_query(const Attention& attention, Tokens sequence, AttentionPairs pairs);
+// The core without its projections, forward, for one token in a sequence of that length. Linear
+// attention: reading and writing its state, 6 x key x value width (4 without the delta rule) per
+// head; chunked kernels do more.
+Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs);
+
+// Forward FLOPs of one token, averaged over a sequence; the backward pass costs twice as much.
+struct TokenFlops {
+  Flops projections;     // attention's matrices
+  Flops attention_core;  // scores and their product with the values
+  Flops feed_forward;    // router and experts included
+  Flops head;            // and the projections around a narrower embedding
+  Flops mtp;             // the MTP modules: their layer, projection and pass through the head
+  Flops forward() const;
+  Flops backward() const { return forward() * 2; }
+  Flops train() const { return forward() * 3; }
+};
+TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs);
+
+// The conventions people quote, training FLOPs per token.
+// PaLM (arXiv:2204.02311, appendix B): 6N + 12 L H Q T; N all (active) parameters, L layers,
+// H heads, Q head width, T sequence.
+Flops palm_token_flops(const Model& model, Tokens sequence);
+// Megatron-LM (num_floating_point_operations in training.py): every matrix except the router,
+// logits with the given padded vocabulary, the attention core as s x s, or half of it when causal.
+// For GPT it is 72 L h^2 (1 + s/6h + V/12hL), equation 3 of arXiv:2205.05198.
+Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t padded_vocabulary,
+                           AttentionPairs pairs = AttentionPairs::Full);
+
+// Share of the peak that `work` in `time` reaches on accelerators of that total peak. MFU when the
+// work is the model's, HFU when recomputed forward work is included.
+double utilization(Flops work, Seconds time, FlopsPerSecond peak);
+// What is executed per token when this share of the forward pass is run again in the backward.
+Flops hardware_token_flops(const TokenFlops& flops, double share_recomputed);
+
+std::string_view name_of(Norm norm);
+std::string_view name_of(Activation activation);
+std::string_view name_of(Positions positions);
+std::string_view name_of(Reach reach);
+std::string_view name_of(Part part);
+// "GQA 32:8 x 128, sliding 4096", "MLA 128 x (128 + 64)": one line for tables.
+std::string describe(const Attention& attention);
+std::string describe(const FeedForward& feed_forward);  // "gated 14336", "8 of 256 x gated 2048"
+
+Json to_json(const Model& model);            // the shape
+Json to_json(const Parameters& parameters);  // by part, with "total"
+// Shape, "parameters" {total, active, mtp, parts, active_parts, by kind} and, for that sequence
+// length, "flops_per_token" by the exact count and by each convention.
+Json model_report(const Model& model, Tokens sequence);
+
+}  // namespace trainwright

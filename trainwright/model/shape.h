@@ -1,0 +1,144 @@
+#pragma once
+// The shape of a decoder-only language model, as a value. Part of model.h: include that one.
+//
+// A Model is read from a Hugging Face config.json. It is an embedding, a list of layers (each one
+// of a few layer kinds, because a plan reasons about kinds and counts, not about 61 layers), a
+// final norm and a head. A layer is
+//
+//   x += after_attention(attention(before_attention(x)))
+//   x += after_feed_forward(feed_forward(before_feed_forward(x)))
+//
+// where any norm may be absent; in a parallel layer both branches read the same x.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "trainwright/base/ids.h"
+
+namespace trainwright {
+
+using LayerKindId = Id<struct LayerKindTag>;  // an index into Model::kinds
+
+// What a norm divides by and what it learns: Rms has a gain, Layer gain and bias, LayerGain only
+// the gain; the fixed ones learn nothing.
+enum class Norm { None, Rms, RmsFixed, Layer, LayerGain, LayerFixed };
+enum class Activation { Silu, Gelu, GeluTanh, QuickGelu, Relu, SquaredRelu };
+enum class Positions { None, Rotary, Learned, Alibi };
+// Which earlier tokens a query sees: all, the last `window`, or those of its chunk of `window`.
+enum class Reach { Full, Sliding, Chunked };
+
+// Multi-head (kv_heads == heads), grouped-query and multi-query (kv_heads == 1) attention.
+struct SoftmaxAttention {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;  // need not be hidden / heads
+  Reach reach = Reach::Full;
+  std::int64_t window = 0;  // tokens; 0 when the reach is full
+  bool qkv_bias = false;
+  bool output_bias = false;
+  Norm qk_norm = Norm::None;
+  bool qk_norm_per_head = true;  // gain of one head, shared; else one gain over all heads
+  bool output_gate = false;      // a second query-sized projection gates the output
+  bool sinks = false;            // one learned logit per head in the softmax
+  bool softcap = false;          // logits squashed by tanh before the softmax
+  bool rotary = true;            // false for alibi, learned positions and layers without any
+  friend bool operator==(const SoftmaxAttention&, const SoftmaxAttention&) = default;
+};
+
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): queries, keys and values come from
+// small latents; the rotary part of the key is one head shared by all.
+struct LatentAttention {
+  std::int64_t heads = 0;
+  std::int64_t query_rank = 0;  // 0: queries straight from the hidden state
+  std::int64_t kv_rank = 0;
+  std::int64_t rope_dim = 0;   // rotary part of a query or key head
+  std::int64_t nope_dim = 0;   // the part without positions
+  std::int64_t value_dim = 0;  // of one value head
+  bool bias = false;           // on the down projections and the output
+  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+// Gated DeltaNet (arXiv:2412.06464), the linear layers of Qwen3-Next: a key_dim x value_dim state
+// per value head, behind a short depthwise convolution.
+struct GatedDeltaNet {
+  std::int64_t key_heads = 0;
+  std::int64_t value_heads = 0;
+  std::int64_t key_dim = 0;
+  std::int64_t value_dim = 0;
+  std::int64_t convolution = 0;  // taps
+  friend bool operator==(const GatedDeltaNet&, const GatedDeltaNet&) = default;
+};
+
+// Lightning attention (arXiv:2401.04658), the linear layers of MiniMax-01: a head_dim x head_dim
+// state per head with a fixed decay, computed in blocks, normed and gated.
+struct LightningAttention {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t block = 0;  // tokens
+  friend bool operator==(const LightningAttention&, const LightningAttention&) = default;
+};
+
+using Attention =
+    std::variant<SoftmaxAttention, LatentAttention, GatedDeltaNet, LightningAttention>;
+
+// Plain: down(act(up(x))). Gated: down(act(gate(x)) * up(x)).
+struct Mlp {
+  std::int64_t width = 0;
+  bool gated = false;
+  bool bias = false;
+  Activation activation = Activation::Silu;
+  friend bool operator==(const Mlp&, const Mlp&) = default;
+};
+
+// Each token goes to `experts_per_token` of `experts` and, if there are any, through the shared
+// experts, which are one Mlp as wide as all of them.
+struct MixtureOfExperts {
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  Mlp expert;
+  std::optional<Mlp> shared;
+  bool shared_gate = false;  // a hidden x 1 projection scales the shared output
+  bool router_bias = false;
+  bool score_correction_trained = false;  // a per-expert selection bias held as a parameter
+  friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
+};
+
+using FeedForward = std::variant<Mlp, MixtureOfExperts>;
+
+struct LayerKind {
+  Attention attention;
+  FeedForward feed_forward;
+  Norm before_attention = Norm::None;
+  Norm after_attention = Norm::None;
+  Norm before_feed_forward = Norm::None;  // None in a parallel layer: shares before_attention
+  Norm after_feed_forward = Norm::None;
+  bool parallel = false;
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+
+struct Model {
+  std::string name;    // as the user or the zoo calls it
+  std::string family;  // model_type, "deepseek_v3"
+  std::int64_t vocabulary = 0;
+  std::int64_t hidden = 0;
+  std::int64_t sequence_most = 0;  // longest sequence the config promises; 0 if it is silent
+  Positions positions = Positions::Rotary;
+  std::int64_t learned_positions = 0;  // rows of the position table
+  std::int64_t embedding_width = 0;    // hidden, or narrower with projections in and out (OPT-350m)
+  Norm embedding_norm = Norm::None;
+  Norm final_norm = Norm::Rms;
+  bool tied = false;  // head and embedding are one matrix
+  bool head_bias = false;
+  bool logit_softcap = false;
+  double dropout_hidden = 0;  // probabilities; what the config says, a job may override
+  double dropout_attention = 0;
+  std::vector<LayerKind> kinds;     // distinct, in order of first appearance
+  std::vector<LayerKindId> layers;  // the kind of each layer, first to last
+  std::vector<LayerKindId> mtp;     // multi-token-prediction modules (arXiv:2412.19437, 2.2)
+  std::vector<std::string> notes;   // what the config holds that this value leaves out
+  friend bool operator==(const Model&, const Model&) = default;
+};
+
+}  // namespace trainwright
