@@ -57,8 +57,8 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
 // Which part of the model a weight belongs to. Norms on queries and keys count as attention.
 enum class Part {
   Embedding,
-  Attention,
-  FeedForward,
+  SelfAttention,
+  DenseFeedForward,
   RoutedExperts,
   SharedExperts,
   Router,
@@ -79,6 +79,7 @@ struct Weight {
   bool bias = false;  // `out` numbers more per copy
   std::int64_t copies = 1;
   std::int64_t used = 1;
+  bool tied = false;  // the matrix is the embedding's: multiplied with, but counted there
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 Params size_of(const Weight& weight);       // copies x (in x out + bias)
@@ -113,7 +114,7 @@ Parameters mtp_parameters(const Model& model);  // of all MTP modules
 // most the window; what a flash kernel has to compute.
 enum class AttentionPairs { Full, Causal };
 
-// Mean number of keys per query in a sequence of that length.
+// Mean number of keys per query in a sequence of that length; 0 for linear attention.
 double keys_per_query(const Attention& attention, Tokens sequence, AttentionPairs pairs);
 // The core without its projections, forward, for one token in a sequence of that length. Linear
 // attention: reading and writing its state, 6 x key x value width (4 without the delta rule) per

@@ -115,6 +115,7 @@ struct LayerKind {
   Norm before_feed_forward = Norm::None;  // None in a parallel layer: shares before_attention
   Norm after_feed_forward = Norm::None;
   bool parallel = false;
+  bool norm_after_residual = false;  // x = after(x + branch(x)), the original Transformer's way
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 

@@ -1,0 +1,40 @@
+#pragma once
+// Private: from a family's entry and a config's fields to a Model.
+#include <optional>
+
+#include "trainwright/model/config_fields.h"
+
+namespace trainwright::detail {
+
+// Reads every field of the family, reports all faults to the diagnostics of `fields`, and gives
+// the model. The model is only meaningful when no fault was reported.
+Model build_model(const Family& family, ConfigFields& fields, Diagnostics& diagnostics);
+
+// The layers: fills kinds, layers and mtp.
+struct LayerNumbers {
+  std::int64_t hidden = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t width = 0;
+  Activation activation = Activation::Silu;
+};
+void build_layers(const Family& family, const LayerNumbers& numbers, ConfigFields& fields,
+                  Model& model);
+
+// Bounds that keep every later product within 64 bits; far beyond any model built.
+inline constexpr IntegerRange kVocabularyRange{1, std::int64_t{1} << 31};
+inline constexpr IntegerRange kHiddenRange{1, std::int64_t{1} << 24};
+inline constexpr IntegerRange kLayersRange{1, std::int64_t{1} << 16};
+inline constexpr IntegerRange kHeadsRange{1, std::int64_t{1} << 20};
+inline constexpr IntegerRange kHeadDimRange{1, std::int64_t{1} << 20};
+inline constexpr IntegerRange kWidthRange{1, std::int64_t{1} << 31};
+inline constexpr IntegerRange kExpertsRange{1, std::int64_t{1} << 20};
+inline constexpr IntegerRange kTokensRange{0, std::int64_t{1} << 40};
+
+// The field's value; a fault if it is null and the class cannot derive it. Returns the least
+// allowed number after a fault, so that building can go on and find more.
+std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRange range);
+
+}  // namespace trainwright::detail

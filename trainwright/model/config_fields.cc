@@ -1,0 +1,258 @@
+#include "trainwright/model/config_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+
+namespace trainwright::detail {
+namespace {
+
+// "attn_config.kv_n_heads" -> "attn_config/kv_n_heads", as places are written.
+std::string as_path(std::string_view name) {
+  std::string path(name);
+  std::replace(path.begin(), path.end(), '.', '/');
+  return path;
+}
+
+std::string_view first_of(std::string_view names) { return names.substr(0, names.find('|')); }
+
+// The value as a person would type it, for comparing with an assumption and for messages.
+std::string shown(const Json& value) {
+  switch (value.kind) {
+    case Json::Kind::Null: return "null";
+    case Json::Kind::Bool: return value.boolean ? "true" : "false";
+    case Json::Kind::Integer: return fmt::format("{}", value.integer);
+    case Json::Kind::Number: return fmt::format("{}", value.number);
+    case Json::Kind::String: return value.string.substr(0, 60);
+    case Json::Kind::Array: return "a list";
+    case Json::Kind::Object: return "an object";
+  }
+  return {};
+}
+
+std::string range_hint(IntegerRange range) {
+  if (range.least == INT64_MIN) return fmt::format("at most {}", range.most);
+  if (range.most == INT64_MAX) return fmt::format("at least {}", range.least);
+  return fmt::format("between {} and {}", range.least, range.most);
+}
+
+}  // namespace
+
+ConfigFields::ConfigFields(const Json& config, std::string origin, std::string path,
+                           Diagnostics& diagnostics)
+    : config_(config),
+      origin_(std::move(origin)),
+      path_(std::move(path)),
+      diagnostics_(diagnostics) {}
+
+std::string ConfigFields::place(std::string_view name, const Json& at) const {
+  return json_place(origin_, at, path_ + "/" + as_path(name));
+}
+
+const Json* ConfigFields::find_one(std::string_view name) {
+  known_.emplace(name);
+  const Json* at = &config_;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t dot = name.find('.', begin);
+    at = at->find(name.substr(begin, dot - begin));
+    if (at == nullptr || dot == std::string_view::npos) return at;
+    containers_.emplace(name.substr(0, dot));
+    if (!at->is_object()) return nullptr;
+    begin = dot + 1;
+  }
+}
+
+const Json* ConfigFields::find(std::string_view names) {
+  if (names.empty()) return nullptr;
+  const Json* found = nullptr;
+  std::string_view found_as;
+  for (std::string_view name : split(names, '|')) {
+    const Json* value = find_one(name);
+    if (value == nullptr) continue;
+    if (found == nullptr) {
+      found = value;
+      found_as = name;
+    } else if (shown(*found) != shown(*value)) {
+      diagnostics_.push_back({place(name, *value),
+                              fmt::format("is {}, but '{}', another name of the same field, is {}",
+                                          shown(*value), found_as, shown(*found)),
+                              "keep one of them"});
+    }
+  }
+  return found;
+}
+
+std::string ConfigFields::place_of(std::string_view names) {
+  if (names.empty()) return json_place(origin_, config_, path_);
+  for (std::string_view name : split(names, '|')) {
+    if (const Json* at = find_one(name)) return place(name, *at);
+  }
+  return place(first_of(names), config_);
+}
+
+void ConfigFields::fault(std::string_view names, std::string what, std::string hint) {
+  Diagnostic diagnostic{place_of(names), std::move(what), std::move(hint)};
+  // A field may be read for several purposes; one fault is enough.
+  if (std::find(diagnostics_.begin(), diagnostics_.end(), diagnostic) == diagnostics_.end()) {
+    diagnostics_.push_back(std::move(diagnostic));
+  }
+}
+
+void ConfigFields::fault_unless_reported(std::string_view names, std::string what) {
+  const std::string where = place_of(names);
+  for (const Diagnostic& diagnostic : diagnostics_) {
+    if (diagnostic.where == where) return;
+  }
+  diagnostics_.push_back({where, std::move(what), {}});
+}
+
+std::optional<std::int64_t> ConfigFields::integer(const IntegerField& field, IntegerRange range) {
+  const Json* value = find(field.names);
+  if (value == nullptr) {
+    return field.absent == kNull ? std::nullopt : std::optional(field.absent);
+  }
+  if (value->is_null()) return std::nullopt;
+  if (!value->is_integer()) {
+    fault(field.names, fmt::format("expected a whole number, found {}", name_of(value->kind)));
+    return std::nullopt;
+  }
+  if (value->integer < range.least || value->integer > range.most) {
+    fault(field.names, fmt::format("{} is out of range", value->integer), range_hint(range));
+    return std::nullopt;
+  }
+  return value->integer;
+}
+
+bool ConfigFields::boolean(const BoolField& field) {
+  const Json* value = find(field.names);
+  if (value == nullptr) return field.absent;
+  if (value->is_null()) return false;
+  if (!value->is_bool()) {
+    fault(field.names, fmt::format("expected true or false, found {}", name_of(value->kind)));
+    return field.absent;
+  }
+  return value->boolean;
+}
+
+std::string ConfigFields::string(const StringField& field) {
+  const Json* value = find(field.names);
+  if (value == nullptr || value->is_null()) return std::string(field.absent);
+  if (!value->is_string()) {
+    fault(field.names, fmt::format("expected a string, found {}", name_of(value->kind)));
+    return std::string(field.absent);
+  }
+  return value->string;
+}
+
+double ConfigFields::probability(std::string_view names) {
+  const Json* value = find(names);
+  if (value == nullptr || value->is_null()) return 0;
+  if (!value->is_number()) {
+    fault(names, fmt::format("expected a number, found {}", name_of(value->kind)));
+    return 0;
+  }
+  if (!(value->number >= 0 && value->number <= 1)) {
+    fault(names, fmt::format("{} is not a probability", shown(*value)), "between 0 and 1");
+    return 0;
+  }
+  return value->number;
+}
+
+bool ConfigFields::is_number(std::string_view names) {
+  const Json* value = find(names);
+  return value != nullptr && value->is_number();
+}
+
+std::optional<std::vector<std::int64_t>> ConfigFields::integers(std::string_view name,
+                                                                std::size_t most) {
+  const Json* value = find(name);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (!value->is_array() || value->items.size() > most ||
+      !std::all_of(value->items.begin(), value->items.end(),
+                   [](const Json& item) { return item.is_integer(); })) {
+    fault(name, fmt::format("expected a list of at most {} whole numbers", most));
+    return std::nullopt;
+  }
+  std::vector<std::int64_t> result;
+  for (const Json& item : value->items) result.push_back(item.integer);
+  return result;
+}
+
+std::optional<std::vector<std::string>> ConfigFields::strings(std::string_view name,
+                                                              std::size_t most) {
+  const Json* value = find(name);
+  if (value == nullptr || value->is_null()) return std::nullopt;
+  if (!value->is_array() || value->items.size() > most ||
+      !std::all_of(value->items.begin(), value->items.end(),
+                   [](const Json& item) { return item.is_string(); })) {
+    fault(name, fmt::format("expected a list of at most {} strings", most));
+    return std::nullopt;
+  }
+  std::vector<std::string> result;
+  for (const Json& item : value->items) result.push_back(item.string);
+  return result;
+}
+
+std::optional<std::string> ConfigFields::assumption(const AssumedField& field) {
+  for (std::string_view name : split(field.names, '|')) {
+    const Json* value = find_one(name);
+    if (value == nullptr || value->is_null() || shown(*value) == field.assumed) continue;
+    if (field.otherwise == AssumedField::Otherwise::Fault) {
+      fault(name, fmt::format("is {}: {}", shown(*value), field.why),
+            fmt::format("only {} is supported", field.assumed));
+      return std::nullopt;
+    }
+    return fmt::format("{} is {}, but is taken as {}: {}", name, shown(*value), field.assumed,
+                       field.why);
+  }
+  return std::nullopt;
+}
+
+void ConfigFields::ignore(std::string_view names) {
+  for (std::string_view name : split(names, '|')) find_one(name);
+}
+
+void ConfigFields::unknown(const std::string& name, const Json& value, const Family& family) {
+  std::vector<std::string> own;
+  for (std::string_view field : field_names(family)) own.emplace_back(field);
+  std::vector<std::string> readers;
+  for (const Family& other : families()) {
+    const auto names = field_names(other);
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      readers.emplace_back(other.model_type);
+    }
+  }
+  std::string hint = did_you_mean(name, own);
+  if (!readers.empty()) {
+    readers.resize(std::min<std::size_t>(readers.size(), 4));
+    hint = fmt::format("it is read by {}; does model_type fit?", enumerate(readers));
+  } else if (hint.empty()) {
+    hint = "it may change the shape; remove it if it does not";
+  }
+  diagnostics_.push_back(
+      {place(name, value), fmt::format("{} has no field '{}'", family.model_type, name), hint});
+}
+
+void ConfigFields::finish_object(const Json& object, const std::string& prefix,
+                                 const Family& family) {
+  for (const auto& [key, value] : object.members) {
+    const std::string name = prefix + key;
+    if (known_.contains(name) || is_ignored_field(key) || value.is_null()) continue;
+    if (containers_.contains(name)) {
+      if (value.is_object()) {
+        finish_object(value, name + ".", family);
+      } else {
+        fault(name, fmt::format("expected an object, found {}", name_of(value.kind)));
+      }
+      continue;
+    }
+    unknown(name, value, family);
+  }
+}
+
+void ConfigFields::finish(const Family& family) { finish_object(config_, "", family); }
+
+}  // namespace trainwright::detail

@@ -1,0 +1,61 @@
+#pragma once
+// Private: reads the fields of a config.json the way the Hugging Face classes do.
+//
+// Three cases are kept apart that JsonFields joins: a field may be absent (the class default
+// holds), null (None, which often means "derive it"), or set. A field may have several names (an
+// attribute map) and may be nested. All faults are gathered; what nobody asked for is reported.
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/model/family.h"
+
+namespace trainwright::detail {
+
+class ConfigFields {
+ public:
+  ConfigFields(const Json& config, std::string origin, std::string path, Diagnostics& diagnostics);
+
+  // nullopt: None, by default or because it says null, or a fault was reported.
+  std::optional<std::int64_t> integer(const IntegerField& field, IntegerRange range);
+  // None counts as false, as Python would.
+  bool boolean(const BoolField& field);
+  std::string string(const StringField& field);
+  // Absent and null: 0 and false.
+  double probability(std::string_view names);
+  bool is_number(std::string_view names);
+  // nullopt when absent or null.
+  std::optional<std::vector<std::int64_t>> integers(std::string_view name, std::size_t most);
+  std::optional<std::vector<std::string>> strings(std::string_view name, std::size_t most);
+
+  // Compares with what the class assumes: adds a fault, or returns a note.
+  std::optional<std::string> assumption(const AssumedField& field);
+
+  void ignore(std::string_view names);
+  void fault(std::string_view names, std::string what, std::string hint = {});
+  // The same, unless a fault of this field was reported before.
+  void fault_unless_reported(std::string_view names, std::string what);
+  // Faults for every member that nobody asked about. Null members say nothing and are let pass.
+  void finish(const Family& family);
+
+ private:
+  // The value under any of the names: nullptr when absent. Two names with different values are a
+  // fault.
+  const Json* find(std::string_view names);
+  const Json* find_one(std::string_view name);
+  std::string place(std::string_view name, const Json& at) const;
+  std::string place_of(std::string_view names);
+  void finish_object(const Json& object, const std::string& prefix, const Family& family);
+  void unknown(const std::string& name, const Json& value, const Family& family);
+
+  const Json& config_;
+  std::string origin_;
+  std::string path_;
+  Diagnostics& diagnostics_;
+  std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> containers_;  // objects of which single fields are read
+};
+
+}  // namespace trainwright::detail

@@ -1,0 +1,13 @@
+#pragma once
+// Private: the pieces of the family table.
+#include <vector>
+
+#include "trainwright/model/family.h"
+
+namespace trainwright::detail {
+
+std::vector<Family> dense_families();
+std::vector<Family> classic_families();
+std::vector<Family> expert_families();
+
+}  // namespace trainwright::detail

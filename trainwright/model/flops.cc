@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <variant>
+
+#include "trainwright/base/check.h"
+#include "trainwright/model/model.h"
+
+namespace trainwright {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// 1 + 2 + ... + n.
+double triangle(double n) { return n * (n + 1) / 2; }
+
+// Width of all key heads plus all value heads as the scores see them: FLOPs per pair are twice it.
+double core_width(const SoftmaxAttention& a) { return real(a.heads) * 2 * real(a.head_dim); }
+double core_width(const LatentAttention& a) {
+  return real(a.heads) * real(a.nope_dim + a.rope_dim + a.value_dim);
+}
+double core_width(const GatedDeltaNet&) { return 0; }
+double core_width(const LightningAttention&) { return 0; }
+
+// Work on the recurrent state per token.
+double state_flops(const SoftmaxAttention&) { return 0; }
+double state_flops(const LatentAttention&) { return 0; }
+double state_flops(const GatedDeltaNet& a) {
+  return real(a.value_heads) * 6 * real(a.key_dim) * real(a.value_dim);
+}
+double state_flops(const LightningAttention& a) {
+  return real(a.heads) * 4 * real(a.head_dim) * real(a.head_dim);
+}
+
+double causal_keys(Reach reach, double window, double s) {
+  switch (reach) {
+    case Reach::Full: return triangle(s) / s;
+    case Reach::Sliding: {
+      const double short_queries = std::min(s, window);
+      return (triangle(short_queries) + (s - short_queries) * window) / s;
+    }
+    case Reach::Chunked: {
+      const double chunks = static_cast<double>(static_cast<std::int64_t>(s / window));
+      return (chunks * triangle(window) + triangle(s - chunks * window)) / s;
+    }
+  }
+  return 0;
+}
+
+// Sum over the layers, each kind computed once.
+template <class Of>
+double over_layers(const Model& model, const std::vector<LayerKindId>& layers, Of of) {
+  double sum = 0;
+  for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+    const auto n =
+        std::count(layers.begin(), layers.end(), LayerKindId(static_cast<std::int32_t>(kind)));
+    if (n > 0) sum += real(n) * of(model.kinds[kind]);
+  }
+  return sum;
+}
+
+double flops_of_part(const std::vector<Weight>& weights, bool wanted(Part)) {
+  double sum = 0;
+  for (const Weight& weight : weights) {
+    if (wanted(weight.part)) sum += forward_flops(weight).value();
+  }
+  return sum;
+}
+
+bool is_attention(Part part) { return part == Part::SelfAttention; }
+bool is_not_attention(Part part) { return part != Part::SelfAttention; }
+bool is_any(Part) { return true; }
+bool is_not_router(Part part) { return part != Part::Router; }
+
+}  // namespace
+
+Flops forward_flops(const Weight& weight) {
+  switch (weight.use) {
+    case WeightUse::Matrix:
+    case WeightUse::Convolution:
+      return Flops(2 * real(weight.in) * real(weight.out) * real(weight.used));
+    case WeightUse::Table:
+    case WeightUse::Vector: return Flops(0);
+  }
+  return Flops(0);
+}
+
+double keys_per_query(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
+  TW_CHECK(sequence > Tokens(0), "a sequence has at least one token");
+  const double s = real(sequence.value());
+  const auto* softmax = std::get_if<SoftmaxAttention>(&attention);
+  if (softmax == nullptr && !std::holds_alternative<LatentAttention>(attention)) return 0;
+  if (pairs == AttentionPairs::Full) return s;
+  if (softmax == nullptr) return causal_keys(Reach::Full, 0, s);
+  return causal_keys(softmax->reach, real(softmax->window), s);
+}
+
+Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
+  const double keys = keys_per_query(attention, sequence, pairs);
+  return std::visit([&](const auto& a) { return Flops(2 * core_width(a) * keys + state_flops(a)); },
+                    attention);
+}
+
+Flops TokenFlops::forward() const {
+  return projections + attention_core + feed_forward + head + mtp;
+}
+
+TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs) {
+  const auto core = [&](const LayerKind& kind) {
+    return attention_core_flops(kind.attention, sequence, pairs).value();
+  };
+  TokenFlops flops;
+  flops.projections = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
+    return flops_of_part(layer_weights(model, kind), is_attention);
+  }));
+  flops.attention_core = Flops(over_layers(model, model.layers, core));
+  flops.feed_forward = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
+    return flops_of_part(layer_weights(model, kind), is_not_attention);
+  }));
+  const double head = flops_of_part(head_weights(model), is_any);
+  flops.head = Flops(head + flops_of_part(embedding_weights(model), is_any));
+  const double module = flops_of_part(mtp_weights(model), is_any) + head;
+  flops.mtp = Flops(over_layers(model, model.mtp, [&](const LayerKind& kind) {
+    return flops_of_part(layer_weights(model, kind), is_any) + core(kind) + module;
+  }));
+  return flops;
+}
+
+Flops palm_token_flops(const Model& model, Tokens sequence) {
+  const double n = real(active_parameters(model).total().value());
+  const double core = over_layers(model, model.layers, [&](const LayerKind& kind) {
+    return attention_core_flops(kind.attention, sequence, AttentionPairs::Full).value();
+  });
+  return Flops(6 * n + 3 * core);
+}
+
+Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t padded_vocabulary,
+                           AttentionPairs pairs) {
+  const double share = pairs == AttentionPairs::Full ? 1 : 0.5;
+  const double layers = over_layers(model, model.layers, [&](const LayerKind& kind) {
+    const double core =
+        attention_core_flops(kind.attention, sequence, AttentionPairs::Full).value();
+    return flops_of_part(layer_weights(model, kind), is_not_router) + share * core;
+  });
+  const double logits = 2 * real(model.hidden) * real(padded_vocabulary);
+  return Flops(3 * (layers + logits));
+}
+
+double utilization(Flops work, Seconds time, FlopsPerSecond peak) { return (work / peak) / time; }
+
+Flops hardware_token_flops(const TokenFlops& flops, double share_recomputed) {
+  return flops.train() + flops.forward() * share_recomputed;
+}
+
+}  // namespace trainwright

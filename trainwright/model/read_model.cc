@@ -1,0 +1,185 @@
+// From a config.json to a Model: which family, which wrapper, and what to say when neither is
+// known.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "trainwright/base/text.h"
+#include "trainwright/model/build.h"
+
+namespace trainwright {
+namespace {
+
+using detail::Family;
+
+// Fields of a config that could matter, for comparing it with a family.
+std::vector<std::string> telling_fields(const Json& config) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : config.members) {
+    if (detail::is_ignored_field(key) || value.is_null()) continue;
+    names.push_back(key);
+    if (!value.is_object()) continue;
+    names.pop_back();
+    for (const auto& [inner, unused] : value.members) names.push_back(key + "." + inner);
+  }
+  return names;
+}
+
+struct Likeness {
+  const Family* family = nullptr;
+  double score = -1;
+  std::vector<std::string> strange;  // fields of the config the family does not read
+};
+
+// By the share of fields in common and, half as much, by the spelling of the name.
+Likeness nearest_family(const Json& config, std::string_view model_type) {
+  const std::vector<std::string> fields = telling_fields(config);
+  Likeness best;
+  for (const Family& family : detail::families()) {
+    std::set<std::string_view> reads;
+    for (std::string_view name : detail::field_names(family)) reads.insert(name);
+    for (std::string_view name : split(family.ignored, '|')) reads.insert(name);
+    for (const auto& assumed : family.assumed) {
+      for (std::string_view name : split(assumed.names, '|')) reads.insert(name);
+    }
+    Likeness likeness{.family = &family, .score = 0, .strange = {}};
+    for (const std::string& name : fields) {
+      if (!reads.contains(name)) likeness.strange.push_back(name);
+    }
+    const double longest =
+        static_cast<double>(std::max(model_type.size(), family.model_type.size()));
+    likeness.score = 0.5 * (1 - edit_distance(model_type, family.model_type) / longest);
+    if (!fields.empty()) {
+      likeness.score +=
+          1 - static_cast<double>(likeness.strange.size()) / static_cast<double>(fields.size());
+    }
+    if (likeness.score > best.score) best = std::move(likeness);
+  }
+  return best;
+}
+
+tl::unexpected<Error> unknown_family(const Json& config, std::string_view origin,
+                                     const std::string& path, std::string_view model_type) {
+  const Json* at = config.find("model_type");
+  Likeness near = nearest_family(config, model_type.substr(0, 100));
+  std::string hint = fmt::format("the nearest known family is '{}'", near.family->model_type);
+  if (near.strange.empty()) {
+    hint += ", which knows all its fields";
+  } else {
+    const std::size_t more = near.strange.size() > 8 ? near.strange.size() - 8 : 0;
+    near.strange.resize(near.strange.size() - more);
+    for (std::string& name : near.strange) name = name.substr(0, 60);
+    hint += fmt::format("; it does not know {}{}", enumerate(near.strange),
+                        more > 0 ? fmt::format(" and {} more", more) : "");
+  }
+  return fail(json_place(origin, at == nullptr ? config : *at, path + "/model_type"),
+              model_type.empty()
+                  ? "the field 'model_type' is missing"
+                  : fmt::format("the family '{}' is not known", model_type.substr(0, 100)),
+              hint);
+}
+
+// A field that may be any JSON; only a string is a model type.
+std::string model_type_of(const Json& config) {
+  const Json* type = config.find("model_type");
+  return type != nullptr && type->is_string() ? type->string : std::string();
+}
+
+Result<Model> read_family(const Family& family, const Json& config, std::string_view origin,
+                          const std::string& path) {
+  Diagnostics diagnostics;
+  detail::ConfigFields fields(config, std::string(origin), path, diagnostics);
+  fields.ignore("quantization_config");
+  Model model = detail::build_model(family, fields, diagnostics);
+  if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
+    model.notes.push_back("quantization_config is left out: weights are counted unquantized");
+  }
+  return model;
+}
+
+// The wrappers whose text model need not name its type.
+std::string_view text_type_of(std::string_view wrapper) {
+  if (wrapper == "llama4") return "llama4_text";
+  if (wrapper == "gemma3") return "gemma3_text";
+  return {};
+}
+
+Result<Model> read_wrapper(const Json& config, const Json& text, std::string_view origin) {
+  const std::string wrapper = model_type_of(config);
+  std::string type = model_type_of(text);
+  if (type.empty()) type = text_type_of(wrapper);
+  const Family* family = detail::find_family(type);
+  if (family == nullptr) return unknown_family(text, origin, "/text_config", type);
+  Json inner = text;
+  const Json* tied = config.find("tie_word_embeddings");
+  if (tied != nullptr && text.find("tie_word_embeddings") == nullptr) {
+    inner.add("tie_word_embeddings", *tied);
+  }
+  Model model = TW_TRY(read_family(*family, inner, origin, "/text_config"));
+  std::vector<std::string> left_out;
+  for (const auto& [key, value] : config.members) {
+    if (value.is_object() && key != "text_config" && !detail::is_ignored_field(key)) {
+      left_out.push_back(key.substr(0, 60));
+    }
+  }
+  model.notes.push_back(
+      fmt::format("this is the text model of {}{}", wrapper.empty() ? "a larger model" : wrapper,
+                  left_out.empty() ? "" : fmt::format("; {} is left out", enumerate(left_out))));
+  return model;
+}
+
+}  // namespace
+
+Result<Model> model_from_json(const Json& config, std::string_view origin) {
+  if (!config.is_object()) {
+    return fail(json_place(origin, config, ""),
+                fmt::format("expected a config object, found {}", name_of(config.kind)));
+  }
+  const std::string type = model_type_of(config);
+  const Family* family = detail::find_family(type);
+  if (family == nullptr) {
+    const Json* text = config.find("text_config");
+    if (text != nullptr && text->is_object()) return read_wrapper(config, *text, origin);
+    return unknown_family(config, origin, "", type);
+  }
+  return read_family(*family, config, origin, "");
+}
+
+Result<Model> parse_model(std::string_view text, std::string_view origin) {
+  const Json config = TW_TRY(parse_json(text, origin));
+  return model_from_json(config, origin);
+}
+
+Result<Model> read_model(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool is_directory = fs::is_directory(path, ignored);
+  const std::string file = is_directory ? (fs::path(path) / "config.json").string() : path;
+  const Json config = TW_TRY(read_json_file(file));
+  Model model = TW_TRY(model_from_json(config, file));
+  // "models/llama/config.json" and "models/llama/" are called llama, "tiny.json" is called tiny.
+  fs::path named = fs::path(file).lexically_normal();
+  if (named.filename() == "config.json" && named.has_parent_path()) {
+    model.name = fs::absolute(named, ignored).parent_path().filename().string();
+  } else {
+    model.name = named.stem().string();
+  }
+  return model;
+}
+
+std::vector<std::string> known_families() {
+  std::vector<std::string> names;
+  for (const Family& family : detail::families()) {
+    names.emplace_back(family.model_type);
+    for (std::string_view other : split(family.same_as, '|')) {
+      if (!other.empty()) names.emplace_back(other);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace trainwright
