@@ -1,0 +1,263 @@
+"""Configurations of every model family: the defaults of transformers and seeded variations."""
+import random
+
+FAMILIES = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
+gemma2 gemma3_text phi3 gpt2 gpt_neox gptj falcon bloom opt mpt starcoder2 cohere2 granite
+granitemoe olmo2 olmoe deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
+ernie4_5_moe minimax smollm3""".split()
+
+# What the class default leaves out and the class cannot do without.
+EXPLICIT = {
+    "nemotron": {"num_key_value_heads": 8},
+    "dbrx": {"attn_config": {"kv_n_heads": 4, "rope_theta": 10000.0}},
+}
+
+
+def heads(r):
+    """Query heads, key-value heads that divide them, and a head width."""
+    kv = r.choice([1, 2, 3, 4])
+    return kv * r.choice([1, 2, 4]), kv, r.choice([8, 16, 32])
+
+
+def llama_like(r, kv_field="num_key_value_heads", head_dim=True):
+    query, kv, width = heads(r)
+    config = {
+        "vocab_size": r.choice([97, 512, 1000]),
+        "num_hidden_layers": r.randint(1, 7),
+        "num_attention_heads": query,
+        kv_field: kv,
+        "hidden_size": query * width,
+        "intermediate_size": r.choice([24, 40, 96, 130]),
+        "tie_word_embeddings": r.random() < 0.5,
+        "max_position_embeddings": r.choice([32, 64, 256]),
+        "pad_token_id": 0,
+    }
+    if head_dim and r.random() < 0.5:
+        config["head_dim"] = r.choice([8, 16, 24])
+    return config
+
+
+def flag(r, *names):
+    return {name: r.random() < 0.5 for name in names}
+
+
+def window(r, *, switch=False, layers=False):
+    config = {"sliding_window": r.choice([None, 4, 16])}
+    if switch:
+        config["use_sliding_window"] = r.random() < 0.5
+    if layers:
+        config["max_window_layers"] = r.randint(0, 6)
+    return config
+
+
+def layer_types(r, config, kinds):
+    """Half of the time an explicit list, which overrides the family's pattern."""
+    if r.random() < 0.5:
+        return {}
+    return {"layer_types": [r.choice(kinds) for _ in range(config["num_hidden_layers"])]}
+
+
+SLIDING = ["full_attention", "sliding_attention"]
+LINEAR = ["full_attention", "linear_attention"]
+
+
+def qwen_experts(r, config):
+    experts = r.choice([2, 4, 6])
+    listed = [i for i in range(config["num_hidden_layers"]) if r.random() < 0.2]
+    return {
+        "num_experts": experts,
+        "num_experts_per_tok": r.randint(1, experts),
+        "moe_intermediate_size": r.choice([8, 20, 36]),
+        "decoder_sparse_step": r.choice([1, 1, 2, 3]),
+        "mlp_only_layers": listed,
+    }
+
+
+def deepseek(r):
+    experts = r.choice([4, 8, 12])
+    config = llama_like(r, head_dim=False)
+    config["num_key_value_heads"] = config["num_attention_heads"]
+    return config | flag(r, "attention_bias") | {
+        "q_lora_rank": r.choice([None, 12, 24]),
+        "kv_lora_rank": r.choice([8, 20]),
+        "qk_rope_head_dim": r.choice([4, 8]),
+        "qk_nope_head_dim": r.choice([8, 12]),
+        "v_head_dim": r.choice([6, 10, 16]),
+        "n_routed_experts": experts,
+        "num_experts_per_tok": r.randint(1, experts // 2),
+        "n_shared_experts": r.choice([1, 2, 3]),
+        "moe_intermediate_size": r.choice([12, 28]),
+        "first_k_dense_replace": r.randint(0, 3),
+        "n_group": 2,
+        "topk_group": 1,
+    }
+
+
+def local_experts(r, name="num_local_experts"):
+    experts = r.choice([2, 4, 7])
+    return {name: experts, "num_experts_per_tok": r.randint(1, experts)}
+
+
+def gpt(r, names):
+    query, _, width = heads(r)
+    config = {
+        "vocab_size": r.choice([97, 512, 1000]),
+        names["layers"]: r.randint(1, 6),
+        names["heads"]: query,
+        names["hidden"]: query * width,
+        "tie_word_embeddings": r.random() < 0.5,
+    }
+    if "width" in names:
+        config[names["width"]] = r.choice([40, 96] + ([None] if names.get("derived") else []))
+    if "sequence" in names:
+        config[names["sequence"]] = r.choice([32, 64, 128])
+    return config
+
+
+def variation(family, r):
+    """One random configuration of the family, small enough to build in milliseconds."""
+    both = ("attention_bias", "mlp_bias")
+    if family in ("llama", "granite", "smollm3"):
+        config = llama_like(r) | flag(r, *both)
+        if family == "llama":
+            config["hidden_size"] = config["num_attention_heads"] * r.choice([8, 16])
+        if family == "smollm3":
+            config |= window(r, switch=True) | {"no_rope_layer_interval": r.choice([1, 2, 4])}
+            config |= layer_types(r, config, SLIDING)
+        return config
+    if family in ("mistral", "phi3"):
+        return llama_like(r, head_dim=family == "mistral") | window(r)
+    if family == "starcoder2":
+        return llama_like(r) | window(r) | flag(r, "use_bias")
+    if family in ("qwen2", "qwen3"):
+        config = llama_like(r) | window(r, switch=True, layers=True)
+        if family == "qwen3":
+            config |= flag(r, "attention_bias")
+        return config | layer_types(r, config, SLIDING)
+    if family in ("gemma", "gemma2", "gemma3_text", "cohere2"):
+        config = llama_like(r, head_dim=family != "cohere2") | flag(r, "attention_bias")
+        if family != "gemma":
+            config |= {"sliding_window": r.choice([4, 16])}
+            config |= layer_types(r, config, SLIDING)
+        return config
+    if family == "olmo2":
+        return llama_like(r) | flag(r, "attention_bias")
+    if family in ("glm4", "nemotron"):
+        config = llama_like(r) | flag(r, "attention_bias")
+        return config | (flag(r, "mlp_bias") if family == "nemotron" else {})
+    if family == "seed_oss":
+        return llama_like(r) | flag(r, "attention_bias", "attention_out_bias", "mlp_bias")
+    if family in ("mixtral", "granitemoe", "minimax", "gpt_oss", "olmoe"):
+        return variation_experts(family, r)
+    if family in ("qwen2_moe", "qwen3_moe", "qwen3_next"):
+        return variation_qwen(family, r)
+    if family == "deepseek_v2":
+        return deepseek(r) | flag(r, "mlp_bias")
+    if family == "deepseek_v3":
+        return deepseek(r) | {"num_nextn_predict_layers": r.choice([0, 1])}
+    if family == "llama4_text":
+        return variation_llama4(r)
+    if family == "glm4_moe":
+        config = llama_like(r) | flag(r, "attention_bias", "use_qk_norm")
+        return config | {
+            "n_routed_experts": 8, "num_experts_per_tok": r.choice([1, 2, 4]),
+            "n_shared_experts": r.choice([1, 2]), "moe_intermediate_size": r.choice([8, 20]),
+            "first_k_dense_replace": r.randint(0, 3)}
+    if family == "ernie4_5_moe":
+        return llama_like(r) | flag(r, "use_bias") | {
+            "moe_num_experts": r.choice([4, 6]), "moe_k": r.choice([1, 2, 3]),
+            "moe_num_shared_experts": r.choice([0, 1, 2]),
+            "moe_intermediate_size": r.choice([8, 20]),
+            "moe_layer_start_index": r.randint(0, 3), "moe_layer_end_index": r.choice([-1, 2, 5]),
+            "moe_layer_interval": r.choice([1, 2])}
+    return variation_classic(family, r)
+
+
+def variation_experts(family, r):
+    if family == "olmoe":
+        return llama_like(r, head_dim=False) | flag(r, "attention_bias") | local_experts(
+            r, "num_experts")
+    config = llama_like(r) | local_experts(r)
+    if family in ("granitemoe", "gpt_oss"):
+        config |= flag(r, "attention_bias")
+    if family in ("mixtral", "minimax"):
+        config |= window(r)
+    if family == "gpt_oss":
+        config |= {"sliding_window": r.choice([4, 16])} | layer_types(r, config, SLIDING)
+    if family == "minimax":
+        config |= layer_types(r, config, LINEAR) | {"block_size": r.choice([16, 256])}
+    return config
+
+
+def variation_qwen(family, r):
+    config = llama_like(r)
+    config |= qwen_experts(r, config)
+    if family == "qwen2_moe":
+        config |= flag(r, "qkv_bias") | window(r, layers=True)
+        config["use_sliding_window"] = config["sliding_window"] is not None
+    if family == "qwen3_moe":
+        config |= flag(r, "attention_bias") | window(r, switch=True)
+    if family != "qwen3_moe":
+        config["shared_expert_intermediate_size"] = r.choice([12, 44])
+    if family == "qwen3_next":
+        key = r.choice([1, 2, 4])
+        config |= flag(r, "attention_bias") | {
+            "linear_num_key_heads": key, "linear_num_value_heads": key * r.choice([1, 2]),
+            "linear_key_head_dim": r.choice([8, 16]), "linear_value_head_dim": r.choice([8, 12]),
+            "linear_conv_kernel_dim": r.choice([2, 4])}
+        config |= layer_types(r, config, LINEAR)
+    return config
+
+
+def variation_llama4(r):
+    config = llama_like(r) | flag(r, "attention_bias", "use_qk_norm") | local_experts(r)
+    config |= {"intermediate_size_mlp": r.choice([20, 60]),
+               "interleave_moe_layer_step": r.choice([1, 2]),
+               "no_rope_layer_interval": r.choice([2, 4]),
+               "attention_chunk_size": r.choice([8, 16])}
+    if r.random() < 0.3:
+        config["moe_layers"] = [i for i in range(config["num_hidden_layers"]) if r.random() < 0.5]
+    return config
+
+
+def variation_classic(family, r):
+    if family in ("gpt2", "gptj"):
+        names = {"layers": "n_layer", "heads": "n_head", "hidden": "n_embd", "width": "n_inner",
+                 "derived": True, "sequence": "n_positions"}
+        config = gpt(r, names)
+        return config | ({"rotary_dim": 8} if family == "gptj" else {})
+    hugging = {"layers": "num_hidden_layers", "heads": "num_attention_heads",
+               "hidden": "hidden_size"}
+    if family == "gpt_neox":
+        return gpt(r, hugging | {"width": "intermediate_size"}) | flag(
+            r, "attention_bias", "use_parallel_residual")
+    if family == "falcon":
+        config = gpt(r, hugging | {"width": "ffn_hidden_size", "derived": True})
+        kv = r.choice([n for n in (1, 2, 4) if config["num_attention_heads"] % n == 0])
+        return config | flag(r, "bias", "new_decoder_architecture", "multi_query",
+                             "parallel_attn", "alibi") | {
+            "num_kv_heads": kv, "num_ln_in_parallel_attn": r.choice([None, 1, 2])}
+    if family == "bloom":
+        return gpt(r, {"layers": "n_layer", "heads": "n_head", "hidden": "hidden_size"})
+    if family == "opt":
+        config = gpt(r, hugging | {"width": "ffn_dim", "sequence": "max_position_embeddings"})
+        return config | flag(r, "enable_bias", "layer_norm_elementwise_affine",
+                             "do_layer_norm_before", "_remove_final_layer_norm") | {
+            "word_embed_proj_dim": r.choice([None, 20])}
+    if family == "mpt":
+        return gpt(r, {"layers": "n_layers", "heads": "n_heads", "hidden": "d_model",
+                       "sequence": "max_seq_len"})
+    if family == "dbrx":
+        query, kv, width = heads(r)
+        experts = r.choice([2, 4, 6])
+        return {"vocab_size": r.choice([97, 512]), "n_layers": r.randint(1, 6), "n_heads": query,
+                "d_model": query * width, "pad_token_id": 0,
+                "attn_config": {"kv_n_heads": kv, "rope_theta": 10000.0},
+                "ffn_config": {"ffn_hidden_size": r.choice([16, 40]), "moe_num_experts": experts,
+                               "moe_top_k": r.randint(1, experts)}}
+    raise KeyError(family)
+
+
+def variations(family, count, seed=20260):
+    r = random.Random(f"{family} {seed}")
+    return [variation(family, r) for _ in range(count)]

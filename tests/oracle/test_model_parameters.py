@@ -1,0 +1,90 @@
+"""Parameter counts equal those of the models that transformers builds on the meta device."""
+import collections
+import json
+import re
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from model_configs import EXPLICIT, FAMILIES, variations
+from program import show_models
+
+VARIATIONS = 30
+transformers.logging.set_verbosity_error()
+
+
+def build(family, config):
+    """The config as a user would have saved it, and the model, without memory for its weights."""
+    hf_config = transformers.AutoConfig.for_model(family, **config)
+    with torch.device("meta"):
+        model = transformers.AutoModelForCausalLM.from_config(hf_config)
+    return hf_config, model
+
+
+def part_of(name):
+    """The part a parameter belongs to, as far as module names tell, or None."""
+    if re.search(r"(embed_tokens|embed_positions|wte|wpe|embed_in|word_embeddings|project_in)\.", name):
+        return "embedding"
+    if re.search(r"(lm_head|embed_out|project_out)\.", name):
+        return "head"
+    if re.search(r"\.(self_attn|attn|attention|self_attention|linear_attn)\.", name):
+        return "attention"
+    if re.search(r"\.(mlp|ffn|feed_forward|block_sparse_moe|fc1|fc2)\.", name):
+        return "feed_forward"
+    return "norm"
+
+
+def counted(model):
+    parts = collections.Counter()
+    for name, parameter in model.named_parameters():
+        parts[part_of(name)] += parameter.numel()
+    return parts
+
+
+def ours(report):
+    parts = report["parameters"]["parts"]
+    return {
+        "embedding": parts["embedding"],
+        "head": parts["head"],
+        "attention": parts["attention"],
+        "feed_forward": parts["feed_forward"] + parts["routed_experts"]
+        + parts["shared_experts"] + parts["router"],
+        "norm": parts["norm"],
+    }
+
+
+def configs_of(family):
+    yield EXPLICIT.get(family, {})
+    yield from variations(family, VARIATIONS)
+
+
+def saved(hf_config, config, family, tmp_path, index):
+    """Every other variation is saved sparsely, as hand-written configs are."""
+    path = tmp_path / f"{family}-{index:02}.json"
+    text = json.dumps(config | {"model_type": family}) if index % 2 else hf_config.to_json_string(
+        use_diff=False)
+    path.write_text(text)
+    return path
+
+
+def test_every_family_and_its_variations(tmp_path):
+    cases = []
+    for family in FAMILIES:
+        for index, config in enumerate(configs_of(family)):
+            hf_config, model = build(family, config)
+            path = saved(hf_config, config, family, tmp_path, index)
+            cases.append((path, sum(p.numel() for p in model.parameters()), counted(model)))
+    reports = show_models([path for path, _, _ in cases])
+    mismatches = []
+    for (path, total, parts), report in zip(cases, reports):
+        mine = ours(report)
+        if report["parameters"]["total"] != total:
+            mismatches.append(f"{path.name}: total {report['parameters']['total']}, not {total}")
+        for part, count in mine.items():
+            if count != parts[part]:
+                mismatches.append(f"{path.name}: {part} {count}, not {parts[part]}")
+    print(f"{len(cases)} configs of {len(FAMILIES)} families, {len(mismatches)} mismatches")
+    assert not mismatches, "\n".join(mismatches[:40])
+    assert len(cases) >= 1000
