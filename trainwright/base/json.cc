@@ -343,7 +343,9 @@ void JsonFields::fault(std::string_view key, std::string what, std::string hint)
   diagnostics_.push_back({place(key), std::move(what), std::move(hint)});
 }
 
-void JsonFields::ignore(std::string_view key) { known_.emplace_back(key); }
+void JsonFields::ignore(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+}
 
 const Json* JsonFields::raw(std::string_view key) {
   ignore(key);
