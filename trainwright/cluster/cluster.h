@@ -56,8 +56,8 @@ BytesPerSecond bandwidth_under_load(const Tier& tier);
 struct UsualNode {
   std::int64_t accelerators = 8;  // that share a host
   std::int64_t nics = 8;
-  BytesPerSecond nic_bandwidth;  // of one, each way
-  std::int64_t leaf_nodes = 32;  // nodes below the same leaf switches
+  BytesPerSecond nic_bandwidth;    // of one, each way
+  std::int64_t leaf_domains = 32;  // scale-up domains below the same leaf switches
 
   friend bool operator==(const UsualNode&, const UsualNode&) = default;
 };
@@ -71,7 +71,8 @@ struct Accelerator {
   Bytes memory_visible;   // what a program can allocate in all; at most `memory`
   BytesPerSecond memory_bandwidth;
   std::map<ComputeType, FlopsPerSecond> peak;  // dense; absent where the hardware has no such unit
-  // The links inside a scale-up domain, innermost first, as usually built.
+  // The links inside a scale-up domain, innermost first, as usually built; at least one, and the
+  // last one's `domain` is the size of the whole.
   std::vector<Tier> scale_up;
   // Accelerators of a scale-up domain that jobs usually take: 64 of the 72 of an NVL72 rack (the
   // others are spares, and 72 is no power of two); elsewhere the whole domain.
