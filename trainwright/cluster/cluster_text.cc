@@ -16,7 +16,7 @@ constexpr std::string_view kForms =
     "write 64xH100, 32x8xA100-80GB, the name of a known cluster or the path of a cluster file";
 
 // Bounds the work spent on looking for the nearest names.
-constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kLongestText = 512;
 
 // "32x8xA100" cut into its counts, as written, and the name.
 struct Written {
