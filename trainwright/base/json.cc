@@ -302,8 +302,16 @@ Result<std::string> read_file(const std::string& path) {
   if (!std::filesystem::exists(status)) return fail(path, "no such file");
   if (std::filesystem::is_directory(status)) return fail(path, "is a directory, not a file");
   std::ifstream stream(path, std::ios::binary);
-  std::string content((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream) return fail(path, "cannot be read", "check its permissions");
+  std::string content;
+  std::string piece(std::size_t{1} << 16, '\0');
+  while (stream.read(piece.data(), std::ssize(piece)) || stream.gcount() > 0) {
+    content.append(piece, 0, static_cast<std::size_t>(stream.gcount()));
+    // A device or an endless pipe never ends by itself.
+    if (std::ssize(content) > kLargestFile) {
+      return fail(path, fmt::format("is larger than {} MiB", kLargestFile >> 20));
+    }
+  }
+  if (!stream.eof()) return fail(path, "cannot be read", "check its permissions");
   return content;
 }
 

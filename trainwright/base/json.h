@@ -71,7 +71,9 @@ Result<Json> parse_json(std::string_view text, std::string_view origin);
 // Two-space indented, with a final newline. Arrays of plain values stay on one line.
 std::string to_text(const Json& json);
 
-// The whole content of a file. Diagnoses a missing file, a directory and anything unreadable.
+// The whole content of a file. Diagnoses a missing file, a directory, anything unreadable and
+// anything larger than kLargestFile bytes.
+inline constexpr std::int64_t kLargestFile = std::int64_t{1} << 28;
 Result<std::string> read_file(const std::string& path);
 Result<Json> read_json_file(const std::string& path);
 

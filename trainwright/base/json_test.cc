@@ -72,5 +72,10 @@ TEST_CASE("a missing file and a directory are told apart") {
   CHECK(read_file("/tmp").error().diagnostics[0].what == "is a directory, not a file");
 }
 
+TEST_CASE("a file without an end is refused") {
+  CHECK(read_file("/dev/zero").error().diagnostics[0].what == "is larger than 256 MiB");
+  CHECK(read_file("/dev/null").value().empty());
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -117,13 +117,15 @@ std::vector<std::string> nearest(std::string_view name, std::span<const std::str
     std::string candidate;
   };
   std::vector<Near> near;
+  // A third of the letters may be wrong, and at least two.
+  const int tolerated = std::max(2, static_cast<int>(wanted.size()) / 3);
   for (const std::string& candidate : candidates) {
-    int distance = edit_distance(wanted, candidate);
     const bool prefix = !wanted.empty() && lower_case(candidate).starts_with(wanted);
-    // A third of the letters may be wrong, and at least two.
-    const int tolerated = std::max(2, static_cast<int>(name.size()) / 3);
-    if (prefix) distance = std::min(distance, 1);
-    if (distance <= tolerated && distance < static_cast<int>(candidate.size())) {
+    // The distance is at least the difference in length, which is free to compute.
+    const auto longer = std::abs(std::ssize(candidate) - std::ssize(wanted));
+    if (!prefix && longer > tolerated) continue;
+    const int distance = prefix ? 1 : edit_distance(wanted, candidate);
+    if (distance <= tolerated && distance < std::ssize(candidate)) {
       near.push_back({distance, candidate});
     }
   }
