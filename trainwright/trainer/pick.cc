@@ -1,0 +1,90 @@
+// "megatron@0.12": the trainer and the version a person means.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+namespace {
+
+// Version 0.12 stands for 0.12 and all its patch releases; so does the end of a range.
+bool not_after(Version version, Version last) {
+  return std::pair(version.major_part, version.minor_part) <=
+             std::pair(last.major_part, last.minor_part) &&
+         (version <= last || last.patch_part == 0);
+}
+
+bool goes_by(const Trainer& trainer, const std::string& name) {
+  if (lower_case(trainer.name) == name) return true;
+  return std::any_of(trainer.aliases.begin(), trainer.aliases.end(),
+                     [&](const std::string& alias) { return lower_case(alias) == name; });
+}
+
+std::string range_text(const Trainer& trainer) {
+  if (trainer.from == trainer.to) return to_text(trainer.from);
+  return fmt::format("{} to {}", to_text(trainer.from), to_text(trainer.to));
+}
+
+tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
+                                   std::span<const Trainer> trainers) {
+  std::vector<std::string> names;
+  std::vector<std::string> main_names;
+  for (const Trainer& trainer : trainers) {
+    if (main_names.empty() || main_names.back() != trainer.name) {
+      main_names.push_back(trainer.name);
+      names.push_back(trainer.name);
+      names.insert(names.end(), trainer.aliases.begin(), trainer.aliases.end());
+    }
+  }
+  return fail(std::string(text), fmt::format("unknown trainer '{}'", name),
+              did_you_mean(name, names, "known trainers: " + enumerate(main_names)));
+}
+
+Trainer at_version(const Trainer& trainer, Version version) {
+  Trainer picked = trainer;
+  picked.version = version;
+  std::erase_if(picked.rules, [&](const Rule& rule) {
+    return (rule.since && version < *rule.since) ||
+           (rule.until && !not_after(version, *rule.until));
+  });
+  return picked;
+}
+
+}  // namespace
+
+Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers) {
+  const auto mark = text.find('@');
+  const std::string name = lower_case(trim(text.substr(0, mark)));
+  std::vector<const Trainer*> known;
+  for (const Trainer& trainer : trainers) {
+    if (goes_by(trainer, name)) known.push_back(&trainer);
+  }
+  if (known.empty()) return unknown_name(text, name, trainers);
+  const auto newest =
+      std::max_element(known.begin(), known.end(), [](auto* a, auto* b) { return a->to < b->to; });
+  if (mark == std::string_view::npos) return at_version(**newest, (*newest)->to);
+  const auto version = parse_version(trim(text.substr(mark + 1)));
+  if (!version) {
+    return fail(std::string(text), fmt::format("'{}' is no version", text.substr(mark + 1)),
+                fmt::format("for instance {}@{}", name, to_text((*newest)->to)));
+  }
+  std::vector<std::string> ranges;
+  for (const Trainer* trainer : known) {
+    if (trainer->from <= *version && not_after(*version, trainer->to)) {
+      return at_version(*trainer, *version);
+    }
+    ranges.push_back(range_text(*trainer));
+  }
+  return fail(std::string(text),
+              fmt::format("{} {} is not known", (*newest)->title, to_text(*version)),
+              fmt::format("known versions: {}", join(ranges, ", ")));
+}
+
+Result<Trainer> find_trainer(std::string_view text, const std::string& data_dir) {
+  const auto trainers = TW_TRY(load_trainers(data_dir));
+  return pick_trainer(text, trainers);
+}
+
+}  // namespace trainwright

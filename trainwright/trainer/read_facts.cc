@@ -1,0 +1,280 @@
+// The facts of a trainer's file, entry by entry.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/trainer/reading.h"
+
+namespace trainwright {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names owned(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
+
+// A name that must be one of a closed set; the fault sits at `key` of `fields`.
+void check_name(JsonFields& fields, std::string_view key, const std::string& name,
+                const Names& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  fields.fault(key, fmt::format("unknown name '{}'", name),
+               did_you_mean(name, known, "known: " + enumerate(known)));
+}
+
+std::string name_in(JsonFields& fields, std::string_view key, const Names& known) {
+  std::string name = fields.string(key);
+  if (!name.empty()) check_name(fields, key, name, known);
+  return name;
+}
+
+double bytes_in(JsonFields& fields, std::string_view key) {
+  const double bytes = fields.optional_number(key).value_or(0);
+  if (bytes < 0 || bytes > 1000) fields.fault(key, "not a plausible number of bytes", "0 to 1000");
+  return bytes;
+}
+
+std::string source_in(JsonFields& fields) {
+  std::string source = fields.string("source");
+  if (fields.raw("source") != nullptr && trim(source).empty()) {
+    fields.fault("source", "a fact needs a source", "file, section or page, and version");
+  }
+  return source;
+}
+
+std::string setting_in(JsonFields& fields) {
+  return fields.optional_string("setting").value_or("");
+}
+
+Use use_in(JsonFields& fields) {
+  return use_named(name_in(fields, "use", use_names())).value_or(Use::Never);
+}
+
+// What every entry of a file's objects shares: the entry is known by its key.
+struct Entry {
+  const std::string& key;
+  JsonFields& fields;
+};
+
+std::string& key_of(PrecisionFacts& entry) { return entry.kind; }
+std::string& key_of(OptimizerFacts& entry) { return entry.kind; }
+std::string& key_of(Loss& entry) { return entry.name; }
+std::string& key_of(TrainerSchedule& entry) { return entry.kind; }
+std::string& key_of(Bucket& entry) { return entry.purpose; }
+std::string& key_of(Choice& entry) { return entry.kind; }
+std::string_view key_of(const Kernel& entry) { return name_of(entry.kind); }
+std::string_view key_of(const Overlap& entry) { return name_of(entry.kind); }
+
+void read(Entry at, PrecisionFacts& precision) {
+  const Names dtypes = owned(dtype_names());
+  precision.kind = at.key;
+  precision.weight = name_in(at.fields, "weight", dtypes);
+  precision.master = name_in(at.fields, "master", dtypes);
+  precision.gradients = at.fields.optional_strings("gradients");
+  for (const auto& dtype : precision.gradients) check_name(at.fields, "gradients", dtype, dtypes);
+  if (precision.gradients.empty()) {
+    at.fields.fault("gradients", "at least one gradient dtype is needed", "[\"fp32\"]");
+  }
+  precision.gradient_copied_at_step =
+      at.fields.optional_bool("gradient_copied_at_step").value_or(false);
+  precision.weight_copies = bytes_in(at.fields, "weight_copies");
+  precision.setting = setting_in(at.fields);
+}
+
+void read(Entry at, OptimizerFacts& optimizer) {
+  const Names dtypes = owned(dtype_names());
+  optimizer.kind = at.key;
+  optimizer.states = at.fields.optional_strings("states");
+  for (const auto& dtype : optimizer.states) check_name(at.fields, "states", dtype, dtypes);
+  optimizer.master = at.fields.optional_string("master").value_or("");
+  if (!optimizer.master.empty()) check_name(at.fields, "master", optimizer.master, dtypes);
+  optimizer.setting = setting_in(at.fields);
+}
+
+void read(Entry at, Kernel& kernel) {
+  kernel.kind = kernel_named(at.key).value_or(kernel.kind);
+  kernel.use = use_in(at.fields);
+  kernel.kept_per_input = bytes_in(at.fields, "kept_per_input");
+  kernel.kept_per_output = bytes_in(at.fields, "kept_per_output");
+  kernel.kept_per_row = bytes_in(at.fields, "kept_per_row");
+  kernel.setting = setting_in(at.fields);
+}
+
+void read(Entry at, Loss& loss) {
+  loss.name = at.key;
+  loss.use = use_in(at.fields);
+  loss.forward = bytes_in(at.fields, "forward");
+  loss.kept = bytes_in(at.fields, "kept");
+  loss.backward = bytes_in(at.fields, "backward");
+  loss.split_by_tp = at.fields.boolean("split_by_tp");
+  loss.chunks = at.fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
+  loss.setting = setting_in(at.fields);
+}
+
+void read(Entry at, Overlap& overlap) {
+  overlap.kind = overlap_named(at.key).value_or(overlap.kind);
+  overlap.use = use_in(at.fields);
+  overlap.setting = setting_in(at.fields);
+}
+
+void read(Entry at, TrainerSchedule& schedule) {
+  schedule.kind = at.key;
+  schedule.name = at.fields.string("name");
+  schedule.placement = name_in(at.fields, "placement", owned(symbols(Variable::Placement)));
+}
+
+void read(Entry at, Bucket& bucket) {
+  constexpr IntegerRange kSize{.least = 0, .most = std::int64_t{1} << 40};
+  bucket.purpose = at.key;
+  bucket.unit = name_in(at.fields, "unit", {"parameters", "bytes"});
+  bucket.least = at.fields.integer("least", kSize);
+  bucket.per_dp = at.fields.optional_integer("per_dp", kSize).value_or(0);
+  bucket.setting = setting_in(at.fields);
+}
+
+void read(Entry at, Choice& choice) {
+  choice.kind = at.key;
+  choice.setting = setting_in(at.fields);
+}
+
+// Lays the entries of one object over a list: same key replaces, null removes, new keys append. An
+// empty `known` leaves the keys free.
+template <class T>
+void read_entries(JsonFields& fields, std::string_view key, const Names& known,
+                  std::vector<T>& list, Diagnostics& faults) {
+  const Json* object = fields.raw(key);
+  if (object == nullptr) return;
+  if (!object->is_object()) {
+    fields.fault(key, fmt::format("expected an object, found {}", name_of(object->kind)));
+    return;
+  }
+  for (const auto& [name, value] : object->members) {
+    const std::string path = fmt::format("{}/{}", fields.path(key), name);
+    if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
+      faults.push_back({json_place(fields.origin(), value, path),
+                        fmt::format("unknown name '{}'", name),
+                        did_you_mean(name, known, "known: " + enumerate(known))});
+      continue;
+    }
+    const auto same =
+        std::find_if(list.begin(), list.end(), [&](T& entry) { return key_of(entry) == name; });
+    if (value.is_null()) {
+      if (same != list.end()) list.erase(same);
+      continue;
+    }
+    JsonFields entry_fields(value, fields.origin(), path, faults);
+    T entry;
+    if (value.is_object()) {
+      read(Entry{name, entry_fields}, entry);
+      entry.source = source_in(entry_fields);
+      entry_fields.finish();
+    }
+    if (same != list.end()) {
+      *same = std::move(entry);
+    } else {
+      list.push_back(std::move(entry));
+    }
+  }
+}
+
+void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& faults) {
+  const Json* object = fields.raw("pipeline");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("pipeline"), faults);
+  if (!object->is_object()) return;
+  constexpr IntegerRange kLayers{.least = 0, .most = 1000};
+  pipeline.outputs_freed_early = at.boolean("outputs_freed_early");
+  pipeline.buffers_per_micro_batch = at.boolean("buffers_per_micro_batch");
+  pipeline.sends_live_until_step_end = at.boolean("sends_live_until_step_end");
+  pipeline.first_stage_less_layers =
+      at.optional_integer("first_stage_less_layers", kLayers).value_or(0);
+  pipeline.last_stage_less_layers =
+      at.optional_integer("last_stage_less_layers", kLayers).value_or(0);
+  pipeline.source = source_in(at);
+  at.finish();
+}
+
+void read_allocator(JsonFields& fields, AllocatorFacts& allocator, Diagnostics& faults) {
+  const Json* object = fields.raw("allocator");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("allocator"), faults);
+  if (!object->is_object()) return;
+  allocator.expandable_segments = at.boolean("expandable_segments");
+  allocator.setting = setting_in(at);
+  allocator.source = source_in(at);
+  at.finish();
+}
+
+void read_rank_order(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
+  const Json* object = fields.raw("rank_order");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("rank_order"), faults);
+  if (!object->is_object()) return;
+  trainer.rank_order = at.string("order");
+  const Names axes = {"tp", "cp", "ep", "dp", "pp"};
+  Names seen;
+  for (const auto axis : split(trainer.rank_order, '-')) seen.emplace_back(axis);
+  for (const auto& axis : seen) {
+    check_name(at, "order", axis, axes);
+    if (std::count(seen.begin(), seen.end(), axis) > 1) {
+      at.fault("order", fmt::format("the axis {} appears twice", axis));
+      break;
+    }
+  }
+  trainer.rank_order_source = source_in(at);
+  at.finish();
+}
+
+// "settings": {"tp": "--tensor-model-parallel-size"}; the keys are variables of rules.
+void read_settings(JsonFields& fields, Trainer& trainer) {
+  const Json* object = fields.raw("settings");
+  if (object == nullptr) return;
+  if (!object->is_object()) {
+    fields.fault("settings", fmt::format("expected an object, found {}", name_of(object->kind)));
+    return;
+  }
+  Names known;
+  for (std::size_t i = 0; i < kVariableCount; ++i) {
+    known.emplace_back(name_of(static_cast<Variable>(i)));
+  }
+  for (const auto& [name, value] : object->members) {
+    check_name(fields, "settings", name, known);
+    if (!value.is_string()) {
+      fields.fault("settings", fmt::format("the setting of {} must be a string", name));
+    }
+    auto& list = trainer.settings;
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](const auto& setting) { return setting.first == name; });
+    if (same != list.end()) {
+      same->second = value.string;
+    } else {
+      list.emplace_back(name, value.string);
+    }
+  }
+}
+
+}  // namespace
+
+void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
+  read_rank_order(fields, trainer, faults);
+  read_entries(fields, "precisions", owned(symbols(Variable::Precision)), trainer.precisions,
+               faults);
+  read_entries(fields, "optimizers", owned(symbols(Variable::Optimizer)), trainer.optimizers,
+               faults);
+  read_entries(fields, "kernels", kernel_names(), trainer.kernels, faults);
+  read_entries(fields, "losses", {}, trainer.losses, faults);
+  read_entries(fields, "overlaps", overlap_names(), trainer.overlaps, faults);
+  read_entries(fields, "schedules", owned(symbols(Variable::Schedule)), trainer.schedules, faults);
+  read_entries(fields, "shardings", owned(symbols(Variable::Sharding)), trainer.shardings, faults);
+  read_entries(fields, "recomputes", owned(symbols(Variable::Recompute)), trainer.recomputes,
+               faults);
+  read_entries(fields, "recompute_modules", {}, trainer.recompute_modules, faults);
+  read_entries(fields, "cp_kinds", owned(symbols(Variable::CpKind)), trainer.cp_kinds, faults);
+  read_entries(fields, "offloads", owned(offload_names()), trainer.offloads, faults);
+  read_entries(fields, "communicators", owned(group_names()), trainer.communicators, faults);
+  read_entries(fields, "buckets", owned(bucket_names()), trainer.buckets, faults);
+  read_pipeline(fields, trainer.pipeline, faults);
+  read_allocator(fields, trainer.allocator, faults);
+  read_settings(fields, trainer);
+}
+
+}  // namespace trainwright

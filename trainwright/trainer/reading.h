@@ -1,0 +1,38 @@
+#pragma once
+// Private to trainer: reading one file of data/trainers.
+#include <string>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+
+// Lays the facts of a file over `trainer`: fields and entries that the file names replace those of
+// the trainer it is based on, an entry that is null removes one, the rest stays. Rules are not
+// read.
+void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults);
+
+// One rule of rules.json or of a trainer's file.
+struct RuleEntry {
+  Rule rule;
+  std::vector<std::string> trainers;  // names it holds for; empty: all. Only in rules.json
+};
+// The array `rules` of a file; absent is empty. Ids are unique within a file.
+std::vector<RuleEntry> read_rules(JsonFields& fields, Diagnostics& faults);
+
+// Closed sets of names that only data and its readers use.
+std::span<const std::string_view> dtype_names();
+std::span<const std::string_view> group_names();  // communicator groups
+std::span<const std::string_view> offload_names();
+std::span<const std::string_view> bucket_names();  // purposes of buckets
+
+std::optional<Use> use_named(std::string_view name);
+std::optional<KernelKind> kernel_named(std::string_view name);
+std::optional<OverlapKind> overlap_named(std::string_view name);
+std::vector<std::string> use_names();
+std::vector<std::string> kernel_names();
+std::vector<std::string> overlap_names();
+
+}  // namespace trainwright

@@ -1,0 +1,87 @@
+#include "trainwright/trainer/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/check.h"
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+namespace {
+
+template <class T>
+const T* find_kind(const std::vector<T>& list, std::string_view kind) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const T& entry) { return entry.kind == kind; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+template <class T>
+std::vector<std::string> kinds_of(const std::vector<T>& list) {
+  std::vector<std::string> kinds;
+  for (const T& entry : list) kinds.push_back(entry.kind);
+  return kinds;
+}
+
+Diagnostic not_offered(const Trainer& trainer, std::string_view what, std::string_view kind,
+                       const std::vector<std::string>& offered) {
+  return {std::string(kind), fmt::format("{} has no {} '{}'", trainer.title, what, kind),
+          did_you_mean(kind, offered, "it has " + enumerate(offered))};
+}
+
+// Names of dtypes were checked when the file was read.
+double bytes_of(const std::string& dtype) {
+  const auto bytes = dtype_bytes(dtype);
+  TW_CHECK(bytes.has_value(), "a dtype the reader did not check: " + dtype);
+  return *bytes;
+}
+
+}  // namespace
+
+Result<ParameterBytes> parameter_bytes(const Trainer& trainer, std::string_view precision,
+                                       std::string_view optimizer, std::string_view gradient) {
+  const auto* numbers = find_kind(trainer.precisions, precision);
+  const auto* steps = find_kind(trainer.optimizers, optimizer);
+  Diagnostics faults;
+  if (numbers == nullptr) {
+    faults.push_back(not_offered(trainer, "precision", precision, kinds_of(trainer.precisions)));
+  }
+  if (steps == nullptr) {
+    faults.push_back(not_offered(trainer, "optimizer", optimizer, kinds_of(trainer.optimizers)));
+  }
+  if (numbers != nullptr && !gradient.empty() &&
+      std::find(numbers->gradients.begin(), numbers->gradients.end(), gradient) ==
+          numbers->gradients.end()) {
+    faults.push_back(not_offered(trainer, "gradient dtype", gradient, numbers->gradients));
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+
+  ParameterBytes bytes;
+  bytes.weight = bytes_of(numbers->weight);
+  bytes.weight_copies = numbers->weight_copies;
+  bytes.gradient = bytes_of(gradient.empty() ? numbers->gradients.front() : std::string(gradient));
+  // An optimizer replaces a second copy, it does not invent one where the weights are exact.
+  const bool has_master = numbers->master != "none";
+  bytes.master = bytes_of(has_master && !steps->master.empty() ? steps->master : numbers->master);
+  for (const std::string& state : steps->states) bytes.states += bytes_of(state);
+  const double exact = bytes_of("fp32");
+  if (numbers->gradient_copied_at_step && bytes.gradient < exact) bytes.gradient_at_step = exact;
+  return bytes;
+}
+
+const Kernel* find_kernel(const Trainer& trainer, KernelKind kind) {
+  for (const Kernel& kernel : trainer.kernels) {
+    if (kernel.kind == kind) return &kernel;
+  }
+  return nullptr;
+}
+
+Use overlap_use(const Trainer& trainer, OverlapKind kind) {
+  for (const Overlap& overlap : trainer.overlaps) {
+    if (overlap.kind == kind) return overlap.use;
+  }
+  return Use::Never;
+}
+
+}  // namespace trainwright

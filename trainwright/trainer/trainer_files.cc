@@ -1,0 +1,242 @@
+// From files to trainers: rules.json for everyone, files that build on each other, all faults.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trainwright/base/text.h"
+#include "trainwright/trainer/offered.h"
+#include "trainwright/trainer/reading.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::string_view kRulesFile = "rules";
+constexpr std::size_t kMostFiles = 1000;
+
+// One parsed file, and the trainer it becomes once the one it builds on is known.
+struct Draft {
+  enum class State { Fresh, Building, Done };
+
+  std::string origin;
+  std::string stem;  // the file's name without folder and .json
+  Json json;
+  Trainer trainer;
+  State state = State::Fresh;
+};
+
+std::string stem_of(const std::string& origin) {
+  return std::filesystem::path(origin).stem().string();
+}
+
+// A later rule of the same id takes the place of an earlier one.
+void put_rule(std::vector<Rule>& rules, Rule rule) {
+  const auto same = std::find_if(rules.begin(), rules.end(),
+                                 [&](const Rule& other) { return other.id == rule.id; });
+  if (same != rules.end()) {
+    *same = std::move(rule);
+  } else {
+    rules.push_back(std::move(rule));
+  }
+}
+
+Version version_in(JsonFields& fields, std::string_view key) {
+  const std::string text = fields.string(key);
+  const auto version = parse_version(text);
+  if (!version && !text.empty()) {
+    fields.fault(key, fmt::format("'{}' is no version", text), "for instance 0.12");
+  }
+  return version.value_or(Version{});
+}
+
+class Builder {
+ public:
+  explicit Builder(std::span<const TrainerFile> files) {
+    if (files.size() > kMostFiles) {
+      faults_.push_back({"", fmt::format("more than {} trainer files", kMostFiles), ""});
+      return;
+    }
+    for (const TrainerFile& file : files) {
+      auto json = parse_json(file.text, file.origin);
+      if (!json) {
+        add(std::move(json).error().diagnostics);
+      } else if (stem_of(file.origin) == kRulesFile) {
+        JsonFields fields(*json, file.origin, "", faults_);
+        shared_ = read_rules(fields, faults_);
+        fields.finish();
+        shared_origin_ = file.origin;
+      } else {
+        drafts_.push_back({file.origin, stem_of(file.origin), *std::move(json), {}, {}});
+      }
+    }
+  }
+
+  Result<std::vector<Trainer>> build() && {
+    for (Draft& draft : drafts_) build(draft);
+    check_shared_names();
+    std::vector<Trainer> trainers;
+    for (Draft& draft : drafts_) trainers.push_back(std::move(draft.trainer));
+    std::stable_sort(trainers.begin(), trainers.end(), [](const Trainer& a, const Trainer& b) {
+      return std::tie(a.name, a.from) < std::tie(b.name, b.from);
+    });
+    check_ranges(trainers);
+    if (!faults_.empty()) return fail(std::move(faults_));
+    for (Trainer& trainer : trainers) add_rules(trainer);
+    return trainers;
+  }
+
+ private:
+  void add(Diagnostics diagnostics) {
+    faults_.insert(faults_.end(), diagnostics.begin(), diagnostics.end());
+  }
+
+  // Depth is bounded because a file that is being built is never entered again.
+  void build(Draft& draft) {
+    if (draft.state != Draft::State::Fresh) return;
+    draft.state = Draft::State::Building;
+    JsonFields fields(draft.json, draft.origin, "", faults_);
+    if (draft.json.is_object()) {
+      const auto base = fields.optional_string("based_on");
+      if (base) lay_on_base(draft, fields, *base);
+      read_head(fields, draft.trainer, base.has_value());
+      read_facts(fields, draft.trainer, faults_);
+      for (auto& entry : read_rules(fields, faults_)) {
+        put_rule(draft.trainer.rules, std::move(entry.rule));
+      }
+      drop_rules(fields, draft.trainer);
+      fields.finish();
+      check_complete(fields, draft.trainer);
+    }
+    draft.state = Draft::State::Done;
+  }
+
+  void lay_on_base(Draft& draft, JsonFields& fields, const std::string& base) {
+    const auto found = std::find_if(drafts_.begin(), drafts_.end(),
+                                    [&](const Draft& other) { return other.stem == base; });
+    if (found == drafts_.end()) {
+      std::vector<std::string> stems;
+      for (const Draft& other : drafts_) stems.push_back(other.stem);
+      fields.fault("based_on", fmt::format("no file '{}.json' beside this one", base),
+                   did_you_mean(base, stems, "name a file of the same folder"));
+      return;
+    }
+    if (found->state == Draft::State::Building) {
+      fields.fault("based_on", "the file builds on itself", "break the circle");
+      return;
+    }
+    build(*found);
+    draft.trainer = found->trainer;
+  }
+
+  void read_head(JsonFields& fields, Trainer& trainer, bool has_base) {
+    const auto text = [&](std::string_view key, std::string& value) {
+      if (!has_base) value = fields.string(key);
+      if (has_base) value = fields.optional_string(key).value_or(value);
+    };
+    text("name", trainer.name);
+    text("title", trainer.title);
+    if (fields.raw("aliases") != nullptr) trainer.aliases = fields.optional_strings("aliases");
+    fields.ignore("version");  // written by to_json, decided by who asks
+    const Json* versions = fields.object("versions");
+    if (versions == nullptr) return;
+    JsonFields range(*versions, fields.origin(), fields.path("versions"), faults_);
+    trainer.from = version_in(range, "from");
+    trainer.to = version_in(range, "to");
+    trainer.version = trainer.to;
+    range.finish();
+    if (trainer.to < trainer.from) fields.fault("versions", "the range ends before it begins");
+  }
+
+  void drop_rules(JsonFields& fields, Trainer& trainer) {
+    for (const std::string& id : fields.optional_strings("without_rules")) {
+      const auto dropped = std::erase_if(trainer.rules, [&](const Rule& r) { return r.id == id; });
+      if (dropped > 0) continue;
+      std::vector<std::string> ids;
+      for (const Rule& rule : trainer.rules) ids.push_back(rule.id);
+      fields.fault("without_rules", fmt::format("no rule '{}' to drop", id), did_you_mean(id, ids));
+    }
+  }
+
+  void check_complete(JsonFields& fields, const Trainer& trainer) {
+    const auto needs = [&](bool present, std::string_view what) {
+      if (!present) fields.fault("", fmt::format("the trainer has no {}", what), "add it");
+    };
+    needs(!trainer.rank_order.empty(), "rank_order");
+    needs(!trainer.precisions.empty(), "precisions");
+    needs(!trainer.optimizers.empty(), "optimizers");
+    needs(!trainer.losses.empty(), "losses");
+    needs(!trainer.schedules.empty(), "schedules");
+    needs(!trainer.shardings.empty(), "shardings");
+    needs(!trainer.recomputes.empty(), "recomputes");
+    needs(!trainer.pipeline.source.empty(), "pipeline");
+    needs(!trainer.allocator.source.empty(), "allocator");
+  }
+
+  // Two files of one trainer must not claim the same version.
+  void check_ranges(const std::vector<Trainer>& trainers) {
+    for (std::size_t i = 1; i < trainers.size(); ++i) {
+      const Trainer& before = trainers[i - 1];
+      const Trainer& after = trainers[i];
+      if (before.name != after.name || before.to < after.from) continue;
+      faults_.push_back({before.name,
+                         fmt::format("two files hold for version {}", to_text(after.from)),
+                         "let the version ranges follow each other"});
+    }
+  }
+
+  void check_shared_names() {
+    std::vector<std::string> names;
+    for (const Draft& draft : drafts_) names.push_back(draft.trainer.name);
+    for (const RuleEntry& entry : shared_) {
+      for (const std::string& name : entry.trainers) {
+        if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+        faults_.push_back(
+            {shared_origin_,
+             fmt::format("rule '{}' is for an unknown trainer '{}'", entry.rule.id, name),
+             did_you_mean(name, names)});
+      }
+    }
+  }
+
+  // First what follows from the facts, then what holds for many trainers, then the file's own.
+  void add_rules(Trainer& trainer) const {
+    std::vector<Rule> rules = offered_rules(trainer);
+    for (const auto& [rule, names] : shared_) {
+      if (names.empty() || std::find(names.begin(), names.end(), trainer.name) != names.end()) {
+        put_rule(rules, rule);
+      }
+    }
+    for (Rule& rule : trainer.rules) put_rule(rules, std::move(rule));
+    trainer.rules = std::move(rules);
+  }
+
+  std::vector<Draft> drafts_;
+  std::vector<RuleEntry> shared_;
+  std::string shared_origin_;
+  Diagnostics faults_;
+};
+
+}  // namespace
+
+Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files) {
+  return Builder(files).build();
+}
+
+Result<std::vector<Trainer>> load_trainers(const std::string& data_dir) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(data_dir) / "trainers";
+  std::error_code fault;
+  std::vector<std::string> paths;
+  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault)) {
+    if (at->path().extension() == ".json") paths.push_back(at->path().string());
+  }
+  if (fault || paths.empty()) {
+    return fail(folder.string(), "no trainer files here", "point --data at the data folder");
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<TrainerFile> files;
+  for (const std::string& path : paths) files.push_back({path, TW_TRY(read_file(path))});
+  return read_trainers(files);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,185 @@
+// A trainer as JSON, in the form of its data file with everything it builds on laid in.
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+namespace {
+
+Json strings(const std::vector<std::string>& texts) {
+  Json json = Json::array();
+  for (const std::string& text : texts) json.push(Json::of(text));
+  return json;
+}
+
+// Every entry ends with its setting, if it has one, and its source.
+Json& finish(Json& json, const std::string& setting, const std::string& source) {
+  if (!setting.empty()) json.add("setting", Json::of(setting));
+  return json.add("source", Json::of(source));
+}
+
+Json precisions(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.precisions) {
+    Json json = Json::object();
+    json.add("weight", Json::of(entry.weight))
+        .add("master", Json::of(entry.master))
+        .add("gradients", strings(entry.gradients))
+        .add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
+        .add("weight_copies", Json::of(entry.weight_copies));
+    all.add(entry.kind, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json optimizers(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.optimizers) {
+    Json json = Json::object();
+    json.add("states", strings(entry.states));
+    if (!entry.master.empty()) json.add("master", Json::of(entry.master));
+    all.add(entry.kind, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json kernels(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.kernels) {
+    Json json = Json::object();
+    json.add("use", Json::of(name_of(entry.use)))
+        .add("kept_per_input", Json::of(entry.kept_per_input))
+        .add("kept_per_output", Json::of(entry.kept_per_output))
+        .add("kept_per_row", Json::of(entry.kept_per_row));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json losses(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.losses) {
+    Json json = Json::object();
+    json.add("use", Json::of(name_of(entry.use)))
+        .add("forward", Json::of(entry.forward))
+        .add("kept", Json::of(entry.kept))
+        .add("backward", Json::of(entry.backward))
+        .add("split_by_tp", Json::of(entry.split_by_tp))
+        .add("chunks", Json::of(entry.chunks));
+    all.add(entry.name, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json overlaps(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.overlaps) {
+    Json json = Json::object();
+    json.add("use", Json::of(name_of(entry.use)));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json schedules(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.schedules) {
+    Json json = Json::object();
+    json.add("name", Json::of(entry.name)).add("placement", Json::of(entry.placement));
+    all.add(entry.kind, finish(json, "", entry.source));
+  }
+  return all;
+}
+
+Json choices(const std::vector<Choice>& list) {
+  Json all = Json::object();
+  for (const auto& entry : list) {
+    Json json = Json::object();
+    all.add(entry.kind, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json buckets(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.buckets) {
+    Json json = Json::object();
+    json.add("unit", Json::of(entry.unit))
+        .add("least", Json::of(entry.least))
+        .add("per_dp", Json::of(entry.per_dp));
+    all.add(entry.purpose, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json pipeline(const PipelineFacts& facts) {
+  Json json = Json::object();
+  json.add("outputs_freed_early", Json::of(facts.outputs_freed_early))
+      .add("buffers_per_micro_batch", Json::of(facts.buffers_per_micro_batch))
+      .add("sends_live_until_step_end", Json::of(facts.sends_live_until_step_end))
+      .add("first_stage_less_layers", Json::of(facts.first_stage_less_layers))
+      .add("last_stage_less_layers", Json::of(facts.last_stage_less_layers));
+  return finish(json, "", facts.source);
+}
+
+Json allocator(const AllocatorFacts& facts) {
+  Json json = Json::object();
+  json.add("expandable_segments", Json::of(facts.expandable_segments));
+  return finish(json, facts.setting, facts.source);
+}
+
+Json rules(const Trainer& trainer) {
+  Json all = Json::array();
+  for (const Rule& rule : trainer.rules) {
+    Json json = Json::object();
+    json.add("id", Json::of(rule.id));
+    if (!rule.when.text.empty()) json.add("when", Json::of(rule.when.text));
+    json.add("require", Json::of(rule.require.text))
+        .add("severity", Json::of(rule.severity == Severity::Advice ? "advice" : "forbidden"))
+        .add("reason", Json::of(rule.reason))
+        .add("hint", Json::of(rule.hint))
+        .add("source", Json::of(rule.source));
+    if (rule.since) json.add("since", Json::of(to_text(*rule.since)));
+    if (rule.until) json.add("until", Json::of(to_text(*rule.until)));
+    all.push(std::move(json));
+  }
+  return all;
+}
+
+}  // namespace
+
+Json to_json(const Trainer& trainer) {
+  Json versions = Json::object();
+  versions.add("from", Json::of(to_text(trainer.from))).add("to", Json::of(to_text(trainer.to)));
+  Json rank_order = Json::object();
+  rank_order.add("order", Json::of(trainer.rank_order));
+  finish(rank_order, "", trainer.rank_order_source);
+  Json settings = Json::object();
+  for (const auto& [ours, theirs] : trainer.settings) settings.add(ours, Json::of(theirs));
+
+  Json json = Json::object();
+  json.add("name", Json::of(trainer.name))
+      .add("title", Json::of(trainer.title))
+      .add("version", Json::of(to_text(trainer.version)))
+      .add("aliases", strings(trainer.aliases))
+      .add("versions", std::move(versions))
+      .add("rank_order", std::move(rank_order))
+      .add("precisions", precisions(trainer))
+      .add("optimizers", optimizers(trainer))
+      .add("kernels", kernels(trainer))
+      .add("losses", losses(trainer))
+      .add("overlaps", overlaps(trainer))
+      .add("schedules", schedules(trainer))
+      .add("shardings", choices(trainer.shardings))
+      .add("recomputes", choices(trainer.recomputes))
+      .add("recompute_modules", choices(trainer.recompute_modules))
+      .add("cp_kinds", choices(trainer.cp_kinds))
+      .add("offloads", choices(trainer.offloads))
+      .add("communicators", choices(trainer.communicators))
+      .add("buckets", buckets(trainer))
+      .add("pipeline", pipeline(trainer.pipeline))
+      .add("allocator", allocator(trainer.allocator))
+      .add("settings", std::move(settings))
+      .add("rules", rules(trainer));
+  return json;
+}
+
+}  // namespace trainwright
