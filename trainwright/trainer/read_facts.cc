@@ -68,6 +68,10 @@ void read(Entry at, PrecisionFacts& precision) {
   const Names dtypes = owned(dtype_names());
   precision.kind = at.key;
   precision.weight = name_in(at.fields, "weight", dtypes);
+  precision.compute = at.fields.optional_string("compute").value_or(precision.weight);
+  if (precision.compute != precision.weight) {
+    check_name(at.fields, "compute", precision.compute, dtypes);
+  }
   precision.master = name_in(at.fields, "master", dtypes);
   precision.gradients = at.fields.optional_strings("gradients");
   for (const auto& dtype : precision.gradients) check_name(at.fields, "gradients", dtype, dtypes);
@@ -81,10 +85,12 @@ void read(Entry at, PrecisionFacts& precision) {
 }
 
 void read(Entry at, OptimizerFacts& optimizer) {
-  const Names dtypes = owned(dtype_names());
+  Names dtypes = owned(dtype_names());
   optimizer.kind = at.key;
   optimizer.states = at.fields.optional_strings("states");
+  dtypes.emplace_back(kAsWeight);
   for (const auto& dtype : optimizer.states) check_name(at.fields, "states", dtype, dtypes);
+  dtypes.pop_back();
   optimizer.master = at.fields.optional_string("master").value_or("");
   if (!optimizer.master.empty()) check_name(at.fields, "master", optimizer.master, dtypes);
   optimizer.setting = setting_in(at.fields);
@@ -262,6 +268,8 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
                faults);
   read_entries(fields, "kernels", kernel_names(), trainer.kernels, faults);
   read_entries(fields, "losses", {}, trainer.losses, faults);
+  std::stable_partition(trainer.losses.begin(), trainer.losses.end(),
+                        [](const Loss& loss) { return loss.use >= Use::ByDefault; });
   read_entries(fields, "overlaps", overlap_names(), trainer.overlaps, faults);
   read_entries(fields, "schedules", owned(symbols(Variable::Schedule)), trainer.schedules, faults);
   read_entries(fields, "shardings", owned(symbols(Variable::Sharding)), trainer.shardings, faults);

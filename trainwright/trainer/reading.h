@@ -22,6 +22,9 @@ struct RuleEntry {
 // The array `rules` of a file; absent is empty. Ids are unique within a file.
 std::vector<RuleEntry> read_rules(JsonFields& fields, Diagnostics& faults);
 
+// The dtype of a state that is whatever the stored weight is.
+inline constexpr std::string_view kAsWeight = "as-weight";
+
 // Closed sets of names that only data and its readers use.
 std::span<const std::string_view> dtype_names();
 std::span<const std::string_view> group_names();  // communicator groups

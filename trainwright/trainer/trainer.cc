@@ -6,6 +6,7 @@
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
+#include "trainwright/trainer/reading.h"
 
 namespace trainwright {
 namespace {
@@ -64,7 +65,9 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, std::string_view 
   // An optimizer replaces a second copy, it does not invent one where the weights are exact.
   const bool has_master = numbers->master != "none";
   bytes.master = bytes_of(has_master && !steps->master.empty() ? steps->master : numbers->master);
-  for (const std::string& state : steps->states) bytes.states += bytes_of(state);
+  for (const std::string& state : steps->states) {
+    bytes.states += state == kAsWeight ? bytes.weight : bytes_of(state);
+  }
   const double exact = bytes_of("fp32");
   if (numbers->gradient_copied_at_step && bytes.gradient < exact) bytes.gradient_at_step = exact;
   return bytes;

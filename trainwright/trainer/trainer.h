@@ -30,7 +30,8 @@ enum class Use { Never, OptIn, ByDefault, Always };
 
 struct PrecisionFacts {
   std::string kind;                      // of symbols(Variable::Precision)
-  std::string weight;                    // dtype
+  std::string weight;                    // dtype as stored
+  std::string compute;                   // dtype as kernels read it, as gathered by FSDP
   std::string master;                    // dtype of the second, exact copy; "none" if there is none
   std::vector<std::string> gradients;    // dtypes of the buffer that lives all step, default first
   bool gradient_copied_at_step = false;  // narrower gradients become fp32 for the step
@@ -40,7 +41,7 @@ struct PrecisionFacts {
 
 struct OptimizerFacts {
   std::string kind;                 // of symbols(Variable::Optimizer)
-  std::vector<std::string> states;  // dtypes, one number per parameter each
+  std::vector<std::string> states;  // dtypes, or "as-weight"; one number per parameter each
   std::string master;               // dtype, where it replaces the precision's; else empty
   std::string setting, source;
 };

@@ -21,6 +21,7 @@ Json precisions(const Trainer& trainer) {
   for (const auto& entry : trainer.precisions) {
     Json json = Json::object();
     json.add("weight", Json::of(entry.weight))
+        .add("compute", Json::of(entry.compute))
         .add("master", Json::of(entry.master))
         .add("gradients", strings(entry.gradients))
         .add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))

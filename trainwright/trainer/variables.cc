@@ -32,7 +32,7 @@ constexpr std::string_view kSchedules[] = {
     "v-half",     "v-min", "zb-vpp", "dualpipe-v",     "csv"};
 constexpr std::string_view kPlacements[] = {"single", "loop", "v"};
 constexpr std::string_view kRecomputes[] = {"none",         "selective", "feed-forward", "modules",
-                                            "op-selective", "every-nth", "full"};
+                                            "op-selective", "every-nth", "block",        "full"};
 constexpr std::string_view kPrecisions[] = {
     "fp32", "fp16", "bf16", "fp8-delayed", "fp8-tensorwise", "fp8-blockwise", "mxfp8", "nvfp4"};
 constexpr std::string_view kOptimizers[] = {

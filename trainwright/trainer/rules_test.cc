@@ -1,0 +1,319 @@
+// Every rule of the shipped data, with a layout that violates it and nothing else.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/trainer/trainer.h"
+
+using namespace trainwright;
+
+namespace {
+
+const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
+
+const std::vector<Trainer>& shipped() {
+  static const auto trainers = [] {
+    auto loaded = load_trainers(kData);
+    REQUIRE_MESSAGE(loaded.has_value(), to_text(loaded.error()));
+    return *std::move(loaded);
+  }();
+  return trainers;
+}
+
+Trainer picked(std::string_view text) {
+  auto trainer = pick_trainer(text, shipped());
+  REQUIRE_MESSAGE(trainer.has_value(), to_text(trainer.error()));
+  return *std::move(trainer);
+}
+
+// Sets "tp=2,schedule=1f1b,..." on top of what is there.
+void set_all(std::string_view text, Facts& facts) {
+  for (const auto part : split(text, ',')) {
+    if (part.empty()) continue;
+    const auto equals = part.find('=');
+    const auto variable = variable_named(part.substr(0, equals));
+    REQUIRE_MESSAGE(variable.has_value(), part);
+    const auto value = part.substr(equals + 1);
+    if (!symbols(*variable).empty()) {
+      facts.set(*variable, value);
+    } else {
+      facts.set(*variable, parse_integer(value).value());
+    }
+  }
+}
+
+// 8 ranks: dp 2 x tp 2 x pp 2, a small dense model, nothing switched on. Legal everywhere with the
+// few changes below.
+Facts plain_facts(const std::string& trainer) {
+  Facts facts;
+  for (std::size_t i = 0; i < kVariableCount; ++i) facts.set(static_cast<Variable>(i), 0);
+  set_all("world=8,dp=2,tp=2,pp=2,vpp=1,cp=1,ep=1,etp=1,dp_shard=2,dp_replicate=1,stages=2", facts);
+  set_all("zero=1,sp=1,mbs=1,gbs=16,seq=4096,micro_batches=8,micro_batch_group=2", facts);
+  set_all("layers=8,hidden=4096,ffn=16384,heads=32,kv_heads=8,head_dim=128,vocab=32000", facts);
+  set_all("least_stage_layers=4,split=even,schedule=1f1b,placement=single,recompute=none", facts);
+  set_all("precision=bf16,optimizer=adamw,cp_kind=ring,sharding=zero,dispatcher=all-to-all", facts);
+  set_all("overlap_p2p=1,node_size=8,max_connections=1", facts);
+  if (trainer == "megatron-core") set_all("etp=2", facts);
+  if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3", facts);
+  if (trainer == "deepspeed") set_all("cp_kind=ulysses", facts);
+  return facts;
+}
+
+std::vector<std::string> violated(const Trainer& trainer, const Facts& facts) {
+  std::vector<std::string> ids;
+  for (const Rule& rule : trainer.rules) {
+    const Verdict verdict = evaluate(rule, facts);
+    CHECK_MESSAGE(verdict != Verdict::Unknown, trainer.name << " " << rule.id);
+    if (verdict == Verdict::Violated) ids.push_back(rule.id);
+  }
+  return ids;
+}
+
+const std::string kChunks = "vpp=2,stages=4,schedule=interleaved-1f1b,placement=loop,";
+const std::string kFourRanks =
+    "pp=4,dp=1,dp_shard=1,micro_batches=16,stages=8,vpp=2,schedule=interleaved-1f1b,"
+    "placement=loop,micro_batch_group=4,";
+const std::string kV = "vpp=2,stages=4,schedule=zb-v,placement=v,";
+const std::string kExperts = "experts=8,ep=2,";
+const std::string kUlysses = "pp=1,stages=1,schedule=none,dp=1,dp_shard=1,micro_batches=16,cp=4,";
+
+struct Case {
+  std::string trainer;
+  std::string rule;
+  std::string change;  // of the plain layout
+};
+
+std::vector<Case> shared_cases() {
+  const std::string m = "megatron@0.16";
+  const std::string t = "torchtitan@0.2";
+  return {
+      {m, "world-splits", "world=16"},
+      {m, "data-parallel-splits", "dp_shard=1"},
+      {m, "batch-splits", "gbs=15"},
+      {m, "heads-split-tp", "heads=33,own_head_dim=1"},
+      {m, "width-splits-tp", "hidden=4097,own_head_dim=1"},
+      {m, "experts-split-ep", "experts=9,ep=2"},
+      {m, "ep-needs-experts", "ep=2"},
+      {m, "chunks-need-a-pipeline",
+       "pp=1,dp=4,dp_shard=4,vpp=2,stages=2,micro_batches=4,schedule=none"},
+      {m, "kv-heads-split-tp", "kv_heads=3"},
+      {t, "kv-heads-whole", "kv_heads=3"},
+      {m, "sequence-splits-cp", "cp=2,dp=1,dp_shard=1,micro_batches=16,seq=4098,sp=0"},
+      {m, "sequence-splits-sp", "seq=4097"},
+      {t, "layers-for-every-stage", "layers=1"},
+      {m, "empty-stage", "least_stage_layers=0"},
+      {t, "one-stage-per-rank", "vpp=2,stages=4"},
+      {t, "several-stages-per-rank", "schedule=interleaved-1f1b,placement=loop"},
+      {t, "v-has-two-stages", "schedule=zb-v,placement=v"},
+      {t, "enough-micro-batches", "micro_batches=1,gbs=2"},
+      // 7 micro-batches over 2 ranks: 3 rounds, and 7 is no multiple of 3.
+      {t, "interleave-rounds", kChunks + "micro_batches=7,gbs=14"},
+      {t, "zero-bubble-compile", kV + "compile=1"},
+      {t, "zero-bubble-ddp", kV + "sharding=ddp,dp_shard=1,dp_replicate=2,zero=0"},
+      {t, "zero-bubble-op-recompute", kV + "recompute=op-selective"},
+  };
+}
+
+std::vector<Case> megatron_cases() {
+  const std::string overlap = kChunks + kExperts + "overlap_ep=1,";
+  return {
+      {"megatron@0.8", "zero-stage-one", "zero=2"},
+      {"megatron@0.8", "expert-data-parallel-splits", "experts=8,ep=4"},
+      {"megatron@0.8", "width-splits-heads", "hidden=4098"},
+      {"megatron@0.8", "even-split", "layers=9"},
+      {"megatron@0.8", "even-split-chunks", kChunks + "layers=6"},
+      {"megatron@0.8", "split-offered", "split=uneven,first_stage_layers=4"},
+      {"megatron@0.10", "split-offered", "split=explicit"},
+      {"megatron@0.11", "split-offered", "split=explicit"},
+      {"megatron@0.8", "interleave-needs-schedule", "schedule=interleaved-1f1b,placement=loop"},
+      {"megatron@0.8", "interleave-without-overlap", kChunks + "overlap_p2p=0"},
+      {"megatron@0.9", "interleave-micro-batches", kChunks + "micro_batches=7,gbs=14"},
+      {"megatron@0.8", "sp-needs-tp", "tp=1,etp=1,dp=4,dp_shard=4,micro_batches=4"},
+      {"megatron@0.14", "ep-tp-needs-sp", kExperts + "sp=0"},
+      {"megatron@0.15", "ep-tp-needs-sp", kExperts + "sp=0"},
+      {"megatron@0.8", "tp-overlap-needs-sp", "overlap_tp=1,sp=0"},
+      {"megatron@0.8", "one-connection", "max_connections=8"},
+      {"megatron@0.8", "distribute-saved", "distribute_saved=1"},
+      {"megatron@0.8", "offload-needs-no-pipeline", "offload_activations=1"},
+      {"megatron@0.8", "gather-overlap", "overlap_parameter_gather=1"},
+      {"megatron@0.8", "gather-with-step",
+       "overlap_gather_with_step=1,overlap_parameter_gather=1,overlap_gradient_reduce=1"},
+      {"megatron@0.10", "expert-world-splits", "experts=12,ep=3"},
+      {"megatron@0.10", "micro-batch-group", kChunks + "micro_batch_group=9"},
+      {"megatron@0.10", "micro-batch-remainder", kChunks + "micro_batches=7,gbs=14"},
+      {"megatron@0.10", "uneven-ends-chunks",
+       kChunks + "split=uneven,first_stage_layers=3,last_stage_layers=5"},
+      {"megatron@0.10", "uneven-middle",
+       "pp=4,dp=1,dp_shard=1,micro_batches=16,stages=4,split=uneven,first_stage_layers=3"},
+      {"megatron@0.10", "uneven-no-middle",
+       "split=uneven,first_stage_layers=3,last_stage_layers=4"},
+      {"megatron@0.10", "fsdp-alone", "sharding=fsdp,zero=3,max_connections=8"},
+      {"megatron@0.10", "fsdp-connections",
+       "sharding=fsdp,zero=3,pp=1,dp=4,dp_shard=4,stages=1,micro_batches=4,schedule=none"},
+      {"megatron@0.10", "shared-overlap-dispatcher", "overlap_shared_experts=1,dispatcher=flex"},
+      {"megatron@0.11", "count-or-uneven",
+       "count_loss=1,split=uneven,first_stage_layers=4,last_stage_layers=4"},
+      {"megatron@0.11", "precision-aware-needs-zero",
+       "optimizer=adamw-precision-aware,sharding=ddp,zero=0"},
+      {"megatron@0.12", "moe-activation-needs-grouped-gemm",
+       "recompute=modules,recompute_moe_activation=1"},
+      {"megatron@0.12", "mla-up-projection-needs-mla",
+       "recompute=modules,recompute_mla_up_projection=1"},
+      {"megatron@0.12", "recompute-shared-experts-offered",
+       "recompute=modules,recompute_shared_experts=1"},
+      {"megatron@0.12", "mx-needs-blackwell", "precision=mxfp8"},
+      {"megatron@0.12", "fp8-gather-needs-fp8", "fp8_parameter_gather=1"},
+      {"megatron@0.13", "layout-alone", "split=explicit,first_stage_layers=4"},
+      {"megatron@0.13", "layout-stages", "split=explicit,stages=3"},
+      {"megatron@0.14", "delayed-fp8-recompute",
+       "precision=fp8-delayed,recompute=modules,recompute_norm=1"},
+      {"megatron@0.14", "shared-experts-recompute-or-overlap",
+       "recompute=modules,recompute_shared_experts=1,overlap_shared_experts=1"},
+      {"megatron@0.14", "ep-overlap-needs-ep", kChunks + "overlap_ep=1"},
+      {"megatron@0.14", "ep-overlap-needs-chunks", kExperts + "overlap_ep=1"},
+      {"megatron@0.14", "ep-overlap-recompute", overlap + "recompute=full"},
+      {"megatron@0.14", "ep-overlap-precision", overlap + "precision=fp32"},
+      {"megatron@0.14", "ep-overlap-shared-experts", overlap + "overlap_shared_experts=1"},
+      {"megatron@0.14", "ep-overlap-mtp", overlap + "mtp_layers=2"},
+      {"megatron@0.14", "delay-needs-ep-overlap", "delay_weight_gradient=1"},
+  };
+}
+
+std::vector<Case> other_cases() {
+  return {
+      {"torchtitan@0.2", "sequence-splits-tp-cp", "seq=4097"},
+      {"torchtitan@0.2", "csv-placement", "schedule=csv,placement=loop"},
+      {"torchtitan@0.2", "shard-or-replicate", "sharding=hsdp"},
+      {"torchtitan@0.2", "ep-borrows", "experts=8,ep=8,etp=2"},
+      {"torchtitan@0.3", "ep-borrows", "experts=8,ep=8"},
+      {"torchtitan@0.2", "sp-goes-with-tp", "sp=0"},
+      {"torchtitan@0.2", "mx-needs-blackwell", "precision=mxfp8"},
+      {"torchtitan@0.2", "async-tp-needs-compile", "overlap_tp=1"},
+      {"torchtitan@0.3", "zero-bubble-chunked-loss", kV},
+      {"deepspeed@0.16", "pipeline-zero", "zero=2"},
+      {"deepspeed@0.16", "no-virtual-stages", "vpp=2,stages=4"},
+      {"deepspeed@0.16", "zero-stage", "zero=0"},
+      {"deepspeed@0.16", "parameter-offload-needs-stage-3", "offload_parameters=1"},
+      {"deepspeed@0.16", "optimizer-offload-needs-zero", "offload_optimizer=1,sharding=ddp,zero=0"},
+      {"deepspeed@0.18", "heads-split-ulysses", kUlysses + "heads=2"},
+      {"deepspeed@0.19", "heads-split-ulysses", kUlysses + "heads=6"},
+      {"deepspeed@0.16", "sequence-splits-ulysses", kUlysses + "seq=4094"},
+      {"deepspeed@0.16", "ulysses-without-pipeline", "dp=1,dp_shard=1,micro_batches=16,cp=2"},
+      {"deepspeed@0.16", "ep-inside-dp", "experts=8,ep=4"},
+      {"nanotron", "no-virtual-stages", "vpp=2,stages=4"},
+      {"nanotron", "zero-stage-one", "zero=2"},
+      {"paddlenlp", "pipeline-zero", "zero=2"},
+      {"paddlenlp", "offload-needs-stage-2", "offload_optimizer=1"},
+      {"paddlenlp", "interleave-needs-three-ranks", kChunks},
+      {"paddlenlp", "interleave-micro-batches", kFourRanks + "micro_batches=4,gbs=4"},
+      {"paddlenlp", "interleave-fthenb", kFourRanks + "schedule=looped-bfs"},
+      {"paddlenlp", "vpp-whole-rounds", kFourRanks + "micro_batches=15,gbs=15"},
+      {"paddlenlp", "chunks-need-a-schedule", kFourRanks + "schedule=1f1b,placement=single"},
+      {"paddlenlp", "zb-h1-micro-batches", "schedule=zb-h1,micro_batches=1,gbs=2"},
+      {"paddlenlp", "zb-vpp-micro-batches", kFourRanks + "schedule=zb-vpp"},
+      {"paddleformers", "no-expert-tensor-parallelism", "experts=8,etp=2"},
+      {"paddleformers", "chunks-need-a-schedule", kFourRanks + "schedule=1f1b,placement=single"},
+      {"paddleformers", "dualpipe-has-two-stages",
+       kFourRanks + "schedule=dualpipe-v,placement=v,vpp=3,stages=12,layers=12"},
+      {"paddleformers", "vpp-whole-rounds", kFourRanks + "micro_batches=15,gbs=15"},
+      {"pytorch", "zero-stage-one", "zero=2"},
+  };
+}
+
+std::vector<Case> all_cases() {
+  auto cases = shared_cases();
+  for (auto& row : megatron_cases()) cases.push_back(row);
+  for (auto& row : other_cases()) cases.push_back(row);
+  return cases;
+}
+
+// The rules that follow from a trainer's own lists are tried kind by kind below.
+bool follows_from_facts(const Rule& rule) { return rule.source.rfind("the facts of ", 0) == 0; }
+
+}  // namespace
+
+TEST_CASE("a plain layout of 8 ranks is legal for every trainer and version") {
+  for (const Trainer& trainer : shipped()) {
+    const auto ids = violated(trainer, plain_facts(trainer.name));
+    CHECK_MESSAGE(ids.empty(),
+                  trainer.name << " " << to_text(trainer.from) << ": " << join(ids, ", "));
+  }
+}
+
+TEST_CASE("each rule is violated by its own layout and by nothing else") {
+  for (const Case& row : all_cases()) {
+    CAPTURE(row.trainer);
+    CAPTURE(row.rule);
+    const Trainer trainer = picked(row.trainer);
+    Facts facts = plain_facts(trainer.name);
+    set_all(row.change, facts);
+    const auto ids = violated(trainer, facts);
+    CHECK(join(ids, ", ") == row.rule);
+  }
+}
+
+TEST_CASE("no rule of the data is left untried") {
+  std::vector<Rule> tried;
+  for (const Case& row : all_cases()) {
+    for (const Rule& rule : picked(row.trainer).rules) {
+      if (rule.id == row.rule) tried.push_back(rule);
+    }
+  }
+  for (const Trainer& trainer : shipped()) {
+    for (const Rule& rule : trainer.rules) {
+      if (follows_from_facts(rule)) continue;
+      CHECK_MESSAGE(std::find(tried.begin(), tried.end(), rule) != tried.end(),
+                    trainer.name << " " << to_text(trainer.from) << " " << rule.id);
+    }
+  }
+}
+
+TEST_CASE("a kind is legal exactly when the trainer lists it") {
+  struct Listed {
+    Variable variable;
+    std::string rule;
+    std::vector<std::string> kinds;
+  };
+  const auto kinds = [](const auto& list) {
+    std::vector<std::string> names;
+    for (const auto& entry : list) names.push_back(entry.kind);
+    return names;
+  };
+  for (const Trainer& trainer : shipped()) {
+    const std::vector<Listed> lists = {
+        {Variable::Schedule, "schedule-offered", kinds(trainer.schedules)},
+        {Variable::Recompute, "recompute-offered", kinds(trainer.recomputes)},
+        {Variable::Precision, "precision-offered", kinds(trainer.precisions)},
+        {Variable::Optimizer, "optimizer-offered", kinds(trainer.optimizers)},
+        {Variable::CpKind, "cp-kind-offered", kinds(trainer.cp_kinds)},
+        {Variable::Sharding, "sharding-offered", kinds(trainer.shardings)},
+    };
+    for (const Listed& listed : lists) {
+      for (const auto symbol : symbols(listed.variable)) {
+        Facts facts = plain_facts(trainer.name);
+        facts.set(Variable::Cp, 2);  // context parallelism is only looked at when there is some
+        facts.set(listed.variable, symbol);
+        const auto ids = violated(trainer, facts);
+        const bool offered =
+            std::find(listed.kinds.begin(), listed.kinds.end(), symbol) != listed.kinds.end();
+        const bool refused = std::find(ids.begin(), ids.end(), listed.rule) != ids.end();
+        CHECK_MESSAGE(offered != refused, trainer.name << " " << listed.rule << " " << symbol);
+      }
+    }
+  }
+}
+
+TEST_CASE("a schedule with the wrong placement and an offload that does not exist are refused") {
+  const auto refused = [](std::string_view trainer, std::string_view change) {
+    const Trainer known = picked(trainer);
+    Facts facts = plain_facts(known.name);
+    set_all(change, facts);
+    return join(violated(known, facts), ", ");
+  };
+  CHECK(refused("megatron@0.12", "placement=v") == "placement-offered");
+  CHECK(refused("megatron@0.11", "offload_optimizer=1") == "offload-optimizer-offered");
+  CHECK(refused("megatron@0.12", "offload_optimizer=1").empty());
+  CHECK(refused("megatron@0.12", "offload_parameters=1") == "offload-parameters-offered");
+  CHECK(refused("torchtitan@0.3", "offload_activations=1") == "offload-activations-offered");
+}

@@ -1,0 +1,275 @@
+#include "trainwright/trainer/trainer.h"
+
+#include <doctest/doctest.h>
+
+#include "trainwright/base/text.h"
+
+using namespace trainwright;
+
+namespace {
+
+const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
+
+const std::vector<Trainer>& shipped() {
+  static const auto trainers = [] {
+    auto loaded = load_trainers(kData);
+    REQUIRE_MESSAGE(loaded.has_value(), to_text(loaded.error()));
+    return *std::move(loaded);
+  }();
+  return trainers;
+}
+
+Trainer picked(std::string_view text) {
+  auto trainer = pick_trainer(text, shipped());
+  REQUIRE_MESSAGE(trainer.has_value(), to_text(trainer.error()));
+  return *std::move(trainer);
+}
+
+std::string refusal(std::string_view text) {
+  const auto trainer = pick_trainer(text, shipped());
+  REQUIRE(!trainer.has_value());
+  return to_text(trainer.error());
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+ParameterBytes bytes_of(std::string_view trainer, std::string_view precision,
+                        std::string_view optimizer, std::string_view gradient = {}) {
+  const auto bytes = parameter_bytes(picked(trainer), precision, optimizer, gradient);
+  REQUIRE_MESSAGE(bytes.has_value(), to_text(bytes.error()));
+  return *bytes;
+}
+
+double whole(const ParameterBytes& bytes) {
+  return bytes.weight + bytes.weight_copies + bytes.gradient + bytes.master + bytes.states +
+         bytes.gradient_at_step;
+}
+double shared_by_zero_1(const ParameterBytes& bytes) {
+  return bytes.master + bytes.states + bytes.gradient_at_step;
+}
+
+std::string faults_of(std::vector<TrainerFile> files) {
+  const auto trainers = read_trainers(files);
+  REQUIRE(!trainers.has_value());
+  return to_text(trainers.error());
+}
+
+}  // namespace
+
+TEST_CASE("Megatron's documented bytes per parameter come out of the data") {
+  // Megatron-LM docs, distributed optimizer: bf16 18 or 6 + 12/d, fp16 20 or 4 + 16/d,
+  // fp32 16 or 8 + 8/d.
+  for (const char* version : {"megatron@0.8", "megatron@0.12", "megatron@0.16"}) {
+    const auto bf16 = bytes_of(version, "bf16", "adamw");
+    CHECK(whole(bf16) == 18);
+    CHECK(shared_by_zero_1(bf16) == 12);
+    const auto fp16 = bytes_of(version, "fp16", "adamw");
+    CHECK(whole(fp16) == 20);
+    CHECK(shared_by_zero_1(fp16) == 16);
+    const auto fp32 = bytes_of(version, "fp32", "adamw");
+    CHECK(whole(fp32) == 16);
+    CHECK(shared_by_zero_1(fp32) == 8);
+  }
+}
+
+TEST_CASE("a bf16 gradient buffer saves two bytes and adds an fp32 shard at the step") {
+  // accuracy.md 5.1: 2 + 2 + (4 + 12)/d.
+  const auto bytes = bytes_of("megatron@0.16", "bf16", "adamw", "bf16");
+  CHECK(bytes.weight + bytes.gradient == 4);
+  CHECK(shared_by_zero_1(bytes) == 16);
+}
+
+TEST_CASE(
+    "the precision-aware optimizer keeps a 16-bit remainder since 0.13, a whole copy before") {
+  // bf16 states 2 + 2 with an fp32 master 4, or with the remainder's 2.
+  CHECK(shared_by_zero_1(bytes_of("megatron@0.12", "bf16", "adamw-precision-aware")) == 8);
+  CHECK(shared_by_zero_1(bytes_of("megatron@0.13", "bf16", "adamw-precision-aware")) == 6);
+  const auto old = parameter_bytes(picked("megatron@0.10"), "bf16", "adamw-precision-aware");
+  REQUIRE(!old.has_value());
+  CHECK(contains(to_text(old.error()), "Megatron-Core has no optimizer 'adamw-precision-aware'"));
+}
+
+TEST_CASE("other trainers' bytes per parameter") {
+  // Rajbhandari et al. 2020: 2 + 2 + 12, and the fp32 copy of gradients made for the step.
+  const auto deepspeed = bytes_of("deepspeed", "fp16", "adamw");
+  CHECK(deepspeed.weight + deepspeed.gradient + deepspeed.master + deepspeed.states == 16);
+  // FSDP2 with mixed precision: fp32 weights, gradients and two states.
+  CHECK(whole(bytes_of("torchtitan", "bf16", "adamw")) == 16);
+  CHECK(picked("torchtitan").precisions.front().compute == "bf16");
+  // nanotron: bf16 weights, fp32 gradients, fp32 copy and two states.
+  CHECK(whole(bytes_of("nanotron", "bf16", "adamw")) == 18);
+  // A pure bf16 model keeps its states in bf16: 2 + 2 + 2 x 2; in fp32 4 + 4 + 2 x 4.
+  CHECK(whole(bytes_of("pytorch", "bf16", "adamw")) == 8);
+  CHECK(whole(bytes_of("pytorch", "fp32", "adamw")) == 16);
+}
+
+TEST_CASE("facts that later models lean on, by their sources") {
+  const Trainer megatron = picked("megatron@0.16");
+  // accuracy.md 5.3: 6 bytes per logit in forward, 4 kept, split by tp.
+  CHECK(megatron.losses.front().forward == 6);
+  CHECK(megatron.losses.front().kept == 4);
+  CHECK(megatron.losses.front().split_by_tp);
+  // accuracy.md 5.7: max(40M, 1M x dp) parameters.
+  CHECK(megatron.buckets.front().least == 40'000'000);
+  CHECK(megatron.buckets.front().per_dp == 1'000'000);
+  CHECK(megatron.rank_order == "tp-cp-ep-dp-pp");
+  CHECK(megatron.pipeline.outputs_freed_early);
+  CHECK(overlap_use(megatron, OverlapKind::ExpertAllToAll) == Use::OptIn);
+  CHECK(overlap_use(picked("megatron@0.13"), OverlapKind::ExpertAllToAll) == Use::Never);
+  REQUIRE(find_kernel(megatron, KernelKind::FlashAttention) != nullptr);
+  CHECK(find_kernel(megatron, KernelKind::FlashAttention)->kept_per_row == 4);
+  CHECK(find_kernel(picked("megatron@0.8"), KernelKind::FusedRouter) == nullptr);
+
+  const Trainer titan = picked("torchtitan@0.3");
+  CHECK(titan.losses.front().name == "chunked");
+  CHECK(titan.losses.front().chunks == 8);
+  CHECK(titan.allocator.expandable_segments);
+  CHECK(!titan.pipeline.outputs_freed_early);
+  CHECK(picked("titan@0.2").losses.front().name == "loss-parallel");
+  CHECK(picked("deepspeed").buckets.front().least == 500'000'000);
+}
+
+TEST_CASE("what changed between versions of Megatron is where its releases put it") {
+  const auto offers = [](std::string_view trainer, std::string_view module) {
+    for (const Choice& choice : picked(trainer).recompute_modules) {
+      if (choice.kind == module) return true;
+    }
+    return false;
+  };
+  CHECK(!offers("megatron@0.11", "mlp"));
+  CHECK(offers("megatron@0.12", "mlp"));
+  CHECK(!offers("megatron@0.13", "shared_experts"));
+  CHECK(offers("megatron@0.14", "shared_experts"));
+  CHECK(picked("megatron@0.9").cp_kinds.size() == 1);
+  CHECK(picked("megatron@0.10").cp_kinds.size() == 4);
+}
+
+TEST_CASE("a name and a version pick the right file") {
+  CHECK(to_text(picked("megatron@0.12").from) == "0.12");
+  CHECK(to_text(picked("megatron@0.9").from) == "0.8");
+  CHECK(to_text(picked("megatron@0.12.3").version) == "0.12.3");
+  CHECK(to_text(picked("megatron@0.12.3").from) == "0.12");
+  CHECK(to_text(picked("megatron").version) == "0.16");
+  CHECK(to_text(picked("  Megatron-LM ").version) == "0.16");
+  CHECK(picked("titan").name == "torchtitan");
+  CHECK(picked("paddle").name == "paddleformers");
+  CHECK(picked("paddlenlp@2.8").name == "paddlenlp");
+  CHECK(picked("eager").name == "pytorch");
+  CHECK(picked("deepspeed@0.17.2").name == "deepspeed");
+  for (const char* name : {"megatron-core", "torchtitan", "deepspeed", "nanotron", "paddlenlp",
+                           "paddleformers", "pytorch"}) {
+    CHECK(picked(name).name == name);
+  }
+}
+
+TEST_CASE("an unknown trainer or version is answered with what is known") {
+  CHECK(contains(refusal("megatorn"), "did you mean 'megatron'"));
+  CHECK(contains(refusal("xyzzy"), "known trainers: deepspeed, megatron-core, nanotron"));
+  CHECK(contains(refusal("megatron@0.17"), "Megatron-Core 0.17 is not known"));
+  CHECK(contains(refusal("megatron@0.17"), "0.8 to 0.9, 0.10, 0.11"));
+  CHECK(contains(refusal("megatron@new"), "'new' is no version"));
+  CHECK(contains(refusal("megatron@"), "no version"));
+  CHECK(contains(refusal(""), "unknown trainer ''"));
+}
+
+TEST_CASE("a rule with since and until only stays for those versions") {
+  const std::string rules = R"({"rules": [
+    {"id": "old", "require": "tp > 0", "reason": "", "hint": "", "source": "s", "until": "0.12",
+     "trainers": ["megatron-core"]},
+    {"id": "new", "require": "tp > 0", "reason": "", "hint": "", "source": "s", "since": "0.12.1"}
+  ]})";
+  auto copy = to_json(picked("megatron@0.12"));
+  const std::vector<TrainerFile> files = {{"rules.json", rules}, {"m.json", to_text(copy)}};
+  const auto trainers = read_trainers(files);
+  REQUIRE_MESSAGE(trainers.has_value(), to_text(trainers.error()));
+  const auto has = [&](std::string_view version, std::string_view id) {
+    const auto trainer = pick_trainer(version, *trainers);
+    REQUIRE(trainer.has_value());
+    for (const Rule& rule : trainer->rules) {
+      if (rule.id == id) return true;
+    }
+    return false;
+  };
+  CHECK(has("megatron@0.12", "old"));
+  CHECK(has("megatron@0.12.7", "old"));
+  CHECK(!has("megatron@0.12", "new"));
+  CHECK(has("megatron@0.12.1", "new"));
+}
+
+TEST_CASE("a trainer written as JSON reads back to the same trainer") {
+  for (const Trainer& trainer : shipped()) {
+    const std::string text = to_text(to_json(trainer));
+    const std::vector<TrainerFile> files = {{"again.json", text}};
+    const auto again = read_trainers(files);
+    REQUIRE_MESSAGE(again.has_value(), to_text(again.error()));
+    CHECK(to_text(to_json(again->front())) == text);
+  }
+}
+
+TEST_CASE("all faults of a file are reported at once, each with its place") {
+  const std::string faults = faults_of({{"bad.json", R"({
+  "name": "x", "title": "X",
+  "versions": {"from": "0.2", "to": "zero"},
+  "rank_order": {"order": "tp-xx", "source": "s"},
+  "precisions": {"bf17": {}, "bf16": {"weight": "bf61", "master": "fp32", "gradients": [], "source": "s"}},
+  "optimizers": {"adamw": {"states": ["fp32"], "source": " "}},
+  "kernels": {"fused-rop": {"use": "by-default", "source": "s"}},
+  "losses": {"a": {"use": "sometimes", "kept": -4, "split_by_tp": true, "source": "s"}},
+  "settings": {"tpp": "--tp"},
+  "kernals": {},
+  "rules": [{"id": "r", "require": "tpp > 1", "reason": "{xx}", "hint": "", "source": "s"},
+            {"id": "r", "require": "tp > ", "reason": "", "hint": "", "source": "s"}]
+})"}});
+  for (const char* part : {"'zero' is no version",
+                           "unknown name 'xx'",
+                           "unknown name 'bf17'",
+                           "unknown name 'bf61'",
+                           "at least one gradient dtype",
+                           "a fact needs a source",
+                           "unknown name 'fused-rop'",
+                           "did you mean 'fused-rope'",
+                           "unknown name 'sometimes'",
+                           "not a plausible number of bytes",
+                           "unknown name 'tpp'",
+                           "unknown field 'kernals'",
+                           "unknown variable tpp",
+                           "'{xx}' is no variable",
+                           "expected a number",
+                           "a second rule 'r'",
+                           "no schedules",
+                           "no pipeline",
+                           "bad.json:5 /precisions/bf16/weight",
+                           "bad.json:12 /rules/1/require"}) {
+    CHECK_MESSAGE(contains(faults, part), part << "\n" << faults);
+  }
+}
+
+TEST_CASE("files that build on each other must exist and must not go in circles") {
+  const std::string head = R"("name": "x", "versions": {"from": "1", "to": "1"})";
+  CHECK(contains(faults_of({{"a.json", R"({"based_on": "b", )" + head + "}"}}),
+                 "no file 'b.json' beside this one"));
+  CHECK(contains(faults_of({{"a.json", R"({"based_on": "b", )" + head + "}"},
+                            {"b.json", R"({"based_on": "a", )" + head + "}"}}),
+                 "builds on itself"));
+  CHECK(
+      contains(faults_of({{"a.json", R"({"based_on": "a", )" + head + "}"}}), "builds on itself"));
+}
+
+TEST_CASE("two files must not hold for the same version, nor rules name unknown trainers") {
+  const std::string text = to_text(to_json(picked("nanotron")));
+  CHECK(
+      contains(faults_of({{"a.json", text}, {"b.json", text}}), "two files hold for version 0.4"));
+  const std::string rules = R"({"rules": [{"id": "r", "require": "1", "reason": "", "hint": "",
+    "source": "s", "trainers": ["nanotrom"]}]})";
+  CHECK(contains(faults_of({{"rules.json", rules}, {"a.json", text}}), "did you mean 'nanotron'"));
+}
+
+TEST_CASE("a folder without trainers is a diagnostic") {
+  const auto trainers = load_trainers("/nonexistent");
+  REQUIRE(!trainers.has_value());
+  CHECK(contains(to_text(trainers.error()), "no trainer files here"));
+  CHECK(!find_trainer("megatron", "/nonexistent").has_value());
+  CHECK(find_trainer("megatron", kData).has_value());
+}
