@@ -135,6 +135,10 @@ class Builder {
     };
     text("name", trainer.name);
     text("title", trainer.title);
+    // Titles stand in the texts of rules, where braces hold variables.
+    if (trainer.title.find_first_of("{}") != std::string::npos) {
+      fields.fault("title", "a title has no braces");
+    }
     if (fields.raw("aliases") != nullptr) trainer.aliases = fields.optional_strings("aliases");
     fields.ignore("version");  // written by to_json, decided by who asks
     const Json* versions = fields.object("versions");
