@@ -75,7 +75,7 @@ TEST_CASE("Megatron's documented bytes per parameter come out of the data") {
 }
 
 TEST_CASE("a bf16 gradient buffer saves two bytes and adds an fp32 shard at the step") {
-  // accuracy.md 5.1: 2 + 2 + (4 + 12)/d.
+  // megatron-core 0.16.1 distrib_optimizer.py: 2 + 2 + (4 + 12)/d.
   const auto bytes = bytes_of("megatron@0.16", "bf16", "adamw", "bf16");
   CHECK(bytes.weight + bytes.gradient == 4);
   CHECK(shared_by_zero_1(bytes) == 16);
@@ -107,11 +107,11 @@ TEST_CASE("other trainers' bytes per parameter") {
 
 TEST_CASE("facts that later models lean on, by their sources") {
   const Trainer megatron = picked("megatron@0.16");
-  // accuracy.md 5.3: 6 bytes per logit in forward, 4 kept, split by tp.
+  // megatron-core 0.16.1 tensor_parallel/cross_entropy.py: 6 bytes per logit in forward, 4 kept, split by tp.
   CHECK(megatron.losses.front().forward == 6);
   CHECK(megatron.losses.front().kept == 4);
   CHECK(megatron.losses.front().split_by_tp);
-  // accuracy.md 5.7: max(40M, 1M x dp) parameters.
+  // megatron-core 0.16.1 distributed_data_parallel.py: max(40M, 1M x dp) parameters.
   CHECK(megatron.buckets.front().least == 40'000'000);
   CHECK(megatron.buckets.front().per_dp == 1'000'000);
   CHECK(megatron.rank_order == "tp-cp-ep-dp-pp");
