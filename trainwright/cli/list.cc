@@ -3,8 +3,10 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/command.h"
+#include "trainwright/cluster/cluster.h"
 #include "trainwright/model/model.h"
 #include "trainwright/report/report.h"
+#include "trainwright/trainer/trainer.h"
 
 namespace trainwright::cli {
 namespace {
@@ -49,6 +51,63 @@ Result<Listing> list_families(const Invocation&) {
   return listing;
 }
 
+Result<Listing> list_accelerators(const Invocation& invocation) {
+  Listing listing{{{{"accelerator"},
+                    {"memory", Align::Right},
+                    {"bandwidth", Align::Right},
+                    {"dense bf16", Align::Right},
+                    {"scale-up each way", Align::Right}},
+                   {}}};
+  const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+  for (const Accelerator& accelerator : hardware.accelerators) {
+    const auto bf16 = peak(accelerator, ComputeType::Bf16);
+    const Tier& scale_up = accelerator.scale_up.back();
+    listing.table.rows.push_back(
+        {accelerator.name, to_text(accelerator.memory), to_text(accelerator.memory_bandwidth),
+         bf16 ? to_text(*bf16) : "none",
+         fmt::format("{} x {}", scale_up.domain, to_text(scale_up.bandwidth))});
+    listing.json.push(to_json(accelerator));
+  }
+  return listing;
+}
+
+Result<Listing> list_clusters(const Invocation& invocation) {
+  Listing listing{{{{"cluster"}, {"accelerators", Align::Right}, {"kind"}}, {}}};
+  const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+  for (const Cluster& cluster : hardware.clusters) {
+    listing.table.rows.push_back({cluster.name, with_thousands(accelerator_count(cluster)),
+                                  cluster.groups.front().accelerator.name});
+    listing.json.push(to_json(cluster));
+  }
+  return listing;
+}
+
+Result<Listing> list_trainers(const Invocation& invocation) {
+  Listing listing{
+      {{{"trainer"}, {"versions"}, {"also called", Align::Wrap}, {"schedules", Align::Wrap}}, {}}};
+  for (const Trainer& trainer : TW_TRY(load_trainers(invocation.data))) {
+    std::vector<std::string> schedules;
+    Json names = Json::array();
+    for (const TrainerSchedule& schedule : trainer.schedules) {
+      schedules.push_back(schedule.kind);
+      names.push(Json::of(schedule.kind));
+    }
+    listing.table.rows.push_back(
+        {trainer.name,
+         trainer.from == trainer.to
+             ? to_text(trainer.from)
+             : fmt::format("{} to {}", to_text(trainer.from), to_text(trainer.to)),
+         join(trainer.aliases, ", "), join(schedules, ", ")});
+    Json object = Json::object();
+    object.add("name", Json::of(trainer.name))
+        .add("from", Json::of(to_text(trainer.from)))
+        .add("to", Json::of(to_text(trainer.to)))
+        .add("schedules", std::move(names));
+    listing.json.push(std::move(object));
+  }
+  return listing;
+}
+
 template <Result<Listing> (*make)(const Invocation&)>
 Result<Output> run_list(const Invocation& invocation) {
   const Listing listing = TW_TRY(make(invocation));
@@ -66,12 +125,16 @@ Command list_of(std::string name, std::string summary, Result<Output> (*run)(con
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .summary = "what is known: models and families",
-          .examples = {"trainwright list models"},
-          .commands = {list_of("models", "the model zoo", run_list<list_models>),
-                       list_of("families", "kinds of config.json that are understood",
-                               run_list<list_families>)}};
+  return {
+      .name = "list",
+      .summary = "what is known: models, families, accelerators, clusters, trainers",
+      .examples = {"trainwright list models"},
+      .commands = {
+          list_of("models", "the model zoo", run_list<list_models>),
+          list_of("families", "kinds of config.json that are understood", run_list<list_families>),
+          list_of("accelerators", "accelerators with their peaks", run_list<list_accelerators>),
+          list_of("clusters", "named clusters", run_list<list_clusters>),
+          list_of("trainers", "trainers and version ranges", run_list<list_trainers>)}};
 }
 
 }  // namespace trainwright::cli

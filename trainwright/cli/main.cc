@@ -101,11 +101,13 @@ std::vector<std::string> options_of(const CLI::App& app) {
 Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& fault, int argc,
                                char** argv) {
   const CLI::App* app = &root;
-  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  std::string where = root.get_name();
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    where += " " + app->get_name();
+  }
   const std::vector<std::string> subcommands = subcommands_of(*app);
   const std::vector<std::string> options = options_of(*app);
-  std::string where = "trainwright";
-  if (app != &root) where += " " + app->get_name();
   bool below = app == &root;  // reached the words that follow the recognised command
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];

@@ -1,0 +1,80 @@
+// trainwright show trainer: what a trainer does and refuses, with the sources.
+#include <fmt/core.h>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/show.h"
+#include "trainwright/report/report.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright::cli {
+namespace {
+
+std::string states_table(const Trainer& trainer, int width) {
+  Table table{{{"precision"}, {"weight"}, {"master"}, {"gradients"}, {"set by", Align::Wrap}}, {}};
+  for (const PrecisionFacts& facts : trainer.precisions) {
+    table.rows.push_back({facts.kind, facts.weight, facts.master, join(facts.gradients, ", "),
+                          facts.setting.empty() ? "default" : facts.setting});
+  }
+  return to_text(table, width);
+}
+
+std::string schedules_table(const Trainer& trainer, int width) {
+  Table table{{{"schedule"}, {"placement"}, {"called", Align::Wrap}}, {}};
+  for (const TrainerSchedule& schedule : trainer.schedules) {
+    table.rows.push_back({schedule.kind, schedule.placement, schedule.name});
+  }
+  return to_text(table, width);
+}
+
+std::string kernels_table(const Trainer& trainer, int width) {
+  Table table{{{"kernel or overlap"}, {"used"}, {"set by", Align::Wrap}}, {}};
+  for (const Kernel& kernel : trainer.kernels) {
+    table.rows.push_back(
+        {std::string(name_of(kernel.kind)), std::string(name_of(kernel.use)), kernel.setting});
+  }
+  for (const Overlap& overlap : trainer.overlaps) {
+    table.rows.push_back({fmt::format("{} overlap", name_of(overlap.kind)),
+                          std::string(name_of(overlap.use)), overlap.setting});
+  }
+  return to_text(table, width);
+}
+
+std::string rules_table(const Trainer& trainer, int width) {
+  Table table{{{"rule"}, {"when", Align::Wrap}, {"requires", Align::Wrap}}, {}};
+  for (const Rule& rule : trainer.rules) {
+    if (rule.id.ends_with("-offered")) continue;  // these say what the tables above say
+    table.rows.push_back(
+        {rule.id, rule.when.text.empty() ? "always" : rule.when.text, rule.require.text});
+  }
+  return to_text(table, width);
+}
+
+Result<Output> run_show_trainer(const Invocation& invocation) {
+  const Trainer trainer = TW_TRY(find_trainer(*invocation.text("trainer"), invocation.data));
+  if (invocation.json) return Output{to_text(to_json(trainer))};
+  const std::string range =
+      trainer.from == trainer.to
+          ? to_text(trainer.from)
+          : fmt::format("{} to {}", to_text(trainer.from), to_text(trainer.to));
+  std::string text = fmt::format("{} {} (facts of {}), rank order {}\n\n", trainer.title,
+                                 to_text(trainer.version), range, trainer.rank_order);
+  text += states_table(trainer, invocation.width) + '\n';
+  text += schedules_table(trainer, invocation.width) + '\n';
+  text += kernels_table(trainer, invocation.width) + '\n';
+  text += rules_table(trainer, invocation.width);
+  text += "\nEvery fact's source: --json.\n";
+  return Output{text};
+}
+
+}  // namespace
+
+Command show_trainer_command() {
+  return {.name = "trainer",
+          .summary = "what a trainer keeps, fuses, overlaps, schedules and refuses",
+          .examples = {"trainwright show trainer megatron@0.12",
+                       "trainwright show trainer torchtitan --json"},
+          .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"}},
+          .run = run_show_trainer};
+}
+
+}  // namespace trainwright::cli
