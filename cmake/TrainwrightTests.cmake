@@ -14,7 +14,7 @@ target_compile_definitions(trainwright_test_main PUBLIC
 
 # All *_test.cc beside the module become one program, one ctest per test case; *_prop_test.cc go
 # into a program of their own because rapidcheck is slow to compile; *_bench.cc are google-benchmark
-# programs, built but not run as tests.
+# programs, which only say something when optimised and are not run as tests.
 function(trainwright_module_tests name)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
   set(properties ${tests})
@@ -23,7 +23,7 @@ function(trainwright_module_tests name)
   trainwright_test_program(${name}_test ${name} "" ${tests})
   trainwright_test_program(${name}_prop_test ${name} rapidcheck ${properties})
   file(GLOB benches CONFIGURE_DEPENDS *_bench.cc)
-  if(benches)
+  if(benches AND CMAKE_BUILD_TYPE STREQUAL "Release")
     add_executable(${name}_bench ${benches})
     target_link_libraries(${name}_bench PRIVATE trainwright_${name} trainwright_warnings fmt::fmt
                           benchmark::benchmark_main)
