@@ -125,6 +125,7 @@ void check_total(const Model& model, ConfigFields& fields) {
 std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRange range) {
   if (const auto value = fields.integer(field, range)) return *value;
   fields.fault_unless_reported(field.names, "a number is needed here");
+  if (field.absent != kNull) return field.absent;
   return range.least > 0 ? range.least : 1;
 }
 

@@ -33,8 +33,8 @@ inline constexpr IntegerRange kWidthRange{1, std::int64_t{1} << 31};
 inline constexpr IntegerRange kExpertsRange{1, std::int64_t{1} << 20};
 inline constexpr IntegerRange kTokensRange{0, std::int64_t{1} << 40};
 
-// The field's value; a fault if it is null and the class cannot derive it. Returns the least
-// allowed number after a fault, so that building can go on and find more.
+// The field's value; a fault if it is null and the class cannot derive it. After a fault it is the
+// class default, or the least allowed number, so that reading goes on and finds more.
 std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRange range);
 
 }  // namespace trainwright::detail

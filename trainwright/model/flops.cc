@@ -57,18 +57,21 @@ double over_layers(const Model& model, const std::vector<LayerKindId>& layers, O
   return sum;
 }
 
-double flops_of_part(const std::vector<Weight>& weights, bool wanted(Part)) {
+double flops_of(const std::vector<Weight>& weights, bool wanted(const Weight&)) {
   double sum = 0;
   for (const Weight& weight : weights) {
-    if (wanted(weight.part)) sum += forward_flops(weight).value();
+    if (wanted(weight)) sum += forward_flops(weight).value();
   }
   return sum;
 }
 
-bool is_attention(Part part) { return part == Part::SelfAttention; }
-bool is_not_attention(Part part) { return part != Part::SelfAttention; }
-bool is_any(Part) { return true; }
-bool is_not_router(Part part) { return part != Part::Router; }
+bool is_attention(const Weight& weight) { return weight.part == Part::SelfAttention; }
+bool is_not_attention(const Weight& weight) { return !is_attention(weight); }
+bool is_any(const Weight&) { return true; }
+// Megatron leaves out the router and the gate of the shared experts.
+bool is_in_megatron(const Weight& weight) {
+  return weight.part != Part::Router && weight.name != "shared_scale";
+}
 
 }  // namespace
 
@@ -109,17 +112,17 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
   };
   TokenFlops flops;
   flops.projections = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
-    return flops_of_part(layer_weights(model, kind), is_attention);
+    return flops_of(layer_weights(model, kind), is_attention);
   }));
   flops.attention_core = Flops(over_layers(model, model.layers, core));
   flops.feed_forward = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
-    return flops_of_part(layer_weights(model, kind), is_not_attention);
+    return flops_of(layer_weights(model, kind), is_not_attention);
   }));
-  const double head = flops_of_part(head_weights(model), is_any);
-  flops.head = Flops(head + flops_of_part(embedding_weights(model), is_any));
-  const double module = flops_of_part(mtp_weights(model), is_any) + head;
+  const double head = flops_of(head_weights(model), is_any);
+  flops.head = Flops(head + flops_of(embedding_weights(model), is_any));
+  const double module = flops_of(mtp_weights(model), is_any) + head;
   flops.mtp = Flops(over_layers(model, model.mtp, [&](const LayerKind& kind) {
-    return flops_of_part(layer_weights(model, kind), is_any) + core(kind) + module;
+    return flops_of(layer_weights(model, kind), is_any) + core(kind) + module;
   }));
   return flops;
 }
@@ -138,7 +141,7 @@ Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t pad
   const double layers = over_layers(model, model.layers, [&](const LayerKind& kind) {
     const double core =
         attention_core_flops(kind.attention, sequence, AttentionPairs::Full).value();
-    return flops_of_part(layer_weights(model, kind), is_not_router) + share * core;
+    return flops_of(layer_weights(model, kind), is_in_megatron) + share * core;
   });
   const double logits = 2 * real(model.hidden) * real(padded_vocabulary);
   return Flops(3 * (layers + logits));

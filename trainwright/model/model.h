@@ -35,12 +35,20 @@ Result<Model> parse_model(std::string_view text, std::string_view origin);
 Result<Model> model_from_json(const Json& config, std::string_view origin);
 std::vector<std::string> known_families();  // every model_type, sorted
 
-// A named model of the zoo, data/models/<name>.json:
-//   {"name": ..., "source": ..., "published": {"total": ..., "active": ..., "source": ...},
-//    "config": {the config.json}}
+// A named model of the zoo, data/models/<name>.json; data/README.md explains its fields.
+// Figures are kept as printed: "70.6B" holds for 70.55B to 70.65B, "559214592" for that count only.
+enum class Counted {
+  All,                    // a tied head once, MTP modules included
+  WithoutMtp,             // the default of this program
+  WithoutEmbedding,       // neither token embedding nor head
+  WithoutInputEmbedding,  // no token embedding, unless the head is tied to it
+  WithoutOutput,          // no head, unless tied
+  TiedTwice,              // a tied head counted again
+};
 struct Published {
-  double total = 0;   // parameters, rounded as the source rounds; 0 if not published
-  double active = 0;  // per token
+  std::string total, active, mtp;  // empty: not published
+  Counted counts = Counted::All, active_counts = Counted::WithoutMtp;
+  double tolerance = 0, active_tolerance = 0;  // fractions, where the source itself is loose
   std::string source;
 };
 struct ZooEntry {
@@ -48,6 +56,8 @@ struct ZooEntry {
   std::string source;  // where the config is from
   Published published;
 };
+// One sentence for every published figure that our count does not bear out.
+std::vector<std::string> disagreements(const ZooEntry& entry);
 // Every entry, sorted by name; faults of all files together.
 Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory);
 std::vector<std::string> zoo_names(const std::string& data_directory);
@@ -138,9 +148,12 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
 // PaLM (arXiv:2204.02311, appendix B): 6N + 12 L H Q T; N all (active) parameters, L layers,
 // H heads, Q head width, T sequence.
 Flops palm_token_flops(const Model& model, Tokens sequence);
-// Megatron-LM (num_floating_point_operations in training.py): every matrix except the router,
-// logits with the given padded vocabulary, the attention core as s x s, or half of it when causal.
-// For GPT it is 72 L h^2 (1 + s/6h + V/12hL), equation 3 of arXiv:2205.05198.
+// Megatron-LM (num_floating_point_operations in training.py): every matrix but the router's, logits
+// with the given padded vocabulary, the attention core as s x s and, in releases since 2025, half
+// of it (Causal). Without MTP modules, and without the few operations per channel that it adds for
+// the norms of latent attention. For GPT that is 72 L h^2 (1 + s/6h + V/12hL), arXiv:2205.05198
+// section 5; SC21 (arXiv:2104.04473) has 96 and V/16hL because full recomputation runs forward
+// twice.
 Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t padded_vocabulary,
                            AttentionPairs pairs = AttentionPairs::Full);
 

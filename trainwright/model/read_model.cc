@@ -141,6 +141,11 @@ Result<Model> model_from_json(const Json& config, std::string_view origin) {
   const std::string type = model_type_of(config);
   const Family* family = detail::find_family(type);
   if (family == nullptr) {
+    // A file of the zoo holds its config beside the name.
+    const Json* inner = config.find("config");
+    if (type.empty() && inner != nullptr && inner->is_object() && inner->find("model_type")) {
+      return model_from_json(*inner, origin);
+    }
     const Json* text = config.find("text_config");
     if (text != nullptr && text->is_object()) return read_wrapper(config, *text, origin);
     return unknown_family(config, origin, "", type);

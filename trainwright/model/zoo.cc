@@ -4,38 +4,81 @@
 #include <filesystem>
 
 #include "trainwright/base/text.h"
-#include "trainwright/model/model.h"
+#include "trainwright/model/published.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
 
+struct CountedName {
+  std::string_view name;
+  Counted counted;
+};
+constexpr CountedName kCounted[] = {
+    {"all", Counted::All},
+    {"without_mtp", Counted::WithoutMtp},
+    {"without_embedding", Counted::WithoutEmbedding},
+    {"without_input_embedding", Counted::WithoutInputEmbedding},
+    {"without_output", Counted::WithoutOutput},
+    {"tied_twice", Counted::TiedTwice},
+};
+
+Counted read_counted(JsonFields& fields, std::string_view key, Counted absent) {
+  const auto name = fields.optional_string(key);
+  if (!name) return absent;
+  std::vector<std::string> known;
+  for (const CountedName& entry : kCounted) {
+    if (entry.name == *name) return entry.counted;
+    known.emplace_back(entry.name);
+  }
+  fields.fault(key, fmt::format("'{}' is no way of counting", *name),
+               did_you_mean(*name, known, enumerate(known, "or")));
+  return absent;
+}
+
+std::string read_figure(JsonFields& fields, std::string_view key) {
+  const std::string text = fields.optional_string(key).value_or("");
+  if (!text.empty() && !detail::parse_figure(text)) {
+    fields.fault(key, fmt::format("'{}' is no figure", text), "\"70.6B\" or \"559214592\"");
+    return {};
+  }
+  return text;
+}
+
+Published read_published(const Json& json, const std::string& origin, Diagnostics& faults) {
+  JsonFields fields(json, origin, "/published", faults);
+  Published published;
+  published.total = read_figure(fields, "total");
+  published.active = read_figure(fields, "active");
+  published.mtp = read_figure(fields, "mtp");
+  published.counts = read_counted(fields, "counts", Counted::All);
+  published.active_counts = read_counted(fields, "active_counts", Counted::WithoutMtp);
+  published.tolerance = fields.optional_number("tolerance").value_or(0);
+  published.active_tolerance = fields.optional_number("active_tolerance").value_or(0);
+  published.source = fields.string("source");
+  fields.ignore("note");
+  fields.finish();
+  return published;
+}
+
 Result<ZooEntry> read_entry(const fs::path& file) {
   const Json json = TW_TRY(read_json_file(file.string()));
-  if (!json.is_object()) {
-    return fail(json_place(file.string(), json, ""), "expected an object");
-  }
+  if (!json.is_object()) return fail(json_place(file.string(), json, ""), "expected an object");
   Diagnostics faults;
   JsonFields fields(json, file.string(), "", faults);
   ZooEntry entry;
   const std::string name = fields.string("name");
   entry.source = fields.string("source");
-  if (const Json* published = fields.raw("published"); published && published->is_object()) {
-    JsonFields inner(*published, file.string(), "/published", faults);
-    entry.published.total = inner.optional_number("total").value_or(0);
-    entry.published.active = inner.optional_number("active").value_or(0);
-    entry.published.source = inner.string("source");
-    inner.ignore("note");
-    inner.finish();
-  } else if (published) {
-    fields.fault("published", "expected an object");
-  }
   if (!name.empty() && name != file.stem().string()) {
     fields.fault("name", fmt::format("'{}' is not the name of the file", name));
   }
+  if (const Json* published = fields.raw("published"); published && published->is_object()) {
+    entry.published = read_published(*published, file.string(), faults);
+  } else if (published) {
+    fields.fault("published", "expected an object");
+  }
   const Json* config = fields.object("config");
-  fields.ignore("note");
   fields.finish();
   if (config != nullptr) {
     auto model = model_from_json(*config, file.string());

@@ -1,0 +1,167 @@
+// What is said about configs that are wrong.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "trainwright/model/config_fields.h"
+
+namespace trainwright {
+namespace {
+
+Diagnostics faults_of(std::string_view text) {
+  const auto model = parse_model(text, "c.json");
+  REQUIRE(!model);
+  return model.error().diagnostics;
+}
+
+bool mentions(const Diagnostics& faults, std::string_view where, std::string_view what) {
+  return std::any_of(faults.begin(), faults.end(), [&](const Diagnostic& fault) {
+    return fault.where.find(where) != std::string::npos &&
+           fault.what.find(what) != std::string::npos;
+  });
+}
+
+TEST_CASE("ten mistakes give ten diagnostics, each at its place") {
+  const Diagnostics faults = faults_of(R"({
+  "model_type": "mixtral",
+  "vocab_size": "32000",
+  "hidden_size": -4096,
+  "num_hidden_layers": 2.5,
+  "num_attention_heads": 0,
+  "intermediate_size": null,
+  "tie_word_embeddings": "no",
+  "hidden_act": "sillu",
+  "num_experts_per_tok": 9,
+  "sliding_windw": 4096,
+  "attention_dropout": 2
+})");
+  CHECK(faults.size() == 10);
+  CHECK(mentions(faults, "c.json:3 /vocab_size", "expected a whole number, found a string"));
+  CHECK(mentions(faults, "c.json:4 /hidden_size", "-4096 is out of range"));
+  CHECK(mentions(faults, "c.json:5 /num_hidden_layers", "expected a whole number"));
+  CHECK(mentions(faults, "c.json:6 /num_attention_heads", "0 is out of range"));
+  CHECK(mentions(faults, "c.json:7 /intermediate_size", "a number is needed here"));
+  CHECK(mentions(faults, "c.json:8 /tie_word_embeddings", "expected true or false"));
+  CHECK(mentions(faults, "c.json:9 /hidden_act", "the activation 'sillu' is not known"));
+  CHECK(mentions(faults, "c.json:10 /num_experts_per_tok", "9 experts per token"));
+  CHECK(mentions(faults, "c.json:11 /sliding_windw", "mixtral has no field 'sliding_windw'"));
+  CHECK(mentions(faults, "c.json:12 /attention_dropout", "2 is not a probability"));
+}
+
+TEST_CASE("a misspelt field gets the nearest, a field of another family its readers") {
+  Diagnostics faults = faults_of(R"({"model_type": "llama", "hiden_size": 4096})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].hint == "did you mean 'hidden_size'?");
+  faults = faults_of(R"({"model_type": "llama", "num_local_experts": 8})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].hint.starts_with("it is read by deepseek_v2"));
+}
+
+TEST_CASE("an unknown family is answered with the nearest and what differs") {
+  const Diagnostics faults = faults_of(
+      R"({"model_type": "qwen3_5_moe", "hidden_size": 2048, "num_experts": 64,
+          "moe_intermediate_size": 512, "num_experts_per_tok": 8, "decoder_sparse_step": 1,
+          "linear_gate_rank": 16})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].what == "the family 'qwen3_5_moe' is not known");
+  CHECK(faults[0].hint ==
+        "the nearest known family is 'qwen3_moe'; it does not know linear_gate_rank");
+}
+
+TEST_CASE("a config without model_type is answered with what it looks like") {
+  const Diagnostics faults = faults_of(R"({"n_embd": 768, "n_layer": 12, "n_head": 12})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].what == "the field 'model_type' is missing");
+  CHECK(faults[0].hint.find("'gpt2'") != std::string::npos);
+}
+
+TEST_CASE("two names of one field must agree") {
+  CHECK(parse_model(R"({"model_type": "gpt2", "n_embd": 768, "hidden_size": 768})", "c.json"));
+  const Diagnostics faults =
+      faults_of(R"({"model_type": "gpt2", "n_embd": 768, "hidden_size": 1024})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].what == "is 1024, but 'n_embd', another name of the same field, is 768");
+}
+
+TEST_CASE("heads that do not divide are a fault") {
+  CHECK(mentions(faults_of(R"({"model_type": "llama", "num_key_value_heads": 5})"),
+                 "num_key_value_heads", "5 key-value heads do not divide 32"));
+  CHECK(mentions(faults_of(R"({"model_type": "gpt2", "n_head": 7})"), "n_head",
+                 "not a multiple of 7 heads"));
+}
+
+TEST_CASE("a list per layer must have as many entries as there are layers") {
+  CHECK(mentions(faults_of(R"({"model_type": "gemma2", "layer_types": ["full_attention"]})"),
+                 "layer_types", "1 layer types for 26 layers"));
+  CHECK(mentions(faults_of(R"({"model_type": "gemma2", "layer_types": ["fuller"]})"), "layer_types",
+                 "'fuller' is no known layer type"));
+}
+
+TEST_CASE("absurd sizes are diagnosed before anything overflows") {
+  CHECK(mentions(faults_of(R"({"model_type": "llama", "hidden_size": 9223372036854775807})"),
+                 "hidden_size", "out of range"));
+  const Diagnostics faults = faults_of(
+      R"({"model_type": "deepseek_v3", "hidden_size": 16777216, "n_routed_experts": 1048576,
+          "moe_intermediate_size": 2147483648, "num_hidden_layers": 65536})");
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].what.starts_with("these sizes make"));
+}
+
+TEST_CASE("what is nested is read, and what is unknown there is reported") {
+  const auto model = parse_model(
+      R"({"model_type": "dbrx", "attn_config": {"kv_n_heads": 4, "clip_qkv": 8},
+          "ffn_config": {"moe_num_experts": 16, "moe_top_k": 4}})",
+      "c.json");
+  REQUIRE(model);
+  CHECK(std::get<SoftmaxAttention>(model->kinds[0].attention).kv_heads == 4);
+  const Diagnostics faults =
+      faults_of(R"({"model_type": "dbrx", "attn_config": {"kv_heads": 4}, "ffn_config": 3})");
+  CHECK(faults.size() == 2);
+  CHECK(mentions(faults, "/attn_config/kv_heads", "no field"));
+  CHECK(mentions(faults, "/ffn_config", "expected an object"));
+}
+
+TEST_CASE("anything but an object is refused") {
+  CHECK(mentions(faults_of("[]"), "c.json", "expected a config object, found an array"));
+  CHECK(!parse_model("", "c.json"));
+  CHECK(!parse_model("{", "c.json"));
+}
+
+TEST_CASE("the order of the fields does not matter") {
+  const std::string data = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data/models/";
+  for (const std::string& name : zoo_names(std::string(TRAINWRIGHT_SOURCE_DIR) + "/data")) {
+    const Json file = read_json_file(data + name + ".json").value();
+    Json config = *file.find("config");
+    const auto model = model_from_json(config, name);
+    REQUIRE(model);
+    std::reverse(config.members.begin(), config.members.end());
+    CHECK_MESSAGE(model_from_json(config, name) == model, name);
+    const auto again = parse_model(to_text(config), name);
+    CHECK_MESSAGE(again == model, name);
+  }
+}
+
+TEST_CASE("every family's entry reads its own defaults without a note or a fault") {
+  for (const std::string& family : known_families()) {
+    const auto model = parse_model(R"({"model_type": ")" + family + R"("})", family);
+    REQUIRE_MESSAGE(model, family);
+    if (family != "deepseek_v2" && family != "glm4_moe") {
+      CHECK_MESSAGE(model->notes.empty(), family);
+    }
+    CHECK_MESSAGE(parameters(*model).total() > Params(0), family);
+  }
+}
+
+TEST_CASE("a value the class cannot derive is said, not guessed") {
+  // DeepSeek-V2's class has no default for the experts per token, and GLM-4-MoE's default heads do
+  // not divide its hidden size.
+  const Model v2 = parse_model(R"({"model_type": "deepseek_v2"})", "c").value();
+  REQUIRE(v2.notes.size() == 1);
+  CHECK(v2.notes[0].starts_with("num_experts_per_tok is absent"));
+  const Model glm = parse_model(R"({"model_type": "glm4_moe"})", "c").value();
+  REQUIRE(glm.notes.size() == 1);
+  CHECK(glm.notes[0] == "head_dim is absent: 4096 / 96 rounded down to 42");
+}
+
+}  // namespace
+}  // namespace trainwright
