@@ -6,8 +6,8 @@ import subprocess
 
 def show_models(paths, *options):
     """One report per config file, in order, from a single run of `trainwright show model`."""
-    command = [os.environ["TRAINWRIGHT_BINARY"], "show", "model", "--json", *options]
-    done = subprocess.run([*command, *map(str, paths)], capture_output=True, text=True)
+    command = [os.environ["TRAINWRIGHT_BINARY"], "show", "model", *map(str, paths), *options]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     return answer if isinstance(answer, list) else [answer]

@@ -30,9 +30,8 @@ def runnable(family, config):
     for name in ("max_position_embeddings", "n_positions", "max_seq_len"):
         if name in config:
             config[name] = 128
-    if config.get("sliding_window", 0) is None and "layer_types" in config:
-        config["sliding_window"] = 8
-        config["use_sliding_window"] = True
+    if "layer_types" in config and "use_sliding_window" in config:
+        config |= {"sliding_window": 8, "use_sliding_window": True}
     if family == "dbrx":
         config["attn_config"]["clip_qkv"] = 8.0  # the class cannot clamp without bounds
     return config
