@@ -71,8 +71,8 @@ const Json* ConfigFields::find(std::string_view names) {
   std::string_view found_as;
   for (std::string_view name : split(names, '|')) {
     const Json* value = find_one(name);
-    if (value == nullptr) continue;
-    if (found == nullptr) {
+    if (value == nullptr || (value->is_null() && found != nullptr)) continue;
+    if (found == nullptr || found->is_null()) {
       found = value;
       found_as = name;
     } else if (shown(*found) != shown(*value)) {

@@ -141,6 +141,38 @@ TEST_CASE("the order of the fields does not matter") {
   }
 }
 
+TEST_CASE("what published configs carry beyond the shape does not disturb") {
+  // The field names of deepseek-ai/DeepSeek-V3, mosaicml/mpt-7b, google/gemma-2-9b and
+  // facebook/opt-6.7b; values shortened.
+  for (const char* config :
+       {R"({"model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"],
+            "attention_bias": false, "attention_dropout": 0.0, "auto_map": {"AutoModel": "m"},
+            "aux_loss_alpha": 0.001, "bos_token_id": 0, "eos_token_id": 1, "ep_size": 1,
+            "first_k_dense_replace": 3, "moe_layer_freq": 1, "n_group": 8, "norm_topk_prob": true,
+            "num_nextn_predict_layers": 1, "pretraining_tp": 1, "rms_norm_eps": 1e-06,
+            "quantization_config": {"fmt": "e4m3", "weight_block_size": [128, 128]},
+            "rope_scaling": {"type": "yarn", "factor": 40}, "rope_theta": 10000,
+            "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "seq_aux": true,
+            "tie_word_embeddings": false, "topk_group": 4, "topk_method": "noaux_tc",
+            "torch_dtype": "bfloat16", "transformers_version": "4.33.1", "use_cache": true})",
+        R"({"model_type": "mpt", "attn_config": {"alibi": true, "alibi_bias_max": 8,
+            "attn_impl": "torch", "attn_pdrop": 0, "attn_type": "multihead_attention",
+            "attn_uses_sequence_id": false, "clip_qkv": null, "prefix_lm": false, "qk_ln": false,
+            "softmax_scale": null}, "emb_pdrop": 0, "embedding_fraction": 1.0,
+            "expansion_ratio": 4, "init_config": {"name": "kaiming_normal_"},
+            "init_device": "cpu", "learned_pos_emb": true, "logit_scale": null, "no_bias": true,
+            "norm_type": "low_precision_layernorm", "tokenizer_name": "t", "verbose": 0})",
+        R"({"model_type": "gemma2", "attn_logit_softcapping": 50.0, "cache_implementation": "h",
+            "final_logit_softcapping": 30.0, "hidden_act": "gelu_pytorch_tanh",
+            "hidden_activation": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256,
+            "sliding_window_size": 4096, "layer_norm_eps": 1e-6})",
+        R"({"model_type": "opt", "activation_dropout": 0.0, "_remove_final_layer_norm": false,
+            "init_std": 0.02, "layerdrop": 0.0, "output_projection": true, "prefix": "</s>"})"}) {
+    const auto model = parse_model(config, "config.json");
+    CHECK_MESSAGE(model, to_text(model.error()));
+  }
+}
+
 TEST_CASE("every family's entry reads its own defaults without a note or a fault") {
   for (const std::string& family : known_families()) {
     const auto model = parse_model(R"({"model_type": ")" + family + R"("})", family);

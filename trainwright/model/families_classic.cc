@@ -151,7 +151,7 @@ std::vector<Family> classic_families() {
           .output_bias = {"enable_bias", true},
           .mlp_bias = {"enable_bias", true},
           .dropout_hidden = "dropout",
-          .ignored = "activation_dropout|layerdrop|init_std|prefix",
+          .ignored = "activation_dropout|layerdrop|init_std|output_projection",
       },
       Family{
           .model_type = "mpt",

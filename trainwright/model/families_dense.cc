@@ -57,10 +57,10 @@ std::vector<Family> dense_families() {
           .width = {"intermediate_size", 24576},
           .sequence = {"max_position_embeddings", 8192},
           .tied = {"tie_word_embeddings", true},
-          .activation = {"hidden_activation|hidden_act", "gelu_pytorch_tanh"},
+          .activation = {"hidden_act", "gelu_pytorch_tanh"},
           .qkv_bias = {"attention_bias", false},
           .output_bias = {"attention_bias", false},
-          .ignored = "use_bidirectional_attention",
+          .ignored = "use_bidirectional_attention|hidden_activation",
       },
       Family{
           .model_type = "gemma2",
@@ -73,7 +73,7 @@ std::vector<Family> dense_families() {
           .width = {"intermediate_size", 9216},
           .sequence = {"max_position_embeddings", 8192},
           .tied = {"tie_word_embeddings", true},
-          .activation = {"hidden_activation|hidden_act", "gelu_pytorch_tanh"},
+          .activation = {"hidden_activation", "gelu_pytorch_tanh"},
           .norm_plan = NormPlan::Around,
           .qkv_bias = {"attention_bias", false},
           .output_bias = {"attention_bias", false},
@@ -86,7 +86,7 @@ std::vector<Family> dense_families() {
                        .assumed = "false",
                        .otherwise = AssumedField::Otherwise::Fault,
                        .why = "only causal models are modelled"}},
-          .ignored = "query_pre_attn_scalar|cache_implementation",
+          .ignored = "hidden_act|sliding_window_size",
       },
       Family{
           .model_type = "gemma3_text",
@@ -99,7 +99,7 @@ std::vector<Family> dense_families() {
           .width = {"intermediate_size", 9216},
           .sequence = {"max_position_embeddings", 131072},
           .tied = {"tie_word_embeddings", true},
-          .activation = {"hidden_activation|hidden_act", "gelu_pytorch_tanh"},
+          .activation = {"hidden_activation", "gelu_pytorch_tanh"},
           .norm_plan = NormPlan::Around,
           .qkv_bias = {"attention_bias", false},
           .output_bias = {"attention_bias", false},
@@ -113,7 +113,7 @@ std::vector<Family> dense_families() {
                        .assumed = "false",
                        .otherwise = AssumedField::Otherwise::Fault,
                        .why = "only causal models are modelled"}},
-          .ignored = "query_pre_attn_scalar|cache_implementation|rope_local_base_freq",
+          .ignored = "hidden_act|rope_local_base_freq",
       },
       Family{
           .model_type = "phi3",
@@ -124,10 +124,10 @@ std::vector<Family> dense_families() {
           .dropout_hidden = "resid_pdrop",
           .attention_plan = AttentionPlan::Window,
           .window = {"sliding_window", kNull},
-          .assumed = {{.names = "attention_bias|mlp_bias",
+          .assumed = {{.names = "attention_bias|mlp_bias|lm_head_bias",
                        .assumed = "false",
                        .why = "the class has no biases"}},
-          .ignored = "original_max_position_embeddings",
+          .ignored = "original_max_position_embeddings|interpolate_factor|full_attn_mod",
       },
       Family{
           .model_type = "starcoder2",
@@ -154,6 +154,8 @@ std::vector<Family> dense_families() {
                       {.names = "norm_type",
                        .assumed = "layer_norm",
                        .why = "the class has only this one"}},
+          .ignored = "activation_function|attention_softmax_in_fp32|"
+                     "scale_attention_softmax_in_fp32|scale_attn_weights",
       },
       Family{
           .model_type = "cohere2",
@@ -183,7 +185,7 @@ std::vector<Family> dense_families() {
                        .assumed = "true",
                        .why = "tie_word_embeddings decides"}},
           .ignored = "head_dim|position_embedding_type|order_of_interleaved_layers|rotary_pct|"
-                     "layer_switch|cache_implementation",
+                     "layer_switch|use_parallel_embedding",
       },
       Family{
           .model_type = "granite",
@@ -224,6 +226,7 @@ std::vector<Family> dense_families() {
           .qkv_bias = {"attention_bias", false},
           .output_bias = {"attention_bias", false},
           .mlp_bias = {"mlp_bias", false},
+          .ignored = "kv_channels|rope_percent|rotary_percent",
       },
       Family{
           .model_type = "seed_oss",

@@ -151,6 +151,8 @@ Family qwen3_next() {
   family.expert_width.absent = 512;
   family.shared_width = {"shared_expert_intermediate_size", 512};
   family.shared_gate = true;
+  family.assumed = {
+      {.names = "use_sliding_window", .assumed = "false", .why = "the class has no window"}};
   return family;
 }
 
@@ -286,9 +288,10 @@ Family ernie4_5_moe() {
       .expert_step = {"moe_layer_interval", 1},
       .shared_bias = true,
       .score_correction_trained = true,
+      .mtp_layers = {"num_nextn_predict_layers", 0},
       .ignored =
           "moe_norm_min|moe_capacity|moe_gate|moe_use_aux_free|compression_ratio|"
-          "hidden_dropout_prob|moe_dropout_prob",
+          "hidden_dropout_prob|moe_dropout_prob|use_rmsnorm|multi_token_pred_lambda",
   };
 }
 
