@@ -76,37 +76,42 @@ const Json* ConfigFields::find(std::string_view names) {
       found = value;
       found_as = name;
     } else if (shown(*found) != shown(*value)) {
-      diagnostics_.push_back({place(name, *value),
-                              fmt::format("is {}, but '{}', another name of the same field, is {}",
-                                          shown(*value), found_as, shown(*found)),
-                              "keep one of them"});
+      report(*value, {place(name, *value),
+                      fmt::format("is {}, but '{}', another name of the same field, is {}",
+                                  shown(*value), found_as, shown(*found)),
+                      "keep one of them"});
     }
   }
   return found;
 }
 
-std::string ConfigFields::place_of(std::string_view names) {
-  if (names.empty()) return json_place(origin_, config_, path_);
+ConfigFields::Spot ConfigFields::spot_of(std::string_view names) {
+  if (names.empty()) return {&config_, json_place(origin_, config_, path_)};
   for (std::string_view name : split(names, '|')) {
-    if (const Json* at = find_one(name)) return place(name, *at);
+    if (const Json* at = find_one(name)) return {at, place(name, *at)};
   }
-  return place(first_of(names), config_);
+  return {&config_, place(first_of(names), config_)};
+}
+
+void ConfigFields::report(const Json& at, Diagnostic diagnostic) {
+  // A field may be read for several purposes; one fault is enough.
+  if (std::find(diagnostics_.begin(), diagnostics_.end(), diagnostic) != diagnostics_.end()) return;
+  const auto before = std::upper_bound(lines_.begin(), lines_.end(), at.line) - lines_.begin();
+  lines_.insert(lines_.begin() + before, at.line);
+  diagnostics_.insert(diagnostics_.begin() + before, std::move(diagnostic));
 }
 
 void ConfigFields::fault(std::string_view names, std::string what, std::string hint) {
-  Diagnostic diagnostic{place_of(names), std::move(what), std::move(hint)};
-  // A field may be read for several purposes; one fault is enough.
-  if (std::find(diagnostics_.begin(), diagnostics_.end(), diagnostic) == diagnostics_.end()) {
-    diagnostics_.push_back(std::move(diagnostic));
-  }
+  const Spot spot = spot_of(names);
+  report(*spot.at, {spot.where, std::move(what), std::move(hint)});
 }
 
 void ConfigFields::fault_unless_reported(std::string_view names, std::string what) {
-  const std::string where = place_of(names);
+  const Spot spot = spot_of(names);
   for (const Diagnostic& diagnostic : diagnostics_) {
-    if (diagnostic.where == where) return;
+    if (diagnostic.where == spot.where) return;
   }
-  diagnostics_.push_back({where, std::move(what), {}});
+  report(*spot.at, {spot.where, std::move(what), {}});
 }
 
 std::optional<std::int64_t> ConfigFields::integer(const IntegerField& field, IntegerRange range) {
@@ -232,8 +237,8 @@ void ConfigFields::unknown(const std::string& name, const Json& value, const Fam
   } else if (hint.empty()) {
     hint = "it may change the shape; remove it if it does not";
   }
-  diagnostics_.push_back(
-      {place(name, value), fmt::format("{} has no field '{}'", family.model_type, name), hint});
+  report(value,
+         {place(name, value), fmt::format("{} has no field '{}'", family.model_type, name), hint});
 }
 
 void ConfigFields::finish_object(const Json& object, const std::string& prefix,

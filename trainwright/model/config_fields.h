@@ -46,14 +46,22 @@ class ConfigFields {
   const Json* find(std::string_view names);
   const Json* find_one(std::string_view name);
   std::string place(std::string_view name, const Json& at) const;
-  std::string place_of(std::string_view names);
+  // Where a field is, or would be.
+  struct Spot {
+    const Json* at;
+    std::string where;
+  };
+  Spot spot_of(std::string_view names);
+  // Adds a fault, keeping them in the order of their lines.
+  void report(const Json& at, Diagnostic diagnostic);
   void finish_object(const Json& object, const std::string& prefix, const Family& family);
   void unknown(const std::string& name, const Json& value, const Family& family);
 
   const Json& config_;
   std::string origin_;
   std::string path_;
-  Diagnostics& diagnostics_;
+  Diagnostics& diagnostics_;  // empty at first
+  std::vector<int> lines_;    // of the diagnostics
   std::set<std::string, std::less<>> known_;
   std::set<std::string, std::less<>> containers_;  // objects of which single fields are read
 };
