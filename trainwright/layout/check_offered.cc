@@ -1,0 +1,105 @@
+// Whether the trainer has what a layout asks for, by its own lists.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/layout/findings.h"
+
+namespace trainwright::detail {
+namespace {
+
+// `offered` is any list of facts with a `kind`.
+template <class List>
+void check_kind(const Case& c, std::string_view key, std::string_view kind, const List& offered,
+                Findings& findings) {
+  std::vector<std::string> kinds;
+  for (const auto& fact : offered) kinds.push_back(fact.kind);
+  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
+  findings.forbid(
+      fmt::format("{}-offered", key),
+      fmt::format("{} {} has no {} '{}'", c.trainer.title, to_text(c.trainer.version), key, kind),
+      kinds.empty() ? fmt::format("it has no {} at all", key)
+                    : fmt::format("it has {}", enumerate(kinds)));
+}
+
+// A trainer may run one schedule with several placements.
+void check_schedule(const Case& c, Findings& findings) {
+  if (c.layout.pp == 1) return;
+  const std::string_view kind = name_of(c.layout.schedule);
+  check_kind(c, "schedule", kind, c.trainer.schedules, findings);
+  std::vector<std::string> placements;
+  for (const TrainerSchedule& schedule : c.trainer.schedules) {
+    if (schedule.kind == kind) placements.push_back(schedule.placement);
+  }
+  // A schedule that is read from a file brings its own placement.
+  if (placements.empty() || c.layout.schedule == ScheduleKind::Csv) return;
+  const std::string placement(name_of(c.layout.placement));
+  if (std::find(placements.begin(), placements.end(), placement) != placements.end()) return;
+  findings.forbid("placement-offered",
+                  fmt::format("{} {} does not place the stages of {} as {}", c.trainer.title,
+                              to_text(c.trainer.version), kind, placement),
+                  fmt::format("it places them as {}", enumerate(placements)));
+}
+
+std::optional<OverlapKind> overlap_of(Switch what) {
+  switch (what) {
+    case Switch::OverlapTp: return OverlapKind::TensorParallel;
+    case Switch::OverlapGradientReduce: return OverlapKind::GradientReduce;
+    case Switch::OverlapParameterGather: return OverlapKind::ParameterGather;
+    case Switch::OverlapGatherWithStep: return OverlapKind::GatherWithStep;
+    case Switch::OverlapP2p: return OverlapKind::PointToPoint;
+    case Switch::OverlapEp: return OverlapKind::ExpertAllToAll;
+    case Switch::OverlapSharedExperts: return OverlapKind::SharedExpert;
+    case Switch::DelayWeightGradient:
+    case Switch::GroupedGemm:
+    case Switch::Compile:
+    case Switch::DistributeSaved:
+    case Switch::Fp8ParameterGather: break;
+  }
+  return std::nullopt;
+}
+
+void check_switches(const Case& c, Findings& findings) {
+  for (int s = 0; s <= static_cast<int>(Switch::Fp8ParameterGather); ++s) {
+    const auto what = static_cast<Switch>(s);
+    const auto kind = overlap_of(what);
+    if (!kind) continue;
+    const Use use = overlap_use(c.trainer, *kind);
+    const std::string trainer = fmt::format("{} {}", c.trainer.title, to_text(c.trainer.version));
+    if (c.layout.on.has(what) && use == Use::Never) {
+      findings.forbid("switch-offered", fmt::format("{} cannot do {}", trainer, name_of(what)),
+                      "leave it out");
+    }
+    if (c.layout.off.has(what) && use == Use::Always) {
+      findings.forbid("switch-offered",
+                      fmt::format("{} cannot be kept from {}", trainer, name_of(what)),
+                      "leave it out");
+    }
+  }
+}
+
+}  // namespace
+
+void check_offered(const Case& c, Findings& findings) {
+  const Layout& layout = c.layout;
+  check_schedule(c, findings);
+  check_kind(c, "precision", name_of(layout.precision), c.trainer.precisions, findings);
+  check_kind(c, "optimizer", name_of(c.job.optimizer), c.trainer.optimizers, findings);
+  check_kind(c, "sharding", name_of(layout.sharding), c.trainer.shardings, findings);
+  check_kind(c, "recompute", name_of(layout.recompute.kind), c.trainer.recomputes, findings);
+  for (const Recompute& way : layout.recompute_by_stage) {
+    check_kind(c, "recompute", name_of(way.kind), c.trainer.recomputes, findings);
+  }
+  if (layout.cp > 1) {
+    check_kind(c, "cp_kind", name_of(layout.cp_kind), c.trainer.cp_kinds, findings);
+  }
+  for (const Offload what : {Offload::Optimizer, Offload::Activations, Offload::Parameters}) {
+    if (layout.offload.has(what)) {
+      check_kind(c, "offload", name_of(what), c.trainer.offloads, findings);
+    }
+  }
+  check_switches(c, findings);
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,155 @@
+// What of a model is split how many ways: heads, widths, experts, the sequence.
+#include <fmt/format.h>
+
+#include <variant>
+
+#include "trainwright/layout/findings.h"
+
+namespace trainwright::detail {
+namespace {
+
+// Ranks that hold different heads of the same tokens inside attention.
+std::int64_t ulysses_degree(const Layout& layout) {
+  if (layout.cp_kind == CpKind::Ulysses) return layout.cp;
+  if (layout.cp_kind == CpKind::UlyssesRing && layout.cp > 1) {
+    return std::max<std::int64_t>(1, layout.cp_ulysses);
+  }
+  return 1;
+}
+
+void check_heads(const Case& c, std::int64_t heads, Findings& findings) {
+  const std::int64_t tp = c.layout.tp;
+  if (heads % tp != 0) {
+    findings.forbid("heads-split-tp", fmt::format("{} heads do not split {} ways", heads, tp),
+                    divisors_hint("tp", heads, tp));
+    return;
+  }
+  const std::int64_t ulysses = ulysses_degree(c.layout);
+  if (heads / tp % ulysses == 0) return;
+  findings.forbid("heads-split-ulysses",
+                  fmt::format("{} heads over tp {} leave {}, which do not split {} ways for the "
+                              "all-to-all of context parallelism",
+                              heads, tp, heads / tp, ulysses),
+                  divisors_hint(c.layout.cp_kind == CpKind::Ulysses ? "cp" : "cp_ulysses",
+                                heads / tp, ulysses));
+}
+
+void check_attention(const Case& c, const SoftmaxAttention& attention, Findings& findings) {
+  check_heads(c, attention.heads, findings);
+  const std::int64_t tp = c.layout.tp;
+  const std::int64_t kv = attention.kv_heads;
+  // More ranks than key-value heads each hold a copy of one.
+  if (kv < 1 || kv % tp == 0 || tp % kv == 0) return;
+  findings.forbid("kv-heads-split-tp",
+                  fmt::format("{} key-value heads neither split {} ways nor repeat evenly on {} "
+                              "ranks",
+                              kv, tp, tp),
+                  divisors_hint("tp", kv, tp) + fmt::format(", or a multiple of {}", kv));
+}
+void check_attention(const Case& c, const LatentAttention& attention, Findings& findings) {
+  check_heads(c, attention.heads, findings);
+}
+void check_attention(const Case& c, const GatedDeltaNet& attention, Findings& findings) {
+  check_heads(c, attention.key_heads, findings);
+  check_heads(c, attention.value_heads, findings);
+}
+void check_attention(const Case& c, const LightningAttention& attention, Findings& findings) {
+  check_heads(c, attention.heads, findings);
+}
+
+void check_width(std::string_view id, std::string_view what, std::string_view key,
+                 std::int64_t width, std::int64_t ways, Findings& findings) {
+  if (width % ways == 0) return;
+  findings.forbid(std::string(id),
+                  fmt::format("a {} width of {} does not split {} ways", what, width, ways),
+                  divisors_hint(key, width, ways));
+}
+
+void check_feed_forward(const Case& c, const Mlp& mlp, Findings& findings) {
+  check_width("ffn-splits-tp", "feed-forward", "tp", mlp.width, c.layout.tp, findings);
+}
+void check_feed_forward(const Case& c, const MixtureOfExperts& moe, Findings& findings) {
+  check_width("expert-ffn-splits-etp", "expert", "etp", moe.expert.width, c.layout.etp, findings);
+  if (moe.shared) {
+    check_width("shared-ffn-splits-tp", "shared expert", "tp", moe.shared->width, c.layout.tp,
+                findings);
+  }
+  if (moe.experts % c.layout.ep != 0) {
+    findings.forbid("experts-split-ep",
+                    fmt::format("{} experts do not split {} ways", moe.experts, c.layout.ep),
+                    divisors_hint("ep", moe.experts, c.layout.ep));
+  }
+}
+
+bool has_experts(const Model& model) {
+  for (const LayerKind& kind : model.kinds) {
+    if (std::holds_alternative<MixtureOfExperts>(kind.feed_forward)) return true;
+  }
+  return false;
+}
+
+// Ring and all-gather give each rank one part from either end, so that causal work is even.
+void check_sequence(const Case& c, Findings& findings) {
+  const Layout& layout = c.layout;
+  const bool halves = layout.cp_kind != CpKind::Ulysses;
+  const std::int64_t parts = layout.cp == 1 ? 1 : layout.cp * (halves ? 2 : 1);
+  const auto multiple = [&](std::int64_t of) {
+    const std::int64_t below = layout.seq / of * of;
+    return below == 0 ? fmt::format("seq may be {}", of)
+                      : fmt::format("the nearest are seq={} and seq={}", below, below + of);
+  };
+  if (layout.seq % parts != 0) {
+    findings.forbid("sequence-splits-cp",
+                    fmt::format("a sequence of {} does not split into {} parts for cp {}",
+                                layout.seq, parts, layout.cp),
+                    multiple(parts));
+  } else if (layout.sp && layout.seq / layout.cp % layout.tp != 0) {
+    findings.forbid("sequence-splits-sp",
+                    fmt::format("{} tokens over cp {} do not split {} ways for sequence "
+                                "parallelism",
+                                layout.seq, layout.cp, layout.tp),
+                    multiple(layout.cp * layout.tp));
+  }
+}
+
+void check_positions(const Case& c, Findings& findings) {
+  const Model& model = c.model;
+  const std::int64_t seq = c.layout.seq;
+  if (model.positions == Positions::Learned && seq > model.learned_positions) {
+    findings.forbid("sequence-has-positions",
+                    fmt::format("{} tokens need as many positions, the model has {}", seq,
+                                model.learned_positions),
+                    fmt::format("seq may be up to {}", model.learned_positions));
+  } else if (model.sequence_most > 0 && seq > model.sequence_most) {
+    findings.advise(
+        "sequence-promised",
+        fmt::format("{} tokens are more than the {} the config promises", seq, model.sequence_most),
+        "extend the rotary positions, or shorten the sequence");
+  }
+}
+
+}  // namespace
+
+void check_shapes(const Case& c, Findings& findings) {
+  for (const LayerKind& kind : c.model.kinds) {
+    std::visit([&](const auto& attention) { check_attention(c, attention, findings); },
+               kind.attention);
+    std::visit([&](const auto& branch) { check_feed_forward(c, branch, findings); },
+               kind.feed_forward);
+  }
+  if (c.layout.ep > 1 && !has_experts(c.model)) {
+    findings.forbid("ep-needs-experts",
+                    fmt::format("ep {} on a model without experts", c.layout.ep), "set ep=1");
+  }
+  if (c.model.vocabulary % c.layout.tp != 0) {
+    const std::int64_t padded = ceil_div(c.model.vocabulary, c.layout.tp) * c.layout.tp;
+    findings.advise("vocabulary-splits-tp",
+                    fmt::format("a vocabulary of {} does not split {} ways and will be padded",
+                                c.model.vocabulary, c.layout.tp),
+                    fmt::format("the next multiple is {}", padded));
+  }
+  check_sequence(c, findings);
+  check_positions(c, findings);
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,128 @@
+#pragma once
+// The decision and the job, as values. Part of layout.h: include that one.
+//
+// The enumerators of every kind stand in the order of `symbols(Variable)` in trainer.h, which also
+// holds their names, so that a layout and a trainer's rules speak of the same things.
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainwright/model/model.h"
+
+namespace trainwright {
+
+// A set of enumerators, in one word.
+template <class E>
+struct Flags {
+  std::uint32_t bits = 0;
+
+  constexpr Flags() = default;
+  constexpr Flags(std::initializer_list<E> members) {
+    for (const E member : members) insert(member);
+  }
+  constexpr bool has(E member) const { return (bits >> static_cast<unsigned>(member) & 1U) != 0; }
+  constexpr void insert(E member) { bits |= std::uint32_t{1} << static_cast<unsigned>(member); }
+  constexpr bool empty() const { return bits == 0; }
+  friend constexpr bool operator==(const Flags&, const Flags&) = default;
+};
+
+// clang-format off
+enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
+enum class ScheduleKind {
+  None, Gpipe, OneFOneB, Eager1F1B, Interleaved1F1B, LoopedBfs, ZbH1, ZbH2, InterleavedZb, ZbV,
+  VHalf, VMin, ZbVpp, DualPipeV, Csv,
+};
+// Where the stages of a pipeline rank are: one each; stage mod pp; to and fro like a V.
+enum class StagePlacement { Single, Loop, V };
+enum class PrecisionKind {
+  Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Blockwise, Mxfp8, Nvfp4,
+};
+enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
+enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
+enum class OptimizerKind { AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd };
+
+// What is computed again in the backward pass. Selective: the attention core. OpSelective: all but
+// the expensive operators. EveryNth: every n-th layer whole. Block: the first n layers of a stage
+// whole. Full: every layer whole, keeping the input of every n-th.
+enum class RecomputeKind {
+  None, Selective, FeedForwardOnly, Modules, OpSelective, EveryNth, Block, Full,
+};
+enum class RecomputeModule {
+  CoreAttention, Norm, Mlp, MlaUpProjection, Moe, MoeActivation, SharedExperts,
+};
+enum class Offload { Optimizer, Activations, Parameters };  // what lives in host memory
+// What a layout may ask for or refuse; where it is silent the trainer does as it always does.
+enum class Switch {
+  OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
+  OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, DistributeSaved,
+  Fp8ParameterGather,
+};
+enum class Axis { Tp, Cp, Ep, Dp, Pp };
+// clang-format on
+using RankOrder = std::array<Axis, 5>;  // innermost first: its members have neighbouring ranks
+
+struct Recompute {
+  RecomputeKind kind = RecomputeKind::None;
+  Flags<RecomputeModule> modules;  // of Modules
+  std::int64_t n = 1;              // of EveryNth, Block and Full
+  friend bool operator==(const Recompute&, const Recompute&) = default;
+};
+
+// Every degree is at least 1. Copying one allocates nothing unless stages differ by list.
+struct Layout {
+  std::int64_t tp = 1, pp = 1, dp = 1, cp = 1;  // tensor, pipeline, data, context; the world
+  std::int64_t vpp = 1;                         // stages per pipeline rank
+  std::int64_t ep = 1, etp = 1;                 // expert, tensor inside experts; folded, see above
+  bool sp = false;                              // sequence parallelism inside tp
+  std::int64_t zero = 0;  // 1 shards states, 2 gradients too, 3 weights too; FSDP is 2 or 3
+  ShardingKind sharding = ShardingKind::Ddp;
+  std::int64_t dp_replicate = 1;  // copies of the sharded state; dp / dp_replicate ranks share one
+  std::int64_t mbs = 1, gbs = 1;  // sequences in a micro-batch of one rank, and in a step
+  std::int64_t seq = 2048;        // tokens in a sequence
+
+  Recompute recompute;                        // of every stage
+  std::vector<Recompute> recompute_by_stage;  // or, if not empty, of each of pp * vpp stages
+  std::int64_t first_layers = 0;              // on the first pipeline rank; 0: like the others
+  std::int64_t last_layers = 0;               // on the last one
+  std::vector<std::int64_t> layers;           // or explicit: of each of pp * vpp stages
+  std::int64_t count_embedding = 0;           // layers the embedding is worth when dealing out
+  std::int64_t count_loss = 0;                // and the head with its loss
+  std::optional<std::int64_t> mtp_stage;      // nullopt: the last one
+
+  ScheduleKind schedule = ScheduleKind::None;
+  StagePlacement placement = StagePlacement::Single;
+  std::int64_t micro_batch_group = 0;  // that pass one chunk before the next starts; 0: pp
+  Flags<Offload> offload;
+  PrecisionKind precision = PrecisionKind::Bf16;
+  CpKind cp_kind = CpKind::Ring;
+  std::int64_t cp_ulysses = 0;  // of UlyssesRing: members of cp that exchange all-to-all
+  DispatcherKind dispatcher = DispatcherKind::AllToAll;
+  Flags<Switch> on, off;
+  std::optional<std::int64_t> max_connections;  // CUDA_DEVICE_MAX_CONNECTIONS
+  RankOrder order = {Axis::Tp, Axis::Cp, Axis::Ep, Axis::Dp, Axis::Pp};
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+// Which weights low-rank adapters stand beside, by the names of model.h's `layer_weights` ("query",
+// "expert_down"); none: every matrix of every layer. An adapter of rank r beside an in x out matrix
+// has r (in + out) parameters (arXiv:2106.09685, section 4.1).
+struct Lora {
+  std::int64_t rank = 16;
+  std::vector<std::string> targets;
+  friend bool operator==(const Lora&, const Lora&) = default;
+};
+
+// What is trained and how, whatever the layout. Frozen weights have no gradient, no states, no
+// master copy and no weight-gradient work; with LoRA everything but the adapters is frozen.
+struct Job {
+  OptimizerKind optimizer = OptimizerKind::AdamW;
+  Flags<Part> frozen;
+  std::int64_t frozen_layers = 0;  // the first so many layers, whole
+  std::optional<Lora> lora;
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,144 @@
+// What a trainer's rules may ask about a layout.
+#include <algorithm>
+
+#include "trainwright/layout/layout.h"
+#include "trainwright/layout/shapes.h"
+#include "trainwright/layout/stages.h"
+
+namespace trainwright {
+namespace {
+
+template <class E>
+void set_kind(Facts& facts, Variable variable, E kind) {
+  facts.set(variable, static_cast<std::int64_t>(kind));
+}
+
+void set_flag(Facts& facts, Variable variable, bool value) { facts.set(variable, value ? 1 : 0); }
+
+void set_degrees(Facts& facts, const Layout& layout, const Cluster& cluster) {
+  facts.set(Variable::World, accelerator_count(cluster));
+  facts.set(Variable::Dp, layout.dp);
+  facts.set(Variable::Tp, layout.tp);
+  facts.set(Variable::Pp, layout.pp);
+  facts.set(Variable::Vpp, layout.vpp);
+  facts.set(Variable::Cp, layout.cp);
+  facts.set(Variable::Ep, layout.ep);
+  facts.set(Variable::Etp, layout.etp);
+  // Without sharding every rank is a replica.
+  facts.set(Variable::DpShard, dp_shard(layout));
+  facts.set(Variable::DpReplicate, layout.zero == 0 ? layout.dp : layout.dp_replicate);
+  facts.set(Variable::Stages, stage_count(layout));
+  facts.set(Variable::Zero, layout.zero);
+  set_flag(facts, Variable::Sp, layout.sp);
+  facts.set(Variable::Mbs, layout.mbs);
+  facts.set(Variable::Gbs, layout.gbs);
+  facts.set(Variable::Seq, layout.seq);
+  facts.set(Variable::MicroBatches, micro_batch_count(layout));
+  facts.set(Variable::MicroBatchGroup,
+            layout.micro_batch_group > 0 ? layout.micro_batch_group : layout.pp);
+}
+
+void set_model(Facts& facts, const Model& model) {
+  const detail::Shapes shapes = detail::shapes_of(model);
+  facts.set(Variable::Layers, static_cast<std::int64_t>(model.layers.size()));
+  facts.set(Variable::Hidden, model.hidden);
+  facts.set(Variable::Ffn, shapes.ffn);
+  facts.set(Variable::MoeFfn, shapes.moe_ffn);
+  facts.set(Variable::Heads, shapes.heads);
+  facts.set(Variable::KvHeads, shapes.kv_heads);
+  facts.set(Variable::HeadDim, shapes.head_dim);
+  facts.set(Variable::Vocab, model.vocabulary);
+  facts.set(Variable::Experts, shapes.experts);
+  facts.set(Variable::TopK, shapes.top_k);
+  facts.set(Variable::SharedExperts, shapes.shared_experts);
+  facts.set(Variable::MtpLayers, static_cast<std::int64_t>(model.mtp.size()));
+  set_flag(facts, Variable::OwnHeadDim, shapes.own_head_dim);
+  set_flag(facts, Variable::TiedEmbeddings, model.tied);
+  set_flag(facts, Variable::Mla, shapes.mla);
+}
+
+void set_stages(Facts& facts, const Layout& layout, const Model& model) {
+  facts.set(Variable::FirstStageLayers, layout.first_layers);
+  facts.set(Variable::LastStageLayers, layout.last_layers);
+  if (const auto counts = detail::stage_counts(layout, model)) {
+    facts.set(Variable::LeastStageLayers, *std::min_element(counts->begin(), counts->end()));
+  }
+  set_flag(facts, Variable::CountEmbedding, layout.count_embedding > 0);
+  set_flag(facts, Variable::CountLoss, layout.count_loss > 0);
+  set_kind(facts, Variable::Split, detail::split_of(layout));
+  set_kind(facts, Variable::Schedule, layout.schedule);
+  set_kind(facts, Variable::Placement, layout.placement);
+}
+
+// Rules speak of one way to recompute. Where stages differ it is the one that recomputes most (the
+// kinds stand in that order), with the modules of all.
+void set_recompute(Facts& facts, const Layout& layout) {
+  RecomputeKind most = RecomputeKind::None;
+  Flags<RecomputeModule> modules;
+  for (const Recompute& recompute : detail::recomputes_of(layout)) {
+    most = std::max(most, recompute.kind);
+    modules.bits |= detail::modules_of(recompute).bits;
+  }
+  set_kind(facts, Variable::Recompute, most);
+  const auto set = [&](Variable variable, RecomputeModule module) {
+    set_flag(facts, variable, modules.has(module));
+  };
+  set(Variable::RecomputeCoreAttention, RecomputeModule::CoreAttention);
+  set(Variable::RecomputeNorm, RecomputeModule::Norm);
+  set(Variable::RecomputeMlp, RecomputeModule::Mlp);
+  set(Variable::RecomputeMlaUpProjection, RecomputeModule::MlaUpProjection);
+  set(Variable::RecomputeMoe, RecomputeModule::Moe);
+  set(Variable::RecomputeMoeActivation, RecomputeModule::MoeActivation);
+  set(Variable::RecomputeSharedExperts, RecomputeModule::SharedExperts);
+}
+
+void set_switches(Facts& facts, const Layout& layout, const Trainer& trainer) {
+  const auto set = [&](Variable variable, Switch what) {
+    set_flag(facts, variable, asks(layout, what, trainer));
+  };
+  set(Variable::OverlapTp, Switch::OverlapTp);
+  set(Variable::OverlapGradientReduce, Switch::OverlapGradientReduce);
+  set(Variable::OverlapParameterGather, Switch::OverlapParameterGather);
+  set(Variable::OverlapGatherWithStep, Switch::OverlapGatherWithStep);
+  set(Variable::OverlapP2p, Switch::OverlapP2p);
+  set(Variable::OverlapEp, Switch::OverlapEp);
+  set(Variable::OverlapSharedExperts, Switch::OverlapSharedExperts);
+  set(Variable::DelayWeightGradient, Switch::DelayWeightGradient);
+  set(Variable::GroupedGemm, Switch::GroupedGemm);
+  set(Variable::Compile, Switch::Compile);
+  set(Variable::DistributeSaved, Switch::DistributeSaved);
+  set(Variable::Fp8ParameterGather, Switch::Fp8ParameterGather);
+}
+
+void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {
+  const Group& group = cluster.groups.front();
+  facts.set(Variable::NodeSize, group.per_node);
+  // Blackwell brought FP4 to NVIDIA's accelerators (NVIDIA Blackwell architecture brief, 2024).
+  const bool nvidia = group.accelerator.vendor == "NVIDIA";
+  set_flag(facts, Variable::Blackwell, nvidia && peak(group.accelerator, ComputeType::Fp4));
+  if (layout.max_connections) facts.set(Variable::MaxConnections, *layout.max_connections);
+}
+
+}  // namespace
+
+Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
+            const Trainer& trainer) {
+  Facts facts;
+  set_degrees(facts, layout, cluster);
+  set_model(facts, model);
+  set_stages(facts, layout, model);
+  set_recompute(facts, layout);
+  set_switches(facts, layout, trainer);
+  set_machine(facts, layout, cluster);
+  set_kind(facts, Variable::Precision, layout.precision);
+  set_kind(facts, Variable::Optimizer, job.optimizer);
+  set_kind(facts, Variable::CpKind, layout.cp_kind);
+  set_kind(facts, Variable::Sharding, layout.sharding);
+  set_kind(facts, Variable::Dispatcher, layout.dispatcher);
+  set_flag(facts, Variable::OffloadOptimizer, layout.offload.has(Offload::Optimizer));
+  set_flag(facts, Variable::OffloadActivations, layout.offload.has(Offload::Activations));
+  set_flag(facts, Variable::OffloadParameters, layout.offload.has(Offload::Parameters));
+  return facts;
+}
+
+}  // namespace trainwright

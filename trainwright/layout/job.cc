@@ -1,0 +1,169 @@
+// A job as text and JSON, and what of a model it trains.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/check.h"
+#include "trainwright/base/text.h"
+#include "trainwright/layout/entries.h"
+#include "trainwright/layout/kinds.h"
+#include "trainwright/layout/layout.h"
+
+namespace trainwright {
+namespace {
+
+using detail::Entry;
+using detail::EntryReader;
+
+constexpr std::int64_t kMostRank = std::int64_t{1} << 20;
+
+// "16", or "16:query+value". Names of weights have underscores, values hyphens.
+void read_lora(EntryReader& reader, Job& job) {
+  const Entry* entry = reader.with_value("lora");
+  if (entry == nullptr) return;
+  const std::string_view text = *entry->value;
+  const std::size_t colon = text.find(':');
+  const auto rank = reader.number_in(*entry, trim(text.substr(0, colon)), {1, kMostRank});
+  if (!rank) return;
+  job.lora = Lora{.rank = *rank, .targets = {}};
+  if (colon == std::string_view::npos) return;
+  for (const std::string_view part : split(text.substr(colon + 1), '+')) {
+    std::string name(trim(part));
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (name.empty()) {
+      reader.fault(*entry, "a target without a name", "for example lora=16:query+value");
+      return;
+    }
+    job.lora->targets.push_back(std::move(name));
+  }
+}
+
+Result<Job> job_of(std::vector<Entry> entries, Diagnostics diagnostics) {
+  EntryReader reader(std::move(entries), diagnostics);
+  Job job;
+  if (const auto kind = reader.kind<OptimizerKind>("optimizer")) job.optimizer = *kind;
+  if (const auto parts = reader.set<Part>("frozen")) job.frozen = *parts;
+  if (const auto layers = reader.integer("frozen_layers", {.least = 0, .most = kMostDegree})) {
+    job.frozen_layers = *layers;
+  }
+  read_lora(reader, job);
+  reader.finish();
+  if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  return job;
+}
+
+bool is_target(const Job& job, const Weight& weight) {
+  if (weight.use != WeightUse::Matrix) return false;
+  const auto& targets = job.lora->targets;
+  return targets.empty() || std::find(targets.begin(), targets.end(), weight.name) != targets.end();
+}
+
+Params adapter_size(const Job& job, const Weight& weight) {
+  const std::int64_t one = checked_mul(job.lora->rank, checked_add(weight.in, weight.out));
+  return Params(one) * weight.copies;
+}
+
+enum class Frozen { Yes, No };
+
+// Adds `copies` times these weights to the sums.
+void add(TrainedParameters& sum, const Job& job, const std::vector<Weight>& weights,
+         std::int64_t copies, Frozen frozen) {
+  for (const Weight& weight : weights) {
+    const Params size = size_of(weight) * copies;
+    const bool trained = frozen == Frozen::No && !job.lora && !job.frozen.has(weight.part);
+    (trained ? sum.trained : sum.frozen) += size;
+    if (job.lora && is_target(job, weight)) {
+      const Params adapters = adapter_size(job, weight) * copies;
+      sum.adapters += adapters;
+      sum.trained += adapters;
+    }
+  }
+}
+
+// How many layers of each kind lie in [first, end).
+std::vector<std::int64_t> kinds_between(const Model& model, std::size_t first, std::size_t end) {
+  std::vector<std::int64_t> counts(model.kinds.size());
+  for (std::size_t i = first; i < std::min(end, model.layers.size()); ++i) {
+    ++counts[model.layers[i].at()];
+  }
+  return counts;
+}
+
+}  // namespace
+
+Result<Job> parse_job(std::string_view text) {
+  Diagnostics diagnostics;
+  auto entries = detail::entries_of_text(text, "job", diagnostics);
+  return job_of(std::move(entries), std::move(diagnostics));
+}
+
+Result<Job> read_job(const Json& json, const std::string& origin) {
+  Diagnostics diagnostics;
+  auto entries = detail::entries_of_json(json, origin, {}, diagnostics);
+  return job_of(std::move(entries), std::move(diagnostics));
+}
+
+Json to_json(const Job& job) {
+  Json json = Json::object();
+  json.add("optimizer", Json::of(name_of(job.optimizer)));
+  if (!job.frozen.empty()) {
+    Json parts = Json::array();
+    for (const std::string& name : detail::names_in(job.frozen)) parts.push(Json::of(name));
+    json.add("frozen", std::move(parts));
+  }
+  if (job.frozen_layers != 0) json.add("frozen_layers", Json::of(job.frozen_layers));
+  if (job.lora) {
+    const std::string targets = join(job.lora->targets, "+");
+    json.add("lora",
+             Json::of(fmt::format("{}{}{}", job.lora->rank, targets.empty() ? "" : ":", targets)));
+  }
+  return json;
+}
+
+std::string to_text(const Job& job) { return detail::text_of_entries(to_json(job), {}); }
+
+TrainedParameters trained_parameters(const Job& job, const Model& model) {
+  TrainedParameters sum;
+  // Adapters stand beside the matrices of layers only.
+  Job ends = job;
+  if (ends.lora) ends.lora->targets = {""};
+  add(sum, ends, embedding_weights(model), 1, Frozen::No);
+  add(sum, ends, head_weights(model), 1, Frozen::No);
+  const auto border = static_cast<std::size_t>(std::max<std::int64_t>(0, job.frozen_layers));
+  const auto frozen = kinds_between(model, 0, border);
+  const auto others = kinds_between(model, border, model.layers.size());
+  for (std::size_t k = 0; k < model.kinds.size(); ++k) {
+    const auto weights = layer_weights(model, model.kinds[k]);
+    add(sum, job, weights, frozen[k], Frozen::Yes);
+    add(sum, job, weights, others[k], Frozen::No);
+  }
+  for (const LayerKindId kind : model.mtp) {
+    add(sum, job, layer_weights(model, model.kinds[kind.at()]), 1, Frozen::No);
+    add(sum, ends, mtp_weights(model), 1, Frozen::No);
+  }
+  return sum;
+}
+
+double state_bytes(OptimizerKind optimizer, const Weight& weight) {
+  const bool matrix = weight.use == WeightUse::Matrix;
+  switch (optimizer) {
+    case OptimizerKind::AdamW:
+      return 8;  // two fp32 moments
+    // Both moments in bf16, as DeepSeek-V3 trains (arXiv:2412.19437, section 3.3.3).
+    case OptimizerKind::AdamWPrecisionAware: return 4;
+    // Two moments of 8 bits and an fp32 scale per block of 2,048 each (arXiv:2110.02861).
+    case OptimizerKind::AdamW8bit: return 2 + 2 * 4.0 / 2048;
+    // One fp32 momentum for matrices, AdamW for everything else (arXiv:2502.16982).
+    case OptimizerKind::Muon: return matrix ? 4 : 8;
+    // Second moments of a matrix as its row and column sums (arXiv:1804.04235).
+    case OptimizerKind::Adafactor: {
+      const auto in = static_cast<double>(weight.in);
+      const auto out = static_cast<double>(weight.out);
+      return matrix || weight.use == WeightUse::Table ? 4 * (in + out) / (in * out) : 4;
+    }
+    case OptimizerKind::Sgd: return 4;  // fp32 momentum
+  }
+  TW_CHECK(false, "no such optimizer");
+}
+
+}  // namespace trainwright

@@ -1,0 +1,93 @@
+// Numbers that follow from a layout.
+#include "trainwright/layout/layout.h"
+
+#include "trainwright/base/check.h"
+
+namespace trainwright {
+namespace {
+
+std::int64_t product_or_most(std::int64_t a, std::int64_t b) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+// How a trainer treats what a switch is about, when nobody asks.
+Use usual_use(const Trainer& trainer, Switch what) {
+  switch (what) {
+    case Switch::OverlapTp: return overlap_use(trainer, OverlapKind::TensorParallel);
+    case Switch::OverlapGradientReduce: return overlap_use(trainer, OverlapKind::GradientReduce);
+    case Switch::OverlapParameterGather: return overlap_use(trainer, OverlapKind::ParameterGather);
+    case Switch::OverlapGatherWithStep: return overlap_use(trainer, OverlapKind::GatherWithStep);
+    case Switch::OverlapP2p: return overlap_use(trainer, OverlapKind::PointToPoint);
+    case Switch::OverlapEp: return overlap_use(trainer, OverlapKind::ExpertAllToAll);
+    case Switch::OverlapSharedExperts: return overlap_use(trainer, OverlapKind::SharedExpert);
+    case Switch::GroupedGemm: {
+      const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm);
+      return kernel == nullptr ? Use::Never : kernel->use;
+    }
+    case Switch::DelayWeightGradient:
+    case Switch::Compile:
+    case Switch::DistributeSaved:
+    case Switch::Fp8ParameterGather: return Use::OptIn;
+  }
+  TW_CHECK(false, "no such switch");
+}
+
+}  // namespace
+
+ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp) {
+  if (pp <= 1) return ScheduleKind::None;
+  return vpp <= 1 ? ScheduleKind::OneFOneB : ScheduleKind::Interleaved1F1B;
+}
+
+StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp) {
+  switch (schedule) {
+    case ScheduleKind::ZbV:
+    case ScheduleKind::VHalf:
+    case ScheduleKind::VMin:
+    case ScheduleKind::DualPipeV: return StagePlacement::V;
+    case ScheduleKind::None:
+    case ScheduleKind::Gpipe:
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::Eager1F1B:
+    case ScheduleKind::Interleaved1F1B:
+    case ScheduleKind::LoopedBfs:
+    case ScheduleKind::ZbH1:
+    case ScheduleKind::ZbH2:
+    case ScheduleKind::InterleavedZb:
+    case ScheduleKind::ZbVpp:
+    case ScheduleKind::Csv: break;
+  }
+  return vpp <= 1 ? StagePlacement::Single : StagePlacement::Loop;
+}
+
+std::int64_t world_size(const Layout& layout) {
+  return product_or_most(product_or_most(layout.tp, layout.pp),
+                         product_or_most(layout.cp, layout.dp));
+}
+
+std::int64_t dp_shard(const Layout& layout) {
+  return layout.zero == 0 ? 1 : layout.dp / layout.dp_replicate;
+}
+
+std::int64_t expert_dp(const Layout& layout) {
+  const std::int64_t ranks = product_or_most(product_or_most(layout.tp, layout.cp), layout.dp);
+  return ranks / product_or_most(layout.etp, layout.ep);
+}
+
+std::int64_t stage_count(const Layout& layout) { return product_or_most(layout.pp, layout.vpp); }
+
+std::int64_t micro_batch_count(const Layout& layout) {
+  return layout.gbs / product_or_most(layout.mbs, layout.dp);
+}
+
+Tokens tokens_per_step(const Layout& layout) { return Tokens(layout.gbs) * layout.seq; }
+
+bool asks(const Layout& layout, Switch what, const Trainer& trainer) {
+  if (layout.on.has(what)) return true;
+  if (layout.off.has(what)) return false;
+  const Use use = usual_use(trainer, what);
+  return use == Use::ByDefault || use == Use::Always;
+}
+
+}  // namespace trainwright

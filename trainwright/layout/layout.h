@@ -1,0 +1,167 @@
+#pragma once
+// How a model is spread over a cluster: the decision a plan is made of.
+//
+// A layout says how many ways what is split (decision.h), and with an order of the ranks also who
+// talks to whom over which links (placement.h).
+//
+//   world = tp * pp * cp * dp = etp * ep * edp * pp      ranks; experts fold into tp * cp * dp
+//   micro_batches = gbs / (mbs * dp)                     of one step and one data-parallel rank
+//   stages = pp * vpp                                    contiguous pieces of the layers
+//
+// All ranks of one pipeline rank do the same work, so a layout is at most pp classes of ranks.
+//
+// In text a layout is `key=value`, joined by commas, in any order, each at most once:
+//
+//   tp=8,pp=4,vpp=2,dp=2,sp,zero=1,mbs=1,gbs=1024,seq=8192,recompute=selective
+//
+//   tp pp dp cp vpp ep etp mbs gbs seq       whole numbers from 1
+//   dp_shard dp_replicate                    whole numbers whose product is dp
+//   zero                                     0 to 3
+//   sharding                                 ddp zero fsdp hsdp megatron-fsdp; `fsdp` for short
+//   recompute                                one, or one per stage with repeats: full*2/none*6
+//       none selective feed-forward op-selective modules:norm+moe every-nth:N block:N full full:N
+//   first_layers last_layers                 of the first and last pipeline rank
+//   layers                                   of each stage: 5/6*14/3
+//   count_embedding count_loss               alone, or how many layers they are worth
+//   mtp_stage                                from 0
+//   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
+//   precision cp_kind dispatcher cp_ulysses  likewise
+//   offload                                  optimizer+activations+parameters
+//   on off                                   overlap-tp+compile+...
+//   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
+//   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be left
+//   out sp                                       alone
+//
+// Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
+// ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.
+// A job is written likewise: optimizer=muon,lora=16:query+value or frozen=router,frozen_layers=8.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/ids.h"
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+#include "trainwright/cluster/cluster.h"
+#include "trainwright/layout/decision.h"
+#include "trainwright/layout/placement.h"
+#include "trainwright/model/model.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+
+// Largest degree and largest batch or sequence that are read; no product below can then overflow.
+inline constexpr std::int64_t kMostDegree = kMostAccelerators;
+inline constexpr std::int64_t kMostBatch = std::int64_t{1} << 31;
+
+// A layout and how what was left out was filled in: "dp=4: 64 accelerators / (tp 8 x pp 2 x cp 1)".
+struct ReadLayout {
+  Layout layout;
+  std::vector<std::string> notes;
+};
+// What a text may leave out is taken from here.
+struct LayoutContext {
+  std::optional<std::int64_t> world;  // accelerators to fill
+  Layout usual;                       // everything that cannot be derived
+};
+// What a trainer does unasked: its order of ranks, and what it counts as layers in an even split.
+Layout usual_layout(const Trainer& trainer);
+// All faults at once, misspelt keys and kinds with the nearest.
+Result<ReadLayout> parse_layout(std::string_view text, const LayoutContext& context = {});
+// The same keys as an object: numbers, strings, true for what stands alone, arrays for lists.
+Result<ReadLayout> read_layout(const Json& json, const std::string& origin,
+                               const LayoutContext& context = {});
+std::string to_text(const Layout& layout);  // parse_layout(to_text(x)) == x, if within the bounds
+Json to_json(const Layout& layout);         // read_layout(to_json(x)) == x
+std::string to_text(const Recompute& recompute);
+std::string to_text(const RankOrder& order);
+
+Result<Job> parse_job(std::string_view text);
+Result<Job> read_job(const Json& json, const std::string& origin);
+std::string to_text(const Job& job);
+Json to_json(const Job& job);
+
+// What is implied where the text is silent.
+ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp);
+StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp);
+
+std::int64_t world_size(const Layout& layout);   // tp pp cp dp; INT64_MAX when beyond
+std::int64_t dp_shard(const Layout& layout);     // dp / dp_replicate; 1 without sharding
+std::int64_t expert_dp(const Layout& layout);    // edp = tp cp dp / (etp ep), 0 if etp ep is more
+std::int64_t stage_count(const Layout& layout);  // pp vpp
+std::int64_t micro_batch_count(const Layout& layout);  // gbs / (mbs dp), rounded down
+Tokens tokens_per_step(const Layout& layout);          // gbs seq
+bool asks(const Layout& layout, Switch what, const Trainer& trainer);  // on, off, or its default
+
+// What a stage holds. Layers of a kind that follow each other are one run.
+struct LayerRun {
+  LayerKindId kind;
+  std::int64_t count = 0;
+  friend bool operator==(const LayerRun&, const LayerRun&) = default;
+};
+struct Stage {
+  StageId id;              // in the order of the layers
+  std::int64_t rank = 0;   // pipeline rank it sits on
+  std::int64_t chunk = 0;  // which of that rank's vpp stages, in the order of the layers
+  std::int64_t first = 0;  // its first layer
+  std::int64_t count = 0;  // of layers
+  std::vector<LayerRun> runs;
+  bool embedding = false;  // tables and what follows them
+  bool head = false;       // final norm, head and loss
+  std::int64_t mtp = 0;    // multi-token-prediction modules
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+// Even: (layers + count_embedding + count_loss) dealt out over the stages, what is over one each to
+// the first ones; then the embedding's worth is taken from the first and the loss's from the last.
+// With first_layers or last_layers the other ranks share the rest, and a rank's stages share its
+// layers. O(layers + stages). Diagnoses what cannot be dealt.
+Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model);
+// The pipeline rank of a stage, and which of its chunks.
+std::int64_t stage_rank(const Layout& layout, std::int64_t stage);
+std::int64_t stage_chunk(const Layout& layout, std::int64_t stage);
+
+// Parameters that are trained, those that are only read, and of the trained ones the adapters.
+struct TrainedParameters {
+  Params trained, frozen, adapters;
+  friend bool operator==(const TrainedParameters&, const TrainedParameters&) = default;
+};
+TrainedParameters trained_parameters(const Job& job, const Model& model);
+// Bytes of optimizer states per parameter of that weight as the optimizers' papers have them; a
+// trainer's own dtypes are in `parameter_bytes`.
+double state_bytes(OptimizerKind optimizer, const Weight& weight);
+
+// Why a layout cannot run (Forbidden) or not as asked (Advice): an arithmetic fact of layouts, a
+// thing the trainer does not offer, or one of its rules (by the rule's id).
+struct LayoutViolation {
+  std::string id;  // "heads-tp"
+  Severity severity = Severity::Forbidden;
+  std::string reason;  // with numbers: "40 heads do not split 16 ways"
+  std::string hint;    // the nearest legal change: "tp may be 1, 2, 4, 5, 8, 10, 20, 40"
+  std::string source;  // of a trainer's rule
+  friend bool operator==(const LayoutViolation&, const LayoutViolation&) = default;
+};
+// All of them; whether it fits into memory is another question.
+std::vector<LayoutViolation> violations(const Layout& layout, const Job& job, const Model& model,
+                                        const Cluster& cluster, const Trainer& trainer);
+bool is_legal(const std::vector<LayoutViolation>& violations);  // none is Forbidden
+// Every variable a rule may ask about, as far as it is known; max_connections often is not.
+Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
+            const Trainer& trainer);
+
+std::string_view name_of(ShardingKind kind);
+std::string_view name_of(ScheduleKind kind);
+std::string_view name_of(StagePlacement kind);
+std::string_view name_of(PrecisionKind kind);
+std::string_view name_of(CpKind kind);
+std::string_view name_of(DispatcherKind kind);
+std::string_view name_of(OptimizerKind kind);
+std::string_view name_of(RecomputeKind kind);
+std::string_view name_of(RecomputeModule module);
+std::string_view name_of(Offload what);
+std::string_view name_of(Switch what);
+std::string_view name_of(Axis axis);
+
+}  // namespace trainwright

@@ -1,0 +1,102 @@
+// Layouts that were trained with, checked against the trainers as their files describe them.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "trainwright/layout/layout.h"
+#include "trainwright/testing/layout_cases.h"
+
+namespace trainwright {
+namespace {
+
+const std::string kData = TRAINWRIGHT_SOURCE_DIR "/data";
+
+std::vector<LayoutViolation> found(const std::string& model, const std::string& cluster,
+                                   const std::string& trainer, const std::string& text,
+                                   const Job& job = {}) {
+  const Hardware hardware = load_hardware(kData).value();
+  const Cluster machines = parse_cluster(cluster, hardware).value();
+  const Trainer how = find_trainer(trainer, kData).value();
+  const auto read =
+      parse_layout(text, {.world = accelerator_count(machines), .usual = usual_layout(how)});
+  REQUIRE_MESSAGE(read, "the layout does not read");
+  return violations(read->layout, job, find_model(model, kData).value(), machines, how);
+}
+
+// What is forbidden, by id; nothing for a legal layout.
+std::string forbidden(const std::string& model, const std::string& cluster,
+                      const std::string& trainer, const std::string& text, const Job& job = {}) {
+  std::string ids;
+  for (const LayoutViolation& violation : found(model, cluster, trainer, text, job)) {
+    if (violation.severity == Severity::Advice) continue;
+    ids += (ids.empty() ? "" : " ") + violation.id;
+  }
+  return ids;
+}
+
+TEST_CASE("the layouts of Korthikanti et al. are legal on Megatron") {
+  // arXiv:2205.05198, table 3: model, accelerators, tp, pp, global batch, micro-batch; 175B and
+  // 530B interleave 3 chunks.
+  const std::string each = ",tp=8,sp,recompute=selective,seq=2048,max_connections=1";
+  CHECK(forbidden("megatron-22b", "8xA100-80GB", "megatron@0.8", "pp=1,mbs=4,gbs=4" + each) == "");
+  CHECK(forbidden("megatron-175b", "64xA100-80GB", "megatron@0.8",
+                  "pp=8,vpp=3,mbs=1,gbs=64" + each) == "");
+  CHECK(forbidden("megatron-530b", "280xA100-80GB", "megatron@0.8",
+                  "pp=35,vpp=3,mbs=1,gbs=280" + each) == "");
+  CHECK(forbidden("megatron-1t", "512xA100-80GB", "megatron@0.8", "pp=64,mbs=1,gbs=512" + each) ==
+        "");
+}
+
+TEST_CASE("the layouts of Llama 3 405B are legal once both ends count as a layer") {
+  // arXiv:2407.21783, table 4: tp 8, cp 1 or 16, pp 16, on 8,192 and 16,384 H100; 16M tokens per
+  // step. Section 3.3.2: one layer less on the first and the last stage, interleaved.
+  const std::string each = "tp=8,pp=16,sp,zero=1,mbs=1,count_embedding,count_loss";
+  CHECK(forbidden("llama-3.1-405b", "8192xH100", "megatron@0.12",
+                  each + ",vpp=8,gbs=2048,seq=8192") == "");
+  CHECK(forbidden("llama-3.1-405b", "16384xH100", "megatron@0.12",
+                  each + ",vpp=8,gbs=2048,seq=8192") == "");
+  CHECK(forbidden("llama-3.1-405b", "16384xH100", "megatron@0.12",
+                  each + ",cp=16,vpp=4,gbs=128,seq=131072") == "");
+  // 126 layers without the ends do not split over 16 ranks.
+  CHECK(forbidden("llama-3.1-405b", "8192xH100", "megatron@0.12",
+                  "tp=8,pp=16,sp,zero=1,mbs=1,gbs=2048,seq=8192")
+            .find("even-split") != std::string::npos);
+}
+
+TEST_CASE("the layout of DeepSeek-V3 is legal where a trainer can express it") {
+  // arXiv:2412.19437, section 3.2: pp 16, ep 64, ZeRO-1, no tp, 2,048 H800, batch 15,360 at 4K.
+  // 61 layers: the paper does not print the split; 13 stages of 4 and 3 of 3 hold them.
+  CHECK(forbidden("deepseek-v3", "2048xH800", "megatron@0.16",
+                  "pp=16,ep=64,etp=1,zero=1,mbs=1,gbs=15360,seq=4096,layers=4*13/3*3") == "");
+  // DualPipe itself is not in Megatron-Core.
+  CHECK(forbidden("deepseek-v3", "2048xH800", "megatron@0.16",
+                  "pp=16,vpp=2,schedule=dualpipe-v,ep=64,etp=1,zero=1,mbs=1,gbs=15360,seq=4096,"
+                  "layers=2*29/1*3")
+            .find("schedule-offered") != std::string::npos);
+}
+
+TEST_CASE("plainly illegal layouts are refused by everyone") {
+  for (const char* trainer : {"megatron", "torchtitan", "deepspeed"}) {
+    CAPTURE(trainer);
+    // 32 heads, 32 layers.
+    const auto ids = [&](const std::string& text) {
+      return forbidden("llama-3.1-8b", "64xH100", trainer, text);
+    };
+    CHECK(ids("tp=64,gbs=64").find("heads-split-tp") != std::string::npos);
+    CHECK(ids("pp=64,gbs=64").find("layers-for-every-stage") != std::string::npos);
+    CHECK(ids("dp=32,gbs=64").find("world-splits") != std::string::npos);
+    CHECK(ids("gbs=63").find("batch-splits") != std::string::npos);
+    CHECK(ids("ep=2,gbs=64").find("ep-needs-experts") != std::string::npos);
+    CHECK(ids("vpp=2,gbs=64").find("chunks-need-a-pipeline") != std::string::npos);
+    CHECK(ids("precision=nvfp4,gbs=64").find("precision-in-hardware") != std::string::npos);
+  }
+}
+
+TEST_CASE("torchtitan runs FSDP and refuses what it cannot express") {
+  CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "fsdp,gbs=64,seq=8192") == "");
+  CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "zero=1,gbs=64,seq=8192") ==
+        "sharding-offered");
+}
+
+}  // namespace
+}  // namespace trainwright

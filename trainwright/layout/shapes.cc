@@ -1,0 +1,80 @@
+#include "trainwright/layout/shapes.h"
+
+#include <variant>
+
+namespace trainwright::detail {
+namespace {
+
+void note(Shapes& shapes, const SoftmaxAttention& attention, std::int64_t hidden) {
+  if (shapes.heads != 0 && shapes.kv_heads != 0) return;
+  shapes.heads = attention.heads;
+  shapes.kv_heads = attention.kv_heads;
+  shapes.head_dim = attention.head_dim;
+  shapes.own_head_dim = attention.heads * attention.head_dim != hidden;
+}
+
+void note(Shapes& shapes, const LatentAttention& attention, std::int64_t) {
+  if (shapes.heads != 0 && shapes.kv_heads != 0) return;
+  shapes.heads = attention.heads;
+  shapes.kv_heads = attention.heads;
+  shapes.head_dim = attention.nope_dim + attention.rope_dim;
+  shapes.own_head_dim = true;
+  shapes.mla = true;
+}
+
+// Linear layers only count in a model without any softmax.
+void note(Shapes& shapes, const GatedDeltaNet& attention, std::int64_t) {
+  if (shapes.heads == 0) shapes.heads = attention.value_heads;
+}
+
+void note(Shapes& shapes, const LightningAttention& attention, std::int64_t) {
+  if (shapes.heads == 0) shapes.heads = attention.heads;
+}
+
+void note(Shapes& shapes, const Mlp& mlp) {
+  if (shapes.ffn == 0) shapes.ffn = mlp.width;
+}
+
+void note(Shapes& shapes, const MixtureOfExperts& experts) {
+  if (shapes.experts != 0) return;
+  shapes.experts = experts.experts;
+  shapes.top_k = experts.experts_per_token;
+  shapes.moe_ffn = experts.expert.width;
+  if (!experts.shared || experts.expert.width == 0) return;
+  // The shared experts are one Mlp as wide as all of them.
+  shapes.shared_experts = ceil_div(experts.shared->width, experts.expert.width);
+}
+
+}  // namespace
+
+Shapes shapes_of(const Model& model) {
+  Shapes shapes;
+  for (const LayerKind& kind : model.kinds) {
+    std::visit([&](const auto& attention) { note(shapes, attention, model.hidden); },
+               kind.attention);
+    std::visit([&](const auto& feed_forward) { note(shapes, feed_forward); }, kind.feed_forward);
+  }
+  if (shapes.kv_heads == 0) shapes.kv_heads = shapes.heads;
+  return shapes;
+}
+
+std::span<const Recompute> recomputes_of(const Layout& layout) {
+  if (layout.recompute_by_stage.empty()) return {&layout.recompute, 1};
+  return layout.recompute_by_stage;
+}
+
+Flags<RecomputeModule> modules_of(const Recompute& recompute) {
+  switch (recompute.kind) {
+    case RecomputeKind::Selective: return {RecomputeModule::CoreAttention};
+    case RecomputeKind::FeedForwardOnly: return {RecomputeModule::Mlp};
+    case RecomputeKind::Modules: return recompute.modules;
+    case RecomputeKind::None:
+    case RecomputeKind::OpSelective:
+    case RecomputeKind::EveryNth:
+    case RecomputeKind::Block:
+    case RecomputeKind::Full: break;
+  }
+  return {};
+}
+
+}  // namespace trainwright::detail

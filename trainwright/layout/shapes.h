@@ -1,0 +1,25 @@
+#pragma once
+// Private: the few numbers of a model and of a layout that legality turns on.
+#include <cstdint>
+#include <span>
+
+#include "trainwright/layout/layout.h"
+
+namespace trainwright::detail {
+
+// Of the first kind of layer that has such a thing; 0 where none has.
+struct Shapes {
+  std::int64_t heads = 0, kv_heads = 0, head_dim = 0;  // of attention with a softmax, if any
+  std::int64_t ffn = 0;                                // width of a dense feed-forward
+  std::int64_t moe_ffn = 0, experts = 0, top_k = 0, shared_experts = 0;
+  bool own_head_dim = false;  // heads x head_dim is not the width
+  bool mla = false;
+};
+Shapes shapes_of(const Model& model);
+
+// How each stage recomputes, or the one way of all.
+std::span<const Recompute> recomputes_of(const Layout& layout);
+// The modules a way to recompute names, by itself or by its list.
+Flags<RecomputeModule> modules_of(const Recompute& recompute);
+
+}  // namespace trainwright::detail

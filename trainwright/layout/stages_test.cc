@@ -1,0 +1,139 @@
+#include <doctest/doctest.h>
+
+#include "trainwright/layout/layout.h"
+#include "trainwright/testing/layout_cases.h"
+
+namespace trainwright {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+Layout layout_of(std::string_view text) { return parse_layout(text).value().layout; }
+
+Model layers(std::int64_t count) { return testing::gpt({.layers = count}); }
+
+Counts counts(std::string_view text, std::int64_t count) {
+  Counts list;
+  const auto stages = stage_layers(layout_of(text), layers(count)).value();
+  for (const Stage& stage : stages) list.push_back(stage.count);
+  return list;
+}
+
+TEST_CASE("an even split gives what is over to the first stages") {
+  CHECK(counts("pp=4", 8) == Counts{2, 2, 2, 2});
+  CHECK(counts("pp=4", 10) == Counts{3, 3, 2, 2});
+  CHECK(counts("pp=2,vpp=2", 8) == Counts{2, 2, 2, 2});
+}
+
+TEST_CASE("embedding and loss can take the place of layers") {
+  // Llama 3 405B has 126 layers: with both ends counted 128 go 8 to each of 16 ranks.
+  const Counts split = counts("pp=16,count_embedding,count_loss", 126);
+  CHECK(split.front() == 7);
+  CHECK(split[1] == 8);
+  CHECK(split.back() == 7);
+  // torchtitan's default for 32 layers on 8 stages: 34 / 8 is 4 and 2 over.
+  CHECK(counts("pp=8,count_embedding,count_loss", 32) == Counts{4, 5, 4, 4, 4, 4, 4, 3});
+}
+
+TEST_CASE("first and last ranks can be set apart, and their chunks share") {
+  // 28 - 5 - 7 leaves 16 for the two in the middle.
+  CHECK(counts("pp=4,first_layers=5,last_layers=7", 28) == Counts{5, 8, 8, 7});
+  CHECK(counts("pp=4,last_layers=4", 28) == Counts{8, 8, 8, 4});
+  CHECK(counts("pp=2,vpp=2,first_layers=2", 10) == Counts{1, 4, 1, 4});
+  CHECK(counts("pp=4,first_layers=6,count_loss", 29) == Counts{6, 8, 8, 7});
+}
+
+TEST_CASE("explicit counts are taken as they are, and must add up") {
+  CHECK(counts("pp=4,layers=0/3/3/2", 8) == Counts{0, 3, 3, 2});
+  const auto wrong = stage_layers(layout_of("pp=4,layers=1/3/3/2"), layers(8));
+  REQUIRE(!wrong);
+  CHECK(wrong.error().diagnostics[0].what == "the stages hold 9 layers, the model has 8");
+  CHECK(!stage_layers(layout_of("pp=4,layers=4/4"), layers(8)));
+  CHECK(!stage_layers(layout_of("pp=1,first_layers=4"), layers(8)));
+  CHECK(!stage_layers(layout_of("pp=2,first_layers=9"), layers(8)));
+  CHECK(!stage_layers(layout_of("pp=8,count_loss=3"), layers(8)));
+}
+
+TEST_CASE("stages loop over the ranks or go to and fro like a V") {
+  const Layout loop = layout_of("pp=3,vpp=2");
+  const Layout v = layout_of("pp=3,vpp=2,schedule=zb-v");
+  CHECK(v.placement == StagePlacement::V);
+  Counts looped;
+  Counts snaked;
+  for (std::int64_t s = 0; s < 6; ++s) {
+    looped.push_back(stage_rank(loop, s));
+    snaked.push_back(stage_rank(v, s));
+  }
+  CHECK(looped == Counts{0, 1, 2, 0, 1, 2});
+  CHECK(snaked == Counts{0, 1, 2, 2, 1, 0});
+  CHECK(stage_chunk(v, 5) == 1);
+}
+
+TEST_CASE("a stage lists its kinds of layers in runs, and what stands at the ends") {
+  // One dense layer, seven with experts, one MTP module.
+  const Model model = testing::moe(8, 1024, 1, 1);
+  const auto stages = stage_layers(layout_of("pp=2"), model).value();
+  REQUIRE(stages.size() == 2);
+  CHECK(stages[0].runs == std::vector<LayerRun>{{LayerKindId(0), 1}, {LayerKindId(1), 3}});
+  CHECK(stages[0].embedding);
+  CHECK(!stages[0].head);
+  CHECK(stages[0].mtp == 0);
+  CHECK(stages[1].runs == std::vector<LayerRun>{{LayerKindId(1), 4}});
+  CHECK(stages[1].first == 4);
+  CHECK(stages[1].head);
+  CHECK(stages[1].mtp == 1);
+  const auto moved = stage_layers(layout_of("pp=2,mtp_stage=0"), model).value();
+  CHECK(moved[0].mtp == 1);
+  CHECK(moved[1].mtp == 0);
+  CHECK(!stage_layers(layout_of("pp=2,mtp_stage=2"), model));
+}
+
+TEST_CASE("1,024 pipeline ranks of 8 chunks are dealt out") {
+  const auto stages = stage_layers(layout_of("pp=1024,vpp=8"), layers(8192)).value();
+  CHECK(stages.size() == 8192);
+  CHECK(stages.back().first == 8191);
+  CHECK(stages.back().rank == 1023);
+}
+
+TEST_CASE("numbers that follow from a layout") {
+  const Layout layout = layout_of("tp=8,pp=16,vpp=3,dp=16,mbs=2,gbs=2048,seq=8192");
+  CHECK(micro_batch_count(layout) == 64);  // 2048 / (2 x 16)
+  CHECK(stage_count(layout) == 48);
+  CHECK(tokens_per_step(layout) == Tokens(16'777'216));
+  CHECK(expert_dp(layout) == 16);  // etp is tp
+}
+
+TEST_CASE("frozen weights are not trained, adapters are") {
+  const Model model = testing::gpt(
+      {.layers = 2, .hidden = 64, .heads = 4, .kv_heads = 2, .ffn = 128, .vocabulary = 100});
+  const Params total = parameters(model).total();
+  const TrainedParameters all = trained_parameters({}, model);
+  CHECK(all.trained == total);
+  CHECK(all.frozen == Params(0));
+  // Rank 4 beside query 64 x 64 and value 64 x 32, two layers: 2 x 4 x (128 + 96) = 1792.
+  const TrainedParameters lora = trained_parameters(parse_job("lora=4:query+value").value(), model);
+  CHECK(lora.adapters == Params(1792));
+  CHECK(lora.trained == Params(1792));
+  CHECK(lora.frozen == total);
+  // The embedding is 100 x 64.
+  const TrainedParameters part = trained_parameters(parse_job("frozen=embedding").value(), model);
+  CHECK(part.frozen == Params(6400));
+  CHECK(part.trained + part.frozen == total);
+  const TrainedParameters half = trained_parameters(parse_job("frozen_layers=1").value(), model);
+  // One layer: query and output 64 x 64, key and value 64 x 32, three of 64 x 128, two norms of 64.
+  CHECK(half.frozen == Params(2 * 4096 + 2 * 2048 + 3 * 8192 + 128));
+}
+
+TEST_CASE("states per parameter follow from the kind of optimizer and weight") {
+  const Weight matrix{.name = "up", .in = 100, .out = 400};
+  const Weight vector{.name = "norm", .use = WeightUse::Vector, .out = 400};
+  CHECK(state_bytes(OptimizerKind::AdamW, matrix) == 8);
+  CHECK(state_bytes(OptimizerKind::Muon, matrix) == 4);
+  CHECK(state_bytes(OptimizerKind::Muon, vector) == 8);
+  // 500 sums of 4 bytes for 40,000 numbers.
+  CHECK(state_bytes(OptimizerKind::Adafactor, matrix) == doctest::Approx(0.05));
+  CHECK(state_bytes(OptimizerKind::Adafactor, vector) == 4);
+}
+
+}  // namespace
+}  // namespace trainwright
