@@ -127,7 +127,7 @@ Command list_of(std::string name, std::string summary, Result<Output> (*run)(con
 Command list_command() {
   return {
       .name = "list",
-      .summary = "what is known: models, families, accelerators, clusters, trainers",
+      .summary = "models, families, accelerators, clusters, trainers",
       .examples = {"trainwright list models"},
       .commands = {
           list_of("models", "the model zoo", run_list<list_models>),

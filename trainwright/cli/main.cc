@@ -10,6 +10,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/command.h"
+#include "trainwright/report/report.h"
 
 namespace trainwright::cli {
 namespace {
@@ -55,6 +56,10 @@ void add_argument(CLI::App& app, const Argument& argument,
 
 std::string footer(const Command& command) {
   std::string text;
+  if (!command.details.empty()) {
+    for (const std::string& line : wrapped(command.details, 80)) text += line + '\n';
+    text += '\n';
+  }
   if (!command.examples.empty()) text += "Examples:\n";
   for (const std::string& example : command.examples) text += "  " + example + "\n";
   return text;
@@ -62,9 +67,7 @@ std::string footer(const Command& command) {
 
 void add_command(CLI::App& parent, const Command& command, Invocation& invocation,
                  std::vector<Registered>& registered) {
-  std::string description = command.summary;
-  if (!command.details.empty()) description += "\n\n" + command.details;
-  CLI::App* app = parent.add_subcommand(command.name, description);
+  CLI::App* app = parent.add_subcommand(command.name, command.summary);
   app->footer(footer(command));
   app->fallthrough();
   if (command.commands.empty()) {

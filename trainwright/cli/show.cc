@@ -5,8 +5,9 @@ namespace trainwright::cli {
 
 Command show_command() {
   return {.name = "show",
-          .summary = "look at one thing: a model, a cluster or a trainer",
-          .commands = {show_model_command(), show_cluster_command(), show_trainer_command()}};
+          .summary = "a model, a cluster, a trainer or a layout",
+          .commands = {show_model_command(), show_cluster_command(), show_trainer_command(),
+                       show_layout_command()}};
 }
 
 }  // namespace trainwright::cli

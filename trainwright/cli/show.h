@@ -7,5 +7,6 @@ namespace trainwright::cli {
 Command show_model_command();
 Command show_cluster_command();
 Command show_trainer_command();
+Command show_layout_command();
 
 }  // namespace trainwright::cli

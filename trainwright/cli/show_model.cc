@@ -54,7 +54,10 @@ std::string parameters_table(const Model& model, int width) {
   row("head", all.head, active.head);
   table.rows.emplace_back();
   row("total", all.total(), active.total());
-  row("multi-token prediction, apart", mtp_parameters(model).total(), Params(0));
+  const Params mtp = mtp_parameters(model).total();
+  if (mtp.value() > 0) {
+    table.rows.push_back({"multi-token prediction, apart", with_thousands(mtp.value()), ""});
+  }
   return to_text(table, width);
 }
 

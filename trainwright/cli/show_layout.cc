@@ -1,0 +1,228 @@
+// trainwright show layout: what a layout means on a model, a cluster and a trainer, and whether it
+// is legal there. Exit code 1 when it is not.
+#include <fmt/core.h>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/show.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+// Everything a layout is judged against.
+struct Setting {
+  ReadLayout read;
+  Job job;
+  Model model;
+  Cluster cluster;
+  Trainer trainer;
+};
+
+// All faults of all arguments at once.
+Result<Setting> read_setting(const Invocation& invocation) {
+  Diagnostics faults;
+  const auto gather = [&](auto result) {
+    if (!result) {
+      for (Diagnostic& fault : result.error().diagnostics) faults.push_back(std::move(fault));
+    }
+    return result;
+  };
+  auto model = gather(find_model(*invocation.text("model"), invocation.data));
+  auto hardware = gather(load_hardware(invocation.data));
+  auto trainer =
+      gather(find_trainer(invocation.text("trainer").value_or("megatron-core"), invocation.data));
+  auto job = gather(parse_job(invocation.text("job").value_or("")));
+  Result<Cluster> cluster = Cluster{};
+  LayoutContext context;
+  if (trainer) context.usual = usual_layout(*trainer);
+  if (hardware) {
+    cluster = gather(parse_cluster(*invocation.text("on"), *hardware));
+    if (cluster) context.world = accelerator_count(*cluster);
+  }
+  auto read = gather(parse_layout(*invocation.text("layout"), context));
+  if (!faults.empty()) return fail(std::move(faults));
+  return Setting{*std::move(read), *std::move(job), *std::move(model), *std::move(cluster),
+                 *std::move(trainer)};
+}
+
+std::string degrees_text(const Setting& setting) {
+  const Layout& layout = setting.read.layout;
+  std::string text = fmt::format("{}\n", to_text(layout));
+  for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);
+  text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
+                      setting.trainer.title, to_text(setting.trainer.version));
+  text +=
+      fmt::format("{} ranks; {} micro-batches of mbs {} a step; {} tokens a step; {} stages\n",
+                  with_thousands(world_size(layout)), with_thousands(micro_batch_count(layout)),
+                  layout.mbs, with_thousands(tokens_per_step(layout).value()), stage_count(layout));
+  return text;
+}
+
+std::vector<GroupKind> groups_worth_showing(const Layout& layout, const Model& model) {
+  std::vector<GroupKind> kinds;
+  for (const GroupKind kind : {GroupKind::Tp, GroupKind::Cp, GroupKind::Dp, GroupKind::DpCp,
+                               GroupKind::Pp, GroupKind::Ep, GroupKind::Etp, GroupKind::Edp}) {
+    const bool expert = kind == GroupKind::Ep || kind == GroupKind::Etp || kind == GroupKind::Edp;
+    const bool has_experts =
+        std::any_of(model.kinds.begin(), model.kinds.end(), [](const LayerKind& layer) {
+          return std::holds_alternative<MixtureOfExperts>(layer.feed_forward);
+        });
+    if (kind == GroupKind::DpCp && layout.cp == 1) continue;
+    if (expert && !has_experts) continue;
+    if (rank_group(layout, kind).size > 1) kinds.push_back(kind);
+  }
+  return kinds;
+}
+
+std::string groups_table(const Setting& setting, int width) {
+  Table table{{{"group"},
+               {"ranks", Align::Right},
+               {"groups", Align::Right},
+               {"in one node", Align::Right},
+               {"in one scale-up", Align::Right},
+               {"spans"},
+               {""}},
+              {}};
+  const Layout& layout = setting.read.layout;
+  for (const GroupKind kind : groups_worth_showing(layout, setting.model)) {
+    const GroupPlacement place = place_group(layout, kind, setting.cluster);
+    table.rows.push_back({std::string(name_of(kind)), with_thousands(place.group.size),
+                          with_thousands(place.group.count), with_thousands(place.node.together),
+                          with_thousands(place.scale_up.together),
+                          setting.cluster.groups.front().tiers[place.spanned].name,
+                          place.uniform ? "" : "groups differ; worst shown"});
+  }
+  return table.rows.empty() ? "" : to_text(table, width) + '\n';
+}
+
+std::string runs_text(const Stage& stage) {
+  std::vector<std::string> parts;
+  if (stage.embedding) parts.emplace_back("embedding");
+  if (stage.count > 0) {
+    parts.push_back(
+        fmt::format("{} layer{} from {}", stage.count, stage.count == 1 ? "" : "s", stage.first));
+  }
+  if (stage.head) parts.emplace_back("head and loss");
+  if (stage.mtp > 0) parts.push_back(fmt::format("{} MTP", stage.mtp));
+  return join(parts, ", ");
+}
+
+// Stages that follow each other and hold equally many plain layers are one row.
+std::string stages_table(const std::vector<Stage>& stages, int width) {
+  Table table{{{"stage"}, {"pipeline rank"}, {"holds", Align::Wrap}}, {}};
+  const auto plain = [](const Stage& s) { return !s.embedding && !s.head && s.mtp == 0; };
+  for (std::size_t i = 0; i < stages.size();) {
+    std::size_t end = i + 1;
+    while (plain(stages[i]) && end < stages.size() && plain(stages[end]) &&
+           stages[end].count == stages[i].count) {
+      ++end;
+    }
+    if (end - i <= 2) {
+      table.rows.push_back(
+          {std::to_string(i), std::to_string(stages[i].rank), runs_text(stages[i])});
+      ++i;
+    } else {
+      table.rows.push_back({fmt::format("{} to {}", i, end - 1), "",
+                            fmt::format("{} layers each", stages[i].count)});
+      i = end;
+    }
+  }
+  return to_text(table, width);
+}
+
+std::string violations_text(const std::vector<LayoutViolation>& found, int width) {
+  if (found.empty()) return "legal: nothing speaks against it\n";
+  std::string text = is_legal(found) ? "legal, with advice:\n" : "not legal:\n";
+  for (const LayoutViolation& violation : found) {
+    const char* weight = violation.severity == Severity::Forbidden ? "forbidden" : "advice";
+    Table table{{{""}, {"", Align::Wrap}}, {{weight, violation.reason}}};
+    if (!violation.hint.empty()) table.rows.push_back({"hint", violation.hint});
+    table.rows.push_back({"rule", violation.source.empty()
+                                      ? violation.id
+                                      : fmt::format("{} ({})", violation.id, violation.source)});
+    text += '\n' + to_text(table, width);
+  }
+  return text;
+}
+
+Json violations_json(const std::vector<LayoutViolation>& found) {
+  Json list = Json::array();
+  for (const LayoutViolation& violation : found) {
+    Json entry = Json::object();
+    entry.add("id", Json::of(violation.id))
+        .add("forbidden", Json::of(violation.severity == Severity::Forbidden))
+        .add("reason", Json::of(violation.reason))
+        .add("hint", Json::of(violation.hint))
+        .add("source", Json::of(violation.source));
+    list.push(std::move(entry));
+  }
+  return list;
+}
+
+Json setting_json(const Setting& setting, const std::vector<LayoutViolation>& found) {
+  const Layout& layout = setting.read.layout;
+  Json groups = Json::object();
+  for (const GroupKind kind : groups_worth_showing(layout, setting.model)) {
+    const GroupPlacement place = place_group(layout, kind, setting.cluster);
+    Json group = Json::object();
+    group.add("ranks", Json::of(place.group.size))
+        .add("groups", Json::of(place.group.count))
+        .add("in_one_node", Json::of(place.node.together))
+        .add("in_one_scale_up_domain", Json::of(place.scale_up.together))
+        .add("spans", Json::of(setting.cluster.groups.front().tiers[place.spanned].name))
+        .add("uniform", Json::of(place.uniform));
+    groups.add(std::string(name_of(kind)), std::move(group));
+  }
+  Json document = Json::object();
+  document.add("layout", to_json(layout))
+      .add("text", Json::of(to_text(layout)))
+      .add("legal", Json::of(is_legal(found)))
+      .add("violations", violations_json(found))
+      .add("ranks", Json::of(world_size(layout)))
+      .add("micro_batches", Json::of(micro_batch_count(layout)))
+      .add("tokens_per_step", Json::of(tokens_per_step(layout).value()))
+      .add("groups", std::move(groups));
+  return document;
+}
+
+Result<Output> run_show_layout(const Invocation& invocation) {
+  const Setting setting = TW_TRY(read_setting(invocation));
+  const std::vector<LayoutViolation> found =
+      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;
+  if (invocation.json) return Output{to_text(setting_json(setting, found)), exit};
+  std::string text = degrees_text(setting) + '\n';
+  if (is_legal(found)) {
+    text += groups_table(setting, invocation.width);
+    const auto stages = stage_layers(setting.read.layout, setting.model);
+    if (stages) text += stages_table(*stages, invocation.width) + '\n';
+  }
+  text += violations_text(found, invocation.width);
+  return Output{text, exit};
+}
+
+}  // namespace
+
+Command show_layout_command() {
+  return {
+      .name = "layout",
+      .summary = "who sits where, and whether a layout is legal",
+      .details =
+          "A layout is key=value pairs joined by commas; dp is what the cluster leaves "
+          "when it is not given. Exit code 1 means not legal.",
+      .examples = {"trainwright show layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192 "
+                   "--model llama-3.1-70b --on 64xH100 --trainer megatron@0.12"},
+      .arguments = {{"layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
+                    {"--model", Argument::Kind::Text, "zoo name or path of a config.json", true,
+                     "MODEL"},
+                    {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true,
+                     "CLUSTER"},
+                    {"--trainer", Argument::Kind::Text,
+                     "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
+                    {"--job", Argument::Kind::Text,
+                     "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"}},
+      .run = run_show_layout};
+}
+
+}  // namespace trainwright::cli
