@@ -40,7 +40,8 @@ void add_argument(CLI::App& app, const Argument& argument,
       [&values, name](const std::vector<std::string>& given) { values[name] = given; },
       argument.help);
   option->required(argument.required);
-  option->expected(argument.kind == Argument::Kind::Texts ? -1 : 1);
+  const bool several = argument.kind == Argument::Kind::Texts;
+  option->expected(several ? -1 : 1)->allow_extra_args(several);
   if (!argument.value_name.empty()) option->type_name(argument.value_name);
   if (argument.kind == Argument::Kind::Integer) {
     option->check([](const std::string& text) {
