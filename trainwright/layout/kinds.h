@@ -37,10 +37,18 @@ std::string_view kind_name(E kind) {
   return kind_names<E>()[static_cast<std::size_t>(kind)];
 }
 
+// Letter by letter, where '-' and '_' are the same.
+inline bool same_name(std::string_view a, std::string_view b) {
+  const auto same = [](char x, char y) { return (x == '_' ? '-' : x) == (y == '_' ? '-' : y); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
 template <class E>
 std::optional<E> kind_named(std::string_view name) {
   const auto names = kind_names<E>();
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::find_if(names.begin(), names.end(), [name](std::string_view other) {
+    return same_name(name, other);
+  });
   if (found == names.end()) return std::nullopt;
   return static_cast<E>(found - names.begin());
 }

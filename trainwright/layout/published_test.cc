@@ -11,16 +11,22 @@ namespace {
 
 const std::string kData = TRAINWRIGHT_SOURCE_DIR "/data";
 
+// The value, or a failed test that says why there is none.
+template <class T>
+T must(Result<T> result) {
+  if (!result) FAIL(to_text(result.error()));
+  return std::move(result).value();
+}
+
 std::vector<LayoutViolation> found(const std::string& model, const std::string& cluster,
                                    const std::string& trainer, const std::string& text,
                                    const Job& job = {}) {
-  const Hardware hardware = load_hardware(kData).value();
-  const Cluster machines = parse_cluster(cluster, hardware).value();
-  const Trainer how = find_trainer(trainer, kData).value();
+  const Hardware hardware = must(load_hardware(kData));
+  const Cluster machines = must(parse_cluster(cluster, hardware));
+  const Trainer how = must(find_trainer(trainer, kData));
   const auto read =
-      parse_layout(text, {.world = accelerator_count(machines), .usual = usual_layout(how)});
-  REQUIRE_MESSAGE(read, "the layout does not read");
-  return violations(read->layout, job, find_model(model, kData).value(), machines, how);
+      must(parse_layout(text, {.world = accelerator_count(machines), .usual = usual_layout(how)}));
+  return violations(read.layout, job, must(find_model(model, kData)), machines, how);
 }
 
 // What is forbidden, by id; nothing for a legal layout.
@@ -76,7 +82,7 @@ TEST_CASE("the layout of DeepSeek-V3 is legal where a trainer can express it") {
 }
 
 TEST_CASE("plainly illegal layouts are refused by everyone") {
-  for (const char* trainer : {"megatron", "torchtitan", "deepspeed"}) {
+  for (const std::string trainer : {"megatron", "torchtitan", "deepspeed"}) {
     CAPTURE(trainer);
     // 32 heads, 32 layers.
     const auto ids = [&](const std::string& text) {
