@@ -1,0 +1,35 @@
+#pragma once
+// Schedules in and out as text. Part of the public face; include trainwright/schedule/schedule.h.
+#include <string>
+#include <string_view>
+
+#include "trainwright/schedule/schedule.h"
+
+namespace trainwright {
+
+// PyTorch's CSV: one row per rank, one action per cell ("0F3", "(2F4;5B1)OVERLAP_F_B"). A schedule
+// of compute actions becomes the format `compute_only`, a lowered one `compute_comms`. Reading
+// gives back the same schedule: the placement is inferred from the rows that name a stage, the
+// number of micro-batches is the largest named plus one, empty cells (bubbles) are skipped.
+// The reader bounds what it accepts (kMaxRanks, kMaxStages, kMaxMicroBatches) and reports every
+// faulty cell with row and column; what it returns still wants `check`.
+std::string to_csv(const Schedule& schedule);
+Result<Schedule> read_schedule_csv(std::string_view text, std::string_view origin);
+
+// "F=1,I=1,W=1,comm=0": seconds per stage (chunk) and transfer; also B (default I + W), loss,
+// action, and kept, input (bytes kept by F, released by I). Without `kept` memory counts
+// activations. Or a JSON object with the same names, each a number or a list by stage.
+Result<Costs> parse_costs(std::string_view text, int stages);
+Result<Costs> read_costs_json(std::string_view text, std::string_view origin, int stages);
+
+// The rest needs a Timeline with Detail::Full of the same schedule.
+// Chrome trace JSON for ui.perfetto.dev: a track per rank with actions and named bubbles, and a
+// memory counter per rank.
+std::string to_trace(const Schedule& schedule, const Timeline& timeline);
+std::string to_svg(const Schedule& schedule, const Timeline& timeline);
+// One line per rank, time from left to right, at most `width` columns (at least 20).
+enum class Colours : std::uint8_t { None, Ansi };
+std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int width = 80,
+                       Colours colours = Colours::None);
+
+}  // namespace trainwright

@@ -1,0 +1,107 @@
+#include "trainwright/schedule/schedule.h"
+
+#include <algorithm>
+
+#include "trainwright/base/check.h"
+
+namespace trainwright {
+
+std::string_view letters_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Forward: return "F";
+    case ActionKind::BackwardInput: return "I";
+    case ActionKind::BackwardWeight: return "W";
+    case ActionKind::Backward: return "B";
+    case ActionKind::SendForward: return "SEND_F";
+    case ActionKind::RecvForward: return "RECV_F";
+    case ActionKind::SendBackward: return "SEND_B";
+    case ActionKind::RecvBackward: return "RECV_B";
+    case ActionKind::Unshard: return "UNSHARD";
+    case ActionKind::Reshard: return "RESHARD";
+    case ActionKind::ReduceGrad: return "REDUCE_GRAD";
+  }
+  TW_CHECK(false, "an action kind without letters");
+}
+
+std::string to_text(Action action) {
+  std::string text = std::to_string(action.stage);
+  text += letters_of(action.kind);
+  if (action.microbatch >= 0) text += std::to_string(action.microbatch);
+  return text;
+}
+
+std::string_view name_of(Fault fault) {
+  switch (fault) {
+    case Fault::Shape: return "shape";
+    case Fault::StageOutOfRange: return "stage out of range";
+    case Fault::MicroBatchOutOfRange: return "micro-batch out of range";
+    case Fault::WrongRank: return "wrong rank";
+    case Fault::Duplicate: return "duplicate";
+    case Fault::MixedBackward: return "mixed backward";
+    case Fault::Missing: return "missing";
+    case Fault::OutOfOrder: return "out of order";
+    case Fault::LossOrder: return "loss order";
+    case Fault::Group: return "group";
+    case Fault::NotCompute: return "not a compute action";
+    case Fault::TransferMissing: return "transfer missing";
+    case Fault::TransferUnneeded: return "transfer unneeded";
+    case Fault::TransferOrder: return "transfer order";
+    case Fault::Deadlock: return "deadlock";
+  }
+  TW_CHECK(false, "a fault without a name");
+}
+
+Placement loop_placement(int ranks, int chunks) {
+  Placement placement{ranks, {}};
+  for (int stage = 0; stage < ranks * chunks; ++stage) {
+    placement.rank_of.push_back(RankId(stage % ranks));
+  }
+  return placement;
+}
+
+Placement v_placement(int ranks, int chunks) {
+  Placement placement{ranks, {}};
+  for (int stage = 0; stage < ranks * chunks; ++stage) {
+    const int step = stage % ranks;
+    const bool down = (stage / ranks) % 2 == 0;
+    placement.rank_of.push_back(RankId(down ? step : ranks - 1 - step));
+  }
+  return placement;
+}
+
+PlacementStyle style_of(const Placement& placement) {
+  if (placement.ranks < 1 || placement.stages() % placement.ranks != 0) {
+    return PlacementStyle::Custom;
+  }
+  const int chunks = placement.stages() / placement.ranks;
+  if (placement == loop_placement(placement.ranks, chunks)) return PlacementStyle::Loop;
+  if (placement == v_placement(placement.ranks, chunks)) return PlacementStyle::V;
+  return PlacementStyle::Custom;
+}
+
+Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds backward_weight,
+                 Seconds transfer) {
+  TW_CHECK(stages >= 1, "costs need a stage");
+  const StageCosts stage{forward,         backward_input,
+                         backward_weight, backward_input + backward_weight,
+                         Bytes(1),        Bytes(0)};
+  Costs costs;
+  costs.stages.assign(static_cast<std::size_t>(stages), stage);
+  costs.boundaries.assign(static_cast<std::size_t>(stages - 1), {transfer, transfer, Bytes(0)});
+  return costs;
+}
+
+double bubble(const Timeline& timeline) {
+  if (timeline.makespan.value() <= 0 || timeline.ranks.empty()) return 0;
+  Seconds busy;
+  for (const RankTotals& rank : timeline.ranks) busy += rank.busy;
+  return 1 - busy / (timeline.makespan * static_cast<double>(timeline.ranks.size()));
+}
+
+Bytes peak(const Timeline& timeline) {
+  Bytes most;
+  for (const RankTotals& rank : timeline.ranks) most = std::max(most, rank.peak);
+  return most;
+}
+
+}  // namespace trainwright

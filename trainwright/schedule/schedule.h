@@ -1,0 +1,191 @@
+#pragma once
+// Pipeline schedules: which rank runs which action in which order, and what that costs.
+//
+// A model is cut into stages 0..S-1, each held by one rank; a rank may hold several stages (its
+// chunks). Every micro-batch walks through all stages forward (F) and back. The backward of a stage
+// is either one action (B) or split into the gradient of its input (I), which the stage below waits
+// for, and the gradient of its weights (W), which nobody waits for ("zero bubble", Qi et al. 2024).
+//
+//   F(s, m) needs F(s-1, m);   I or B(s, m) needs F(s, m) and I or B(s+1, m);   W(s, m) needs I(s,
+//   m)
+//
+// A Schedule fixes the order on every rank and nothing else; time and memory follow from Costs by
+// `simulate`. Nothing here knows a model: durations and sizes are arguments.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/ids.h"
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+
+namespace trainwright {
+
+// The letters are those of torch.distributed.pipelining. Forward to Backward compute; the others
+// appear in lowered schedules only (see `lower`).
+enum class ActionKind : std::uint8_t {
+  Forward,
+  BackwardInput,
+  BackwardWeight,
+  Backward,  // F I W B
+  SendForward,
+  RecvForward,
+  SendBackward,
+  RecvBackward,  // SEND_F RECV_F SEND_B RECV_B
+  Unshard,
+  Reshard,
+  ReduceGrad,  // of a stage, without a micro-batch
+};
+std::string_view letters_of(ActionKind kind);
+constexpr bool computes(ActionKind kind) { return kind <= ActionKind::Backward; }
+
+constexpr int kMaxRanks = 1 << 14, kMaxStages = 1 << 15, kMaxMicroBatches = 1 << 20;
+
+// Eight bytes. `overlaps_next` joins an action and its successor on the rank into one group whose
+// members run at the same time (an OVERLAP_F_B of PyTorch: F of one micro-batch, B of another).
+struct Action {
+  std::int32_t microbatch = 0;  // -1 for Unshard, Reshard, ReduceGrad
+  std::uint16_t stage = 0;
+  ActionKind kind = ActionKind::Forward;
+  bool overlaps_next = false;
+  friend bool operator==(Action, Action) = default;
+};
+constexpr Action make_action(ActionKind kind, int stage, int microbatch) {
+  return {microbatch, static_cast<std::uint16_t>(stage), kind, false};
+}
+std::string to_text(Action action);  // "3F0"
+
+// Which rank holds a stage. Loop: stage mod ranks. V: down and up again (0..p-1, p-1..0, ...), so
+// that every second pair of neighbours needs no transfer; with more than two chunks a wave.
+enum class PlacementStyle : std::uint8_t { Loop, V, Custom };
+struct Placement {
+  int ranks = 0;
+  std::vector<RankId> rank_of;  // by stage
+  int stages() const { return static_cast<int>(rank_of.size()); }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+Placement loop_placement(int ranks, int chunks);
+Placement v_placement(int ranks, int chunks);
+PlacementStyle style_of(const Placement& placement);  // one chunk is a Loop
+
+struct Schedule {
+  int microbatches = 0;
+  Placement placement;
+  std::vector<std::vector<Action>> ranks;  // by rank, in order of execution
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// What one stage costs per micro-batch. Memory: `kept` is taken when F starts; I releases
+// `released_by_input` when it ends (negative if it keeps more than it frees), W the rest; B all.
+struct StageCosts {
+  Seconds forward, backward_input, backward_weight;
+  Seconds backward;  // fused; usually input + weight
+  Bytes kept, released_by_input;
+};
+// Between stage s and s+1 when they lie on different ranks: time of the activation down and of the
+// gradient back, and the size of either.
+struct BoundaryCosts {
+  Seconds activation, gradient;
+  Bytes size;
+};
+struct Costs {
+  std::vector<StageCosts> stages;
+  std::vector<BoundaryCosts> boundaries;  // one fewer than stages
+  Seconds loss;                           // added to F of the last stage
+  Seconds per_action;                     // the engine's own cost, added to every action
+  double overlap = 0;  // of a group's shorter members hidden by the longest: 0 none, 1 all
+};
+// The same for every stage; one kept byte per stage and micro-batch, so that memory counts
+// activations; B = I + W.
+Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds backward_weight,
+                 Seconds transfer = {});
+
+// Checking. `check` is for compute actions: each stage lies on its rank, every micro-batch has F
+// and B, or F, I and W, exactly once, in order, no dependency waits for itself across ranks, the
+// last stage runs F in the order 0, 1, 2, ... (PyTorch pairs losses by position), and groups hold
+// independent actions. Empty means proven. `check_lowered` adds: every crossing edge has its SEND
+// and RECV between producer and consumer, pairs agree on their order, and no deadlock even if every
+// SEND and RECV blocks until its partner comes. O(actions).
+enum class Fault : std::uint8_t {
+  Shape,
+  StageOutOfRange,
+  MicroBatchOutOfRange,
+  WrongRank,
+  Duplicate,
+  MixedBackward,
+  Missing,
+  OutOfOrder,
+  LossOrder,
+  Group,
+  NotCompute,
+  TransferMissing,
+  TransferUnneeded,
+  TransferOrder,
+  Deadlock,
+};
+std::string_view name_of(Fault fault);
+struct Violation {
+  Fault fault = Fault::Shape;
+  RankId rank;
+  std::int64_t index = -1;  // place in the rank's list, -1 for something that is not there
+  Action action;
+  std::string why;  // a sentence
+};
+std::vector<Violation> check(const Schedule& schedule, int most = 10);  // first offender first
+std::vector<Violation> check_lowered(const Schedule& schedule, int most = 10);
+// Adds SEND, RECV and ReduceGrad. Every transfer gets one place in one global order (simulated end
+// of its producer, stage, micro-batch, direction) and each rank's list is a projection of it.
+Result<Schedule> lower(const Schedule& schedule, const Costs& costs);
+
+// The clock.
+enum class Transfers : std::uint8_t { Overlapped, Blocking };  // Blocking: the sender stands still
+enum class Links : std::uint8_t { Unlimited, Serialised };  // one transfer at a time per (a -> b)
+// PyTorch: I of stage 0 is free and W costs B; groups run one member after the other and send at
+// their end; receive buffers for all micro-batches stay allocated (2 x size x micro-batches a cut).
+enum class EngineRules : std::uint8_t { None, PyTorch };
+enum class Detail : std::uint8_t { Totals, Full };
+struct ClockOptions {
+  Transfers transfers = Transfers::Overlapped;
+  Links links = Links::Unlimited;
+  EngineRules engine = EngineRules::None;
+  Detail detail = Detail::Totals;
+};
+// busy + warmup + steady + drain + transfer = makespan. Idle time counts as transfer while the
+// awaited tensor is on its way; else as warm-up before the rank's first backward, drain after its
+// last forward, steady between.
+struct RankTotals {
+  Seconds busy, warmup, steady, drain, transfer;
+  Bytes peak;
+};
+struct Span {
+  Seconds start, end;
+};
+struct MemoryPoint {
+  Seconds at;
+  Bytes live;  // from then on
+};
+struct PathStep {  // an action of the longest chain and what it waited for
+  enum class After : std::uint8_t { Nothing, Rank, Transfer } after = After::Nothing;
+  RankId rank;
+  std::int32_t index = 0;
+};
+struct Timeline {
+  Seconds makespan;
+  std::vector<RankTotals> ranks;
+  // With Detail::Full only:
+  std::vector<std::vector<Span>> spans;  // by rank and place in its list
+  std::vector<std::vector<MemoryPoint>> memory;
+  std::vector<PathStep> critical_path;  // in order of time
+};
+double bubble(const Timeline& timeline);  // idle share of all ranks
+Bytes peak(const Timeline& timeline);     // of the fullest rank
+// The schedule must pass `check`, costs must fit its stages. O(actions).
+Timeline simulate(const Schedule& schedule, const Costs& costs, const ClockOptions& options = {});
+
+}  // namespace trainwright
+
+// The rest of the public face, one idea each; include this header only.
+#include "trainwright/schedule/auto.h"   // the best schedule under a memory cap
+#include "trainwright/schedule/files.h"  // CSV in and out, traces, drawings
+#include "trainwright/schedule/kinds.h"  // the known kinds of schedules and their generators
