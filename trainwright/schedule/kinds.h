@@ -44,10 +44,11 @@ struct Shape {
   int ranks = 1, microbatches = 1, chunks = 1;
 };
 struct MakeOptions {
-  int group =
-      0;  // micro-batches per turn of a chunk (interleaved kinds); 0: PyTorch's choice, or p
-  int limit = 0;  // zb-vpp: most activations kept per rank; 0: those of interleaved-1f1b
-  Costs costs;    // for kinds that place W by time; no stages: F = I = W = 1
+  // Interleaved kinds: micro-batches that a chunk runs before the next chunk does; 0 is PyTorch's
+  // choice, m / max(1, m / p), with one more in the first groups where that does not divide.
+  int group = 0;
+  int limit = 0;  // zb-vpp: most activations kept per rank; 0 is p x chunks, the memory of 1f1b
+  Costs costs;    // zb-vpp: what it places W by; no stages is F = I = W = 1, free transfers
 };
 Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options = {});
 // simulate(make(...)) without the lists, for kinds that stream: O(actions) time, O(actions in

@@ -22,20 +22,20 @@
 
 namespace trainwright {
 
-// The letters are those of torch.distributed.pipelining. Forward to Backward compute; the others
-// appear in lowered schedules only (see `lower`).
+// In the letters of torch.distributed.pipelining: F I W B compute; SEND_F RECV_F SEND_B RECV_B and
+// the last three, which are of a stage and have no micro-batch, appear in lowered schedules only.
 enum class ActionKind : std::uint8_t {
   Forward,
   BackwardInput,
   BackwardWeight,
-  Backward,  // F I W B
+  Backward,
   SendForward,
   RecvForward,
   SendBackward,
-  RecvBackward,  // SEND_F RECV_F SEND_B RECV_B
+  RecvBackward,
   Unshard,
   Reshard,
-  ReduceGrad,  // of a stage, without a micro-batch
+  ReduceGrad,
 };
 std::string_view letters_of(ActionKind kind);
 constexpr bool computes(ActionKind kind) { return kind <= ActionKind::Backward; }
@@ -103,10 +103,10 @@ Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds ba
 
 // Checking. `check` is for compute actions: each stage lies on its rank, every micro-batch has F
 // and B, or F, I and W, exactly once, in order, no dependency waits for itself across ranks, the
-// last stage runs F in the order 0, 1, 2, ... (PyTorch pairs losses by position), and groups hold
-// independent actions. Empty means proven. `check_lowered` adds: every crossing edge has its SEND
-// and RECV between producer and consumer, pairs agree on their order, and no deadlock even if every
-// SEND and RECV blocks until its partner comes. O(actions).
+// last stage runs F in the order 0, 1, 2, ... (PyTorch pairs losses by position), and groups are an
+// F and a B or I that do not need each other. Empty means proven. `check_lowered` adds: every
+// crossing edge has its SEND and RECV between producer and consumer, pairs agree on their order,
+// and no deadlock even if every SEND and RECV blocks until its partner comes. O(actions).
 enum class Fault : std::uint8_t {
   Shape,
   StageOutOfRange,
@@ -134,8 +134,9 @@ struct Violation {
 };
 std::vector<Violation> check(const Schedule& schedule, int most = 10);  // first offender first
 std::vector<Violation> check_lowered(const Schedule& schedule, int most = 10);
-// Adds SEND, RECV and ReduceGrad. Every transfer gets one place in one global order (simulated end
-// of its producer, stage, micro-batch, direction) and each rank's list is a projection of it.
+// Adds SEND, RECV and ReduceGrad. Every transfer gets one place in one global order (by the
+// simulated end of its producer) and each rank's list is a projection of it. Fails where `check`
+// does.
 Result<Schedule> lower(const Schedule& schedule, const Costs& costs);
 
 // The clock.

@@ -1,0 +1,350 @@
+#pragma once
+// The clock's engine, shared by `simulate`, `simulate_kind`, `check` and `lower`, so that the
+// streamed form cannot drift from the materialised one.
+//
+// Every rank runs its list until an input is missing; a finished action posts its result, which
+// wakes the rank that waits for exactly that one. Each action is visited once, each wake-up is
+// paid by one posted result: O(actions). The order of visits is a topological order of the
+// dependencies, and whatever is computed does not depend on it, because times only flow along
+// dependencies and link queues only along a sender's own list.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "trainwright/schedule/schedule.h"
+
+namespace trainwright::detail {
+
+// Costs in bare numbers (seconds, bytes), with the engine's rules and the placement worked in.
+struct StagePrice {
+  double time[4] = {};          // by ActionKind F I W B
+  std::int64_t memory[4] = {};  // taken at the start (F) or released at the end (I W B)
+  double send[2] = {};          // [0] the activation to stage + 1, [1] the gradient to stage - 1
+  std::int32_t rank = 0;
+  std::int32_t target[2] = {-1, -1};  // rank that gets it, -1 at the ends of the model
+  std::int32_t link[2] = {-1, -1};    // number of the directed link, -1 within a rank
+};
+struct Pricing {
+  std::vector<StagePrice> stages;
+  std::vector<std::int64_t> standing;   // bytes by rank that are there all the time
+  std::vector<std::int32_t> stages_of;  // number of stages by rank
+  int ranks = 0;
+  int microbatches = 0;
+  int links = 0;
+  double overlap = 0;
+  ClockOptions options;
+};
+Pricing price(const Placement& placement, int microbatches, const Costs& costs,
+              const ClockOptions& options);
+// For callers that only need the order of dependencies.
+Pricing price_nothing(const Placement& placement, int microbatches);
+
+constexpr bool is_backward(ActionKind kind) {
+  return kind == ActionKind::BackwardInput || kind == ActionKind::Backward;
+}
+
+// A result on its way or arrived; `at` < 0 when there is none.
+struct Arrival {
+  double at = -1;
+  double sent = 0;
+};
+
+// One slot per (stage, micro-batch) serves both directions: the gradient of a micro-batch can only
+// come after its activation has been consumed.
+class TableMail {
+ public:
+  TableMail(int stages, int microbatches)
+      : microbatches_(static_cast<std::size_t>(microbatches)),
+        slots_(static_cast<std::size_t>(stages) * microbatches_) {}
+  Arrival peek(Action action) const { return slots_[slot(action)]; }
+  void take(Action action) { slots_[slot(action)].at = -1; }
+  void put(Action action, Arrival arrival) { slots_[slot(action)] = arrival; }
+  static std::int64_t key(Action action) {
+    return (static_cast<std::int64_t>(action.stage) << 32) | action.microbatch;
+  }
+
+ private:
+  std::size_t slot(Action action) const {
+    return action.stage * microbatches_ + static_cast<std::size_t>(action.microbatch);
+  }
+  std::size_t microbatches_;
+  std::vector<Arrival> slots_;
+};
+
+class ListOrders {
+ public:
+  explicit ListOrders(const Schedule& schedule)
+      : schedule_(&schedule), next_(schedule.ranks.size()) {}
+  bool done(std::size_t rank) const { return next_[rank] == schedule_->ranks[rank].size(); }
+  Action front(std::size_t rank) const { return schedule_->ranks[rank][next_[rank]]; }
+  // How many actions the group at the front has.
+  std::size_t group(std::size_t rank) const {
+    std::size_t last = next_[rank];
+    while (schedule_->ranks[rank][last].overlaps_next) ++last;
+    return last - next_[rank] + 1;
+  }
+  Action ahead(std::size_t rank, std::size_t offset) const {
+    return schedule_->ranks[rank][next_[rank] + offset];
+  }
+  void pop(std::size_t rank) { ++next_[rank]; }
+  std::size_t position(std::size_t rank) const { return next_[rank]; }
+
+ private:
+  const Schedule* schedule_;
+  std::vector<std::size_t> next_;
+};
+
+// What a rank has done so far.
+struct Lane {
+  double clock = 0, busy = 0, warmup = 0, steady = 0, drain = 0, transfer = 0;
+  std::int64_t live = 0, peak = 0, forwards_left = 0;
+  std::int64_t blocked_on = -1;
+  bool seen_backward = false;
+};
+
+// Told of every action in the order of visits; see NoRecord for the shape.
+struct NoRecord {
+  void action(std::size_t, Action, double, double, PathStep::After) {}
+  void memory(std::size_t, double, std::int64_t) {}
+};
+
+template <class Orders, class Mail, class Record>
+class Clock {
+ public:
+  Clock(const Pricing& pricing, Orders& orders, Mail& mail, Record& record)
+      : pricing_(pricing), orders_(orders), mail_(mail), record_(record) {
+    const auto ranks = static_cast<std::size_t>(pricing.ranks);
+    lanes_.resize(ranks);
+    link_free_.resize(static_cast<std::size_t>(pricing.links));
+    last_stage_ = static_cast<int>(pricing.stages.size()) - 1;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      lanes_[rank].live = lanes_[rank].peak = pricing.standing[rank];
+      lanes_[rank].forwards_left =
+          static_cast<std::int64_t>(pricing.stages_of[rank]) * pricing.microbatches;
+    }
+  }
+
+  // False when a rank stays blocked for ever.
+  bool run() {
+    std::vector<std::size_t> now(lanes_.size());
+    for (std::size_t rank = 0; rank < now.size(); ++rank) now[rank] = rank;
+    while (!now.empty()) {
+      woken_.clear();
+      for (std::size_t rank : now) run_rank(rank);
+      now.swap(woken_);
+    }
+    for (std::size_t rank = 0; rank < lanes_.size(); ++rank) {
+      if (!orders_.done(rank)) return false;
+    }
+    return true;
+  }
+
+  Timeline totals() const {
+    Timeline timeline;
+    double makespan = 0;
+    for (const Lane& lane : lanes_) makespan = std::max(makespan, lane.clock);
+    timeline.makespan = Seconds(makespan);
+    for (const Lane& lane : lanes_) {
+      timeline.ranks.push_back({Seconds(lane.busy), Seconds(lane.warmup), Seconds(lane.steady),
+                                Seconds(lane.drain + (makespan - lane.clock)),
+                                Seconds(lane.transfer), Bytes(lane.peak)});
+    }
+    return timeline;
+  }
+
+ private:
+  bool needs_input(Action action) const {
+    if (action.kind == ActionKind::Forward) return action.stage > 0;
+    return is_backward(action.kind) && action.stage < last_stage_;
+  }
+
+  void run_rank(std::size_t rank) {
+    Lane& lane = lanes_[rank];
+    lane.blocked_on = -1;
+    while (!orders_.done(rank)) {
+      const Action action = orders_.front(rank);
+      if (action.overlaps_next) {
+        if (!run_group(rank, lane)) return;
+        continue;
+      }
+      Arrival input{0, 0};
+      if (needs_input(action)) {
+        input = mail_.peek(action);
+        if (input.at < 0) {
+          lane.blocked_on = Mail::key(action);
+          return;
+        }
+        mail_.take(action);
+      }
+      const PathStep::After after = wait(lane, input);
+      const StagePrice& stage = pricing_.stages[action.stage];
+      const auto kind = static_cast<std::size_t>(action.kind);
+      const double start = lane.clock;
+      take_memory(rank, lane, action, start);
+      lane.clock = start + stage.time[kind];
+      lane.busy += stage.time[kind];
+      note_phase(lane, action);
+      record_.action(rank, action, start, lane.clock, after);
+      release_memory(rank, lane, action, lane.clock);
+      orders_.pop(rank);
+      post(lane, action, lane.clock);
+    }
+  }
+
+  // A group whose members run at once starts when all inputs are there and ends as one; PyTorch
+  // runs the members one after the other. Results leave at the end of the group either way.
+  bool run_group(std::size_t rank, Lane& lane) {
+    const std::size_t size = orders_.group(rank);
+    members_.clear();
+    Arrival latest{0, 0};
+    std::size_t awaited = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      const Action member = orders_.ahead(rank, i);
+      members_.push_back(member);
+      if (!needs_input(member)) continue;
+      const Arrival input = mail_.peek(member);
+      if (input.at < 0) {
+        lane.blocked_on = Mail::key(member);
+        return false;
+      }
+      if (input.at > latest.at) {
+        latest = input;
+        awaited = i;
+      }
+    }
+    if (pricing_.options.engine == EngineRules::PyTorch) {
+      run_in_turn(rank, lane);
+    } else {
+      run_at_once(rank, lane, latest, awaited);
+    }
+    for (const Action& member : members_) post(lane, member, lane.clock);
+    return true;
+  }
+
+  void run_in_turn(std::size_t rank, Lane& lane) {
+    for (const Action& member : members_) {
+      const Arrival input = needs_input(member) ? mail_.peek(member) : Arrival{0, 0};
+      if (needs_input(member)) mail_.take(member);
+      const PathStep::After after = wait(lane, input);
+      const double start = lane.clock;
+      const double time = time_of(member);
+      take_memory(rank, lane, member, start);
+      lane.clock = start + time;
+      lane.busy += time;
+      note_phase(lane, member);
+      record_.action(rank, member, start, lane.clock, after);
+      release_memory(rank, lane, member, lane.clock);
+      orders_.pop(rank);
+    }
+  }
+
+  void run_at_once(std::size_t rank, Lane& lane, Arrival latest, std::size_t awaited) {
+    const PathStep::After after = wait(lane, latest);
+    const double start = lane.clock;
+    double longest = 0, sum = 0;
+    for (const Action& member : members_) {
+      if (needs_input(member)) mail_.take(member);
+      longest = std::max(longest, time_of(member));
+      sum += time_of(member);
+      take_memory(rank, lane, member, start);
+    }
+    const double time = longest + (1 - pricing_.overlap) * (sum - longest);
+    lane.clock = start + time;
+    lane.busy += time;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      note_phase(lane, members_[i]);
+      record_.action(rank, members_[i], start, lane.clock,
+                     i == awaited ? after : PathStep::After::Rank);
+      release_memory(rank, lane, members_[i], lane.clock);
+      orders_.pop(rank);
+    }
+  }
+
+  double time_of(Action action) const {
+    return pricing_.stages[action.stage].time[static_cast<std::size_t>(action.kind)];
+  }
+
+  // Lets the rank's clock stand still until the input is there and books the gap.
+  PathStep::After wait(Lane& lane, Arrival input) {
+    if (input.at <= lane.clock) {
+      return lane.clock > 0 ? PathStep::After::Rank : PathStep::After::Nothing;
+    }
+    const double gap = input.at - lane.clock;
+    const double moving = std::min(gap, input.at - input.sent);
+    lane.transfer += moving;
+    if (!lane.seen_backward) {
+      lane.warmup += gap - moving;
+    } else if (lane.forwards_left == 0) {
+      lane.drain += gap - moving;
+    } else {
+      lane.steady += gap - moving;
+    }
+    lane.clock = input.at;
+    return PathStep::After::Transfer;
+  }
+
+  void note_phase(Lane& lane, Action action) {
+    if (action.kind == ActionKind::Forward) {
+      --lane.forwards_left;
+    } else {
+      lane.seen_backward = true;
+    }
+  }
+
+  void take_memory(std::size_t rank, Lane& lane, Action action, double at) {
+    if (action.kind != ActionKind::Forward) return;
+    lane.live += pricing_.stages[action.stage].memory[0];
+    lane.peak = std::max(lane.peak, lane.live);
+    record_.memory(rank, at, lane.live);
+  }
+  void release_memory(std::size_t rank, Lane& lane, Action action, double at) {
+    if (action.kind == ActionKind::Forward) return;
+    lane.live -= pricing_.stages[action.stage].memory[static_cast<std::size_t>(action.kind)];
+    lane.peak = std::max(lane.peak, lane.live);  // an I may keep more than it frees
+    record_.memory(rank, at, lane.live);
+  }
+
+  // Sends the result of an action that ended at `end` to the stage that waits for it.
+  void post(Lane& lane, Action action, double end) {
+    if (action.kind == ActionKind::BackwardWeight) return;
+    const std::size_t way = action.kind == ActionKind::Forward ? 0 : 1;
+    const StagePrice& stage = pricing_.stages[action.stage];
+    if (stage.target[way] < 0) return;
+    double arrival = end;
+    if (stage.link[way] >= 0) {
+      double depart = end;
+      if (pricing_.options.links == Links::Serialised) {
+        double& free = link_free_[static_cast<std::size_t>(stage.link[way])];
+        depart = std::max(end, free);
+        free = depart + stage.send[way];
+      }
+      arrival = depart + stage.send[way];
+      if (pricing_.options.transfers == Transfers::Blocking) {
+        const double until = std::max(lane.clock, arrival);
+        lane.transfer += until - lane.clock;
+        lane.clock = until;
+      }
+    }
+    Action next = action;
+    next.stage = static_cast<std::uint16_t>(way == 0 ? action.stage + 1 : action.stage - 1);
+    next.kind = way == 0 ? ActionKind::Forward : ActionKind::Backward;
+    mail_.put(next, {arrival, end});
+    Lane& receiver = lanes_[static_cast<std::size_t>(stage.target[way])];
+    if (receiver.blocked_on == Mail::key(next)) {
+      receiver.blocked_on = -1;
+      woken_.push_back(static_cast<std::size_t>(stage.target[way]));
+    }
+  }
+
+  const Pricing& pricing_;
+  Orders& orders_;
+  Mail& mail_;
+  Record& record_;
+  std::vector<Lane> lanes_;
+  std::vector<double> link_free_;
+  std::vector<Action> members_;
+  std::vector<std::size_t> woken_;
+  int last_stage_ = 0;
+};
+
+}  // namespace trainwright::detail

@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "trainwright/base/check.h"
+#include "trainwright/base/text.h"
+#include "trainwright/schedule/order.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int kAnyChunks = 64;
+
+// Who can run what: PyTorch's runtime runs any list from a CSV, torchtitan any loop and V of two
+// chunks; the names are those of the trainers that have the kind built in.
+constexpr std::array<KindFacts, 13> kKinds{{
+    {Kind::GPipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)",
+     "PyTorch, torchtitan, Paddle (FThenB)", 1, 1, PlacementStyle::Loop, false, true},
+    {Kind::OneFOneB, "1f1b", "one forward, one backward (PipeDream-flush)",
+     "Megatron-LM, PyTorch, torchtitan, DeepSpeed, Paddle", 1, 1, PlacementStyle::Loop, false,
+     true},
+    {Kind::EagerOneFOneB, "eager-1f1b", "1f1b with twice the warm-up, hides transfers",
+     "Paddle, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop, false, true},
+    {Kind::InterleavedOneFOneB, "interleaved-1f1b",
+     "1f1b over several chunks per rank (Narayanan et al. 2021)",
+     "Megatron-LM, PyTorch, torchtitan, Paddle (VPP)", 1, kAnyChunks, PlacementStyle::Loop, false,
+     true},
+    {Kind::LoopedBfs, "looped-bfs", "breadth first over the chunks (Lamy-Poirier 2023)",
+     "PyTorch, torchtitan", 1, kAnyChunks, PlacementStyle::Loop, false, true},
+    {Kind::ZbH1, "zb-h1", "1f1b with W in the drain, memory of 1f1b (Qi et al. 2024)",
+     "Paddle, sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop,
+     true, true},
+    {Kind::ZbH2, "zb-h2", "no bubble at F = I = W, twice the memory of 1f1b (Qi et al. 2024)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop, true, true},
+    {Kind::InterleavedZeroBubble, "interleaved-zb", "zb-h1 over several chunks per rank",
+     "PyTorch, torchtitan", 1, kAnyChunks, PlacementStyle::Loop, true, true},
+    {Kind::ZbV, "zb-v", "two chunks in a V, no bubble at F = I = W, memory of 1f1b",
+     "PyTorch, torchtitan, sail-sg Megatron", 2, 2, PlacementStyle::V, true, false},
+    {Kind::VHalf, "v-half", "two chunks in a V, half the memory of 1f1b (Qi et al. 2024b)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, PlacementStyle::V, true, false},
+    {Kind::VMin, "v-min", "two chunks in a V, a third of the memory of 1f1b (Qi et al. 2024b)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, PlacementStyle::V, true, false},
+    {Kind::ZbVpp, "zb-vpp", "greedy zero bubble over a wave of chunks, under a limit",
+     "Paddle (m = p), PyTorch by CSV", 1, kAnyChunks, PlacementStyle::V, true, false},
+    {Kind::DualPipeV, "dualpipe-v", "two chunks in a V, F and B of two micro-batches overlapped",
+     "PyTorch, torchtitan, Paddle", 2, 2, PlacementStyle::V, true, false},
+}};
+
+bool is_grouped(Kind kind) {
+  return kind == Kind::InterleavedOneFOneB || kind == Kind::InterleavedZeroBubble;
+}
+
+// A given group size leaves a smaller last group. PyTorch cuts the micro-batches into m / p equal
+// rounds and refuses what does not divide; there the first groups get one more.
+std::vector<std::int32_t> group_sizes(Kind kind, Shape shape, int group) {
+  const int m = shape.microbatches;
+  if (!is_grouped(kind)) return {m};
+  std::vector<std::int32_t> sizes;
+  if (group > 0) {
+    for (int left = m; left > 0; left -= group) sizes.push_back(std::min(left, group));
+    return sizes;
+  }
+  const int rounds = std::max(1, m / shape.ranks);
+  for (int i = 0; i < rounds; ++i) sizes.push_back(m / rounds + (i < m % rounds ? 1 : 0));
+  return sizes;
+}
+
+// Forwards before the first forward-backward pair, for a rank `hops` above the last.
+std::int64_t warmup_of(Kind kind, std::int64_t hops, std::int64_t other_chunks) {
+  switch (kind) {
+    case Kind::OneFOneB:
+    case Kind::ZbH1: return hops;
+    case Kind::EagerOneFOneB:
+    case Kind::ZbH2: return 2 * hops;
+    case Kind::InterleavedOneFOneB: return other_chunks + 2 * hops;
+    case Kind::InterleavedZeroBubble: return other_chunks + hops;
+    case Kind::GPipe:
+    case Kind::LoopedBfs: return INT64_MAX;
+    case Kind::ZbV:
+    case Kind::VHalf:
+    case Kind::VMin:
+    case Kind::ZbVpp:
+    case Kind::DualPipeV: break;
+  }
+  TW_CHECK(false, "not a looped kind");
+}
+
+}  // namespace
+
+std::span<const KindFacts> kinds() { return kKinds; }
+
+const KindFacts& facts_of(Kind kind) {
+  const KindFacts& facts = kKinds[static_cast<std::size_t>(kind)];
+  TW_CHECK(facts.kind == kind, "the table of kinds is out of order");
+  return facts;
+}
+
+Result<Kind> parse_kind(std::string_view name) {
+  const std::string wanted = lower_case(trim(name));
+  std::vector<std::string> names;
+  for (const KindFacts& facts : kKinds) {
+    if (facts.name == wanted) return facts.kind;
+    names.emplace_back(facts.name);
+  }
+  return fail("schedule kind", fmt::format("'{}' is not a kind of schedule", name),
+              did_you_mean(name, names, "the kinds are " + enumerate(names)));
+}
+
+namespace detail {
+
+LoopedPlan looped_plan(Kind kind, Shape shape, const MakeOptions& options) {
+  LoopedPlan plan;
+  plan.ranks = shape.ranks;
+  plan.chunks = shape.chunks;
+  plan.microbatches = shape.microbatches;
+  plan.groups = group_sizes(kind, shape, options.group);
+  plan.split = facts_of(kind).splits_backward;
+  plan.last_first = kind == Kind::LoopedBfs;
+  const std::int64_t largest = *std::max_element(plan.groups.begin(), plan.groups.end());
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    const std::int64_t hops = shape.ranks - 1 - rank;
+    plan.warmup.push_back(
+        std::min(plan.work(), warmup_of(kind, hops, (shape.chunks - 1) * largest)));
+    // Ranks far from the first keep fewer activations of warm-up and may keep more for late W.
+    plan.lag.push_back(kind == Kind::ZbH2 ? 2 * rank : rank);
+  }
+  return plan;
+}
+
+Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options) {
+  Diagnostics faults;
+  const KindFacts& facts = facts_of(kind);
+  const auto require = [&](bool good, std::string_view where, std::string what) {
+    if (!good) faults.push_back({std::string(where), std::move(what), {}});
+  };
+  require(shape.ranks >= 1 && shape.ranks <= kMaxRanks, "ranks",
+          fmt::format("{} is not within 1 to {}", shape.ranks, kMaxRanks));
+  require(shape.microbatches >= 1 && shape.microbatches <= kMaxMicroBatches, "micro-batches",
+          fmt::format("{} is not within 1 to {}", shape.microbatches, kMaxMicroBatches));
+  if (shape.chunks < facts.chunks_least || shape.chunks > facts.chunks_most) {
+    const std::string range = facts.chunks_least == facts.chunks_most
+                                  ? fmt::format("exactly {}", facts.chunks_least)
+                                  : fmt::format("{} to {}", facts.chunks_least, facts.chunks_most);
+    faults.push_back({"chunks",
+                      fmt::format("{} has {} per rank, not {}", facts.name, range, shape.chunks),
+                      "see `trainwright list schedules`"});
+  }
+  if (!faults.empty()) return faults;
+  const std::int64_t stages = static_cast<std::int64_t>(shape.ranks) * shape.chunks;
+  require(stages <= kMaxStages, "ranks x chunks",
+          fmt::format("{} stages are more than {}", stages, kMaxStages));
+  require(options.group >= 0 && options.group <= shape.microbatches, "group",
+          fmt::format("{} is not within 0 to the number of micro-batches", options.group));
+  require(options.limit == 0 || options.limit >= shape.chunks, "limit",
+          fmt::format("{} kept activations do not let one micro-batch through {} chunks",
+                      options.limit, shape.chunks));
+  const std::size_t priced = options.costs.stages.size();
+  require(priced == 0 || priced == static_cast<std::size_t>(stages), "costs",
+          fmt::format("they are for {} stages, not {}", priced, stages));
+  return faults;
+}
+
+}  // namespace detail
+
+namespace {
+
+// A list must be held in memory; 2^30 actions are 8 GiB.
+constexpr std::int64_t kMostActions = std::int64_t{1} << 30;
+
+Schedule make_looped(Kind kind, Shape shape, const MakeOptions& options) {
+  const detail::LoopedPlan plan = detail::looped_plan(kind, shape, options);
+  Schedule schedule{shape.microbatches, loop_placement(shape.ranks, shape.chunks), {}};
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    auto& list = schedule.ranks.emplace_back();
+    list.reserve(static_cast<std::size_t>(plan.work()) * (plan.split ? 3 : 2));
+    for (detail::LoopedCursor cursor(plan, rank); !cursor.done(); cursor.pop()) {
+      list.push_back(cursor.front());
+    }
+  }
+  return schedule;
+}
+
+}  // namespace
+
+Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options) {
+  Diagnostics faults = detail::faults_of(kind, shape, options);
+  if (!faults.empty()) return fail(std::move(faults));
+  if (3 * static_cast<std::int64_t>(shape.ranks) * shape.chunks * shape.microbatches >
+      kMostActions) {
+    return fail("size", "more than 2^30 actions",
+                "`simulate_kind` times a kind without making its lists");
+  }
+  switch (kind) {
+    case Kind::GPipe:
+    case Kind::OneFOneB:
+    case Kind::EagerOneFOneB:
+    case Kind::InterleavedOneFOneB:
+    case Kind::LoopedBfs:
+    case Kind::ZbH1:
+    case Kind::ZbH2:
+    case Kind::InterleavedZeroBubble: return make_looped(kind, shape, options);
+    case Kind::ZbV: return detail::make_zb_v(shape);
+    case Kind::VHalf:
+    case Kind::VMin: return detail::make_controlled_v(kind, shape);
+    case Kind::ZbVpp: return detail::make_zb_vpp(shape, options);
+    case Kind::DualPipeV: return detail::make_dualpipe_v(shape);
+  }
+  TW_CHECK(false, "a kind without a generator");
+}
+
+}  // namespace trainwright
