@@ -51,14 +51,22 @@ bool is_grouped(Kind kind) {
   return kind == Kind::InterleavedOneFOneB || kind == Kind::InterleavedZeroBubble;
 }
 
-// A given group size leaves a smaller last group. PyTorch cuts the micro-batches into m / p equal
-// rounds and refuses what does not divide; there the first groups get one more.
+// A remainder of fewer than p micro-batches joins the group before it: in a group shorter than the
+// pipeline the first rank would wait for a forward that the last rank holds back behind a backward.
+// PyTorch cuts the micro-batches into m / p equal rounds and refuses what does not divide; there
+// the first groups get one more.
 std::vector<std::int32_t> group_sizes(Kind kind, Shape shape, int group) {
   const int m = shape.microbatches;
   if (!is_grouped(kind)) return {m};
   std::vector<std::int32_t> sizes;
   if (group > 0) {
-    for (int left = m; left > 0; left -= group) sizes.push_back(std::min(left, group));
+    sizes.assign(static_cast<std::size_t>(m / group), group);
+    const int left = m % group;
+    if (left >= shape.ranks) {
+      sizes.push_back(left);
+    } else {
+      sizes.back() += left;
+    }
     return sizes;
   }
   const int rounds = std::max(1, m / shape.ranks);
@@ -150,8 +158,11 @@ Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options) {
   const std::int64_t stages = static_cast<std::int64_t>(shape.ranks) * shape.chunks;
   require(stages <= kMaxStages, "ranks x chunks",
           fmt::format("{} stages are more than {}", stages, kMaxStages));
-  require(options.group >= 0 && options.group <= shape.microbatches, "group",
-          fmt::format("{} is not within 0 to the number of micro-batches", options.group));
+  const int shortest = std::min(shape.ranks, shape.microbatches);
+  require(options.group == 0 || (options.group >= shortest && options.group <= shape.microbatches),
+          "group",
+          fmt::format("{} is not within {} (the ranks, or all micro-batches) to {}", options.group,
+                      shortest, shape.microbatches));
   require(options.limit == 0 || options.limit >= shape.chunks, "limit",
           fmt::format("{} kept activations do not let one micro-batch through {} chunks",
                       options.limit, shape.chunks));

@@ -45,7 +45,8 @@ struct Shape {
 };
 struct MakeOptions {
   // Interleaved kinds: micro-batches that a chunk runs before the next chunk does; 0 is PyTorch's
-  // choice, m / max(1, m / p), with one more in the first groups where that does not divide.
+  // choice, m / max(1, m / p), with one more in the first groups where that does not divide. Else
+  // at least p; a remainder shorter than p joins the last group.
   int group = 0;
   int limit = 0;  // zb-vpp: most activations kept per rank; 0 is p x chunks, the memory of 1f1b
   Costs costs;    // zb-vpp: what it places W by; no stages is F = I = W = 1, free transfers
