@@ -99,6 +99,21 @@ Pricing price(const Placement& placement, int microbatches, const Costs& costs,
   return pricing;
 }
 
+std::vector<std::int32_t> positions(const Schedule& schedule) {
+  const auto microbatches = static_cast<std::size_t>(schedule.microbatches);
+  std::vector<std::int32_t> found(schedule.placement.rank_of.size() * microbatches * 2, -1);
+  for (const auto& list : schedule.ranks) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const Action action = list[i];
+      if (action.kind == ActionKind::BackwardWeight) continue;
+      const std::size_t pair =
+          action.stage * microbatches + static_cast<std::size_t>(action.microbatch);
+      found[pair * 2 + (is_backward(action.kind) ? 1 : 0)] = static_cast<std::int32_t>(i);
+    }
+  }
+  return found;
+}
+
 namespace {
 
 struct FullRecord {
@@ -125,22 +140,6 @@ struct FullRecord {
     }
   }
 };
-
-// Where the list of its rank has the F [0] and the I or B [1] of a stage and micro-batch.
-std::vector<std::int32_t> positions(const Schedule& schedule) {
-  const auto microbatches = static_cast<std::size_t>(schedule.microbatches);
-  std::vector<std::int32_t> found(schedule.placement.rank_of.size() * microbatches * 2, -1);
-  for (const auto& list : schedule.ranks) {
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const Action action = list[i];
-      if (action.kind == ActionKind::BackwardWeight) continue;
-      const std::size_t pair =
-          action.stage * microbatches + static_cast<std::size_t>(action.microbatch);
-      found[pair * 2 + (is_backward(action.kind) ? 1 : 0)] = static_cast<std::int32_t>(i);
-    }
-  }
-  return found;
-}
 
 // The member of the group at `index` that the group waited for, or `index` itself.
 std::int32_t awaited_member(const Schedule& schedule, const FullRecord& record, std::size_t rank,

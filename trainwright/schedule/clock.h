@@ -43,6 +43,10 @@ constexpr bool is_backward(ActionKind kind) {
   return kind == ActionKind::BackwardInput || kind == ActionKind::Backward;
 }
 
+// Where the list of its rank has the F [0] and the I or B [1] of a stage and micro-batch, at
+// (stage x micro-batches + micro-batch) x 2; -1 if nowhere.
+std::vector<std::int32_t> positions(const Schedule& schedule);
+
 // A result on its way or arrived; `at` < 0 when there is none.
 struct Arrival {
   double at = -1;

@@ -7,7 +7,7 @@
 namespace trainwright {
 namespace {
 
-// One tensor that crosses ranks: where it is made and where it is used.
+// One tensor that crosses ranks.
 struct Transfer {
   double end = 0;          // simulated end of the producer
   std::int64_t visit = 0;  // breaks ties along dependencies: a producer comes before its consumer
@@ -19,14 +19,15 @@ struct TransferRecord {
   const Schedule& schedule;
   const detail::Pricing& pricing;
   std::vector<Transfer> transfers;
-  std::vector<std::int32_t> position;
+  std::vector<std::vector<double>> ends;  // by rank and place
   std::int64_t visits = 0;
 
   TransferRecord(const Schedule& lists, const detail::Pricing& prices)
-      : schedule(lists), pricing(prices), position(lists.ranks.size(), 0) {}
+      : schedule(lists), pricing(prices), ends(lists.ranks.size()) {}
 
   void action(std::size_t rank, Action action, double, double end, PathStep::After) {
-    std::int32_t place = position[rank]++;
+    auto place = static_cast<std::int32_t>(ends[rank].size());
+    ends[rank].push_back(end);
     ++visits;
     if (action.kind == ActionKind::BackwardWeight) return;
     const std::size_t way = action.kind == ActionKind::Forward ? 0 : 1;
@@ -43,28 +44,51 @@ struct Placed {
   std::int32_t after = -1;
 };
 
-std::vector<std::vector<Placed>> project(const Schedule& schedule,
-                                         const std::vector<Transfer>& transfers) {
+// A RECV stands before the action that runs on its rank when the tensor is ready, so that the
+// transfer is hidden behind it and holds up no earlier SEND; at the latest before its consumer.
+std::int32_t receive_after(const TransferRecord& record, std::size_t rank, double ready,
+                           std::int32_t consumer) {
+  const auto& list = record.schedule.ranks[rank];
+  while (consumer > 0 && list[static_cast<std::size_t>(consumer) - 1].overlaps_next) --consumer;
+  const auto& ends = record.ends[rank];
+  const auto running = std::upper_bound(ends.begin(), ends.end(), ready) - ends.begin();
+  return std::min(consumer, static_cast<std::int32_t>(running)) - 1;
+}
+
+std::vector<std::vector<Placed>> project(const TransferRecord& record) {
+  const Schedule& schedule = record.schedule;
+  const std::vector<std::int32_t> position = detail::positions(schedule);
   std::vector<std::vector<Placed>> by_rank(schedule.ranks.size());
-  for (const Transfer& transfer : transfers) {
+  for (const Transfer& transfer : record.transfers) {
     const Action made = transfer.producer;
     const bool forward = made.kind == ActionKind::Forward;
-    const int target = forward ? made.stage + 1 : made.stage - 1;
-    auto& sender = by_rank[schedule.placement.rank_of[made.stage].at()];
-    auto& receiver = by_rank[schedule.placement.rank_of[static_cast<std::size_t>(target)].at()];
-    sender.push_back({make_action(forward ? ActionKind::SendForward : ActionKind::SendBackward,
-                                  made.stage, made.microbatch),
-                      transfer.after});
-    receiver.push_back({make_action(forward ? ActionKind::RecvForward : ActionKind::RecvBackward,
-                                    target, made.microbatch),
-                        -1});
+    const auto target = static_cast<std::size_t>(forward ? made.stage + 1 : made.stage - 1);
+    const std::size_t receiver = schedule.placement.rank_of[target].at();
+    const std::size_t pair = target * static_cast<std::size_t>(schedule.microbatches) +
+                             static_cast<std::size_t>(made.microbatch);
+    by_rank[schedule.placement.rank_of[made.stage].at()].push_back(
+        {make_action(forward ? ActionKind::SendForward : ActionKind::SendBackward, made.stage,
+                     made.microbatch),
+         transfer.after});
+    by_rank[receiver].push_back(
+        {make_action(forward ? ActionKind::RecvForward : ActionKind::RecvBackward,
+                     static_cast<int>(target), made.microbatch),
+         receive_after(record, receiver, transfer.end, position[pair * 2 + (forward ? 0 : 1)])});
+  }
+  for (auto& placed : by_rank) {  // a RECV makes room for one that must stand earlier
+    for (std::size_t i = placed.size(); i-- > 1;) {
+      if (placed[i - 1].action.kind == ActionKind::RecvForward ||
+          placed[i - 1].action.kind == ActionKind::RecvBackward) {
+        placed[i - 1].after = std::min(placed[i - 1].after, placed[i].after);
+      }
+    }
   }
   return by_rank;
 }
 
-// Merges compute actions and transfers, every transfer as early as its producer and the transfers
-// before it allow. A RECV is then always in time: if a SEND stands before it, that SEND's producer
-// ended no later than the RECV's, thus before the RECV's consumer starts.
+// Merges compute actions and transfers; a transfer stands where it asks to, or later because of one
+// before it. A RECV is in time nevertheless: a SEND before it has a producer that ended no later
+// than the RECV's own, thus before the RECV's consumer starts.
 std::vector<Action> merge(const Schedule& schedule, std::size_t rank,
                           const std::vector<Placed>& placed) {
   const auto& list = schedule.ranks[rank];
@@ -126,7 +150,7 @@ Result<Schedule> lower(const Schedule& schedule, const Costs& costs) {
             [](const Transfer& a, const Transfer& b) {
               return a.end != b.end ? a.end < b.end : a.visit < b.visit;
             });
-  const auto placed = project(schedule, record.transfers);
+  const auto placed = project(record);
   Schedule lowered{schedule.microbatches, schedule.placement, {}};
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     lowered.ranks.push_back(merge(schedule, rank, placed[rank]));
