@@ -73,6 +73,19 @@ void check_memory_range(const Costs& costs, int microbatches) {
 
 }  // namespace
 
+Timeline totals_of(const std::vector<Lane>& lanes) {
+  Timeline timeline;
+  double makespan = 0;
+  for (const Lane& lane : lanes) makespan = std::max(makespan, lane.clock);
+  timeline.makespan = Seconds(makespan);
+  for (const Lane& lane : lanes) {
+    timeline.ranks.push_back({Seconds(lane.busy), Seconds(lane.warmup), Seconds(lane.steady),
+                              Seconds(lane.drain + (makespan - lane.clock)), Seconds(lane.transfer),
+                              Bytes(lane.peak)});
+  }
+  return timeline;
+}
+
 Pricing price_nothing(const Placement& placement, int microbatches) {
   Pricing pricing;
   pricing.ranks = placement.ranks;
@@ -120,6 +133,7 @@ struct FullRecord {
   std::vector<std::vector<Span>> spans;
   std::vector<std::vector<MemoryPoint>> points;
   std::vector<std::vector<PathStep::After>> after;
+  std::vector<std::vector<Bubble>> bubbles;
 
   explicit FullRecord(const Schedule& schedule)
       : spans(schedule.ranks.size()), points(schedule.ranks.size()), after(schedule.ranks.size()) {
@@ -131,6 +145,9 @@ struct FullRecord {
   void action(std::size_t rank, Action, double start, double end, PathStep::After why) {
     spans[rank].push_back({Seconds(start), Seconds(end)});
     after[rank].push_back(why);
+  }
+  void bubble(std::size_t rank, double from, double until, Cause cause) {
+    bubbles[rank].push_back({Seconds(from), Seconds(until), cause});
   }
   void memory(std::size_t rank, double at, std::int64_t live) {
     if (!points[rank].empty() && points[rank].back().at == Seconds(at)) {
@@ -209,6 +226,14 @@ Timeline simulate(const Schedule& schedule, const Costs& costs, const ClockOptio
   TW_CHECK(clock.run(), "a schedule that waits for itself reached the clock");
   Timeline timeline = clock.totals();
   timeline.critical_path = detail::critical_path(schedule, record, options);
+  for (std::size_t rank = 0; rank < record.bubbles.size(); ++rank) {
+    auto& bubbles = record.bubbles[rank];
+    Seconds last;
+    if (!record.spans[rank].empty()) last = record.spans[rank].back().end;
+    if (!bubbles.empty()) last = std::max(last, bubbles.back().end);
+    if (last < timeline.makespan) bubbles.push_back({last, timeline.makespan, Cause::Drain});
+  }
+  timeline.bubbles = std::move(record.bubbles);
   timeline.spans = std::move(record.spans);
   timeline.memory = std::move(record.points);
   return timeline;

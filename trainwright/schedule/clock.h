@@ -106,10 +106,13 @@ struct Lane {
   bool seen_backward = false;
 };
 
+Timeline totals_of(const std::vector<Lane>& lanes);
+
 // Told of every action in the order of visits; see NoRecord for the shape.
 struct NoRecord {
   void action(std::size_t, Action, double, double, PathStep::After) {}
   void memory(std::size_t, double, std::int64_t) {}
+  void bubble(std::size_t, double, double, Cause) {}
 };
 
 template <class Orders, class Mail, class Record>
@@ -143,18 +146,7 @@ class Clock {
     return true;
   }
 
-  Timeline totals() const {
-    Timeline timeline;
-    double makespan = 0;
-    for (const Lane& lane : lanes_) makespan = std::max(makespan, lane.clock);
-    timeline.makespan = Seconds(makespan);
-    for (const Lane& lane : lanes_) {
-      timeline.ranks.push_back({Seconds(lane.busy), Seconds(lane.warmup), Seconds(lane.steady),
-                                Seconds(lane.drain + (makespan - lane.clock)),
-                                Seconds(lane.transfer), Bytes(lane.peak)});
-    }
-    return timeline;
-  }
+  Timeline totals() const { return totals_of(lanes_); }
 
  private:
   bool needs_input(Action action) const {
@@ -180,7 +172,7 @@ class Clock {
         }
         mail_.take(action);
       }
-      const PathStep::After after = wait(lane, input);
+      const PathStep::After after = wait(rank, lane, input);
       const StagePrice& stage = pricing_.stages[action.stage];
       const auto kind = static_cast<std::size_t>(action.kind);
       const double start = lane.clock;
@@ -191,7 +183,7 @@ class Clock {
       record_.action(rank, action, start, lane.clock, after);
       release_memory(rank, lane, action, lane.clock);
       orders_.pop(rank);
-      post(lane, action, lane.clock);
+      post(rank, lane, action, lane.clock);
     }
   }
 
@@ -221,7 +213,7 @@ class Clock {
     } else {
       run_at_once(rank, lane, latest, awaited);
     }
-    for (const Action& member : members_) post(lane, member, lane.clock);
+    for (const Action& member : members_) post(rank, lane, member, lane.clock);
     return true;
   }
 
@@ -229,7 +221,7 @@ class Clock {
     for (const Action& member : members_) {
       const Arrival input = needs_input(member) ? mail_.peek(member) : Arrival{0, 0};
       if (needs_input(member)) mail_.take(member);
-      const PathStep::After after = wait(lane, input);
+      const PathStep::After after = wait(rank, lane, input);
       const double start = lane.clock;
       const double time = time_of(member);
       take_memory(rank, lane, member, start);
@@ -243,7 +235,7 @@ class Clock {
   }
 
   void run_at_once(std::size_t rank, Lane& lane, Arrival latest, std::size_t awaited) {
-    const PathStep::After after = wait(lane, latest);
+    const PathStep::After after = wait(rank, lane, latest);
     const double start = lane.clock;
     double longest = 0, sum = 0;
     for (const Action& member : members_) {
@@ -269,22 +261,32 @@ class Clock {
   }
 
   // Lets the rank's clock stand still until the input is there and books the gap.
-  PathStep::After wait(Lane& lane, Arrival input) {
+  PathStep::After wait(std::size_t rank, Lane& lane, Arrival input) {
     if (input.at <= lane.clock) {
       return lane.clock > 0 ? PathStep::After::Rank : PathStep::After::Nothing;
     }
-    const double gap = input.at - lane.clock;
-    const double moving = std::min(gap, input.at - input.sent);
-    lane.transfer += moving;
-    if (!lane.seen_backward) {
-      lane.warmup += gap - moving;
-    } else if (lane.forwards_left == 0) {
-      lane.drain += gap - moving;
-    } else {
-      lane.steady += gap - moving;
-    }
-    lane.clock = input.at;
+    const double moving_from = std::max(lane.clock, input.sent);
+    idle(rank, lane, moving_from, phase_of(lane));
+    idle(rank, lane, input.at, Cause::Transfer);
     return PathStep::After::Transfer;
+  }
+
+  static Cause phase_of(const Lane& lane) {
+    if (!lane.seen_backward) return Cause::WarmUp;
+    return lane.forwards_left == 0 ? Cause::Drain : Cause::Steady;
+  }
+
+  void idle(std::size_t rank, Lane& lane, double until, Cause cause) {
+    const double gap = until - lane.clock;
+    if (gap <= 0) return;
+    switch (cause) {
+      case Cause::WarmUp: lane.warmup += gap; break;
+      case Cause::Steady: lane.steady += gap; break;
+      case Cause::Drain: lane.drain += gap; break;
+      case Cause::Transfer: lane.transfer += gap; break;
+    }
+    record_.bubble(rank, lane.clock, until, cause);
+    lane.clock = until;
   }
 
   void note_phase(Lane& lane, Action action) {
@@ -309,7 +311,7 @@ class Clock {
   }
 
   // Sends the result of an action that ended at `end` to the stage that waits for it.
-  void post(Lane& lane, Action action, double end) {
+  void post(std::size_t rank, Lane& lane, Action action, double end) {
     if (action.kind == ActionKind::BackwardWeight) return;
     const std::size_t way = action.kind == ActionKind::Forward ? 0 : 1;
     const StagePrice& stage = pricing_.stages[action.stage];
@@ -324,9 +326,7 @@ class Clock {
       }
       arrival = depart + stage.send[way];
       if (pricing_.options.transfers == Transfers::Blocking) {
-        const double until = std::max(lane.clock, arrival);
-        lane.transfer += until - lane.clock;
-        lane.clock = until;
+        idle(rank, lane, arrival, Cause::Transfer);
       }
     }
     Action next = action;

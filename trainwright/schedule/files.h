@@ -16,9 +16,11 @@ namespace trainwright {
 std::string to_csv(const Schedule& schedule);
 Result<Schedule> read_schedule_csv(std::string_view text, std::string_view origin);
 
-// "F=1,I=1,W=1,comm=0": seconds per stage (chunk) and transfer; also B (default I + W), loss,
-// action, and kept, input (bytes kept by F, released by I). Without `kept` memory counts
-// activations. Or a JSON object with the same names, each a number or a list by stage.
+// "F=1,I=1,W=1,comm=0": seconds per stage (a chunk of a rank) and per transfer between ranks. Also
+// B (fused backward, I + W if absent), loss, action (the engine's own cost per action), overlap
+// (0..1, of groups), kept, input and size in bytes (kept by F, released by I, transferred).
+// Without `kept` an activation counts one byte. The JSON form is an object with the same names,
+// where F, I, W, B, kept, input may be lists by stage and comm, size lists by boundary.
 Result<Costs> parse_costs(std::string_view text, int stages);
 Result<Costs> read_costs_json(std::string_view text, std::string_view origin, int stages);
 

@@ -36,6 +36,7 @@ struct TransferRecord {
     transfers.push_back({end, visits, action, place});
   }
   void memory(std::size_t, double, std::int64_t) {}
+  void bubble(std::size_t, double, double, Cause) {}
 };
 
 // A SEND or RECV and the compute action it must follow (-1: it may stand first).

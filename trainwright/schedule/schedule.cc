@@ -51,6 +51,16 @@ std::string_view name_of(Fault fault) {
   TW_CHECK(false, "a fault without a name");
 }
 
+std::string_view name_of(Cause cause) {
+  switch (cause) {
+    case Cause::WarmUp: return "warm-up";
+    case Cause::Steady: return "steady";
+    case Cause::Drain: return "drain";
+    case Cause::Transfer: return "transfer";
+  }
+  TW_CHECK(false, "a cause without a name");
+}
+
 Placement loop_placement(int ranks, int chunks) {
   Placement placement{ranks, {}};
   for (int stage = 0; stage < ranks * chunks; ++stage) {

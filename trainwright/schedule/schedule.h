@@ -101,6 +101,9 @@ struct Costs {
 Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds backward_weight,
                  Seconds transfer = {});
 
+// Sizes that do not match, times that are not finite and at least 0, bytes that could overflow.
+Diagnostics check_costs(const Costs& costs, int stages, int microbatches);
+
 // Checking. `check` is for compute actions: each stage lies on its rank, every micro-batch has F
 // and B, or F, I and W, exactly once, in order, no dependency waits for itself across ranks, the
 // last stage runs F in the order 0, 1, 2, ... (PyTorch pairs losses by position), and groups are an
@@ -134,9 +137,8 @@ struct Violation {
 };
 std::vector<Violation> check(const Schedule& schedule, int most = 10);  // first offender first
 std::vector<Violation> check_lowered(const Schedule& schedule, int most = 10);
-// Adds SEND, RECV and ReduceGrad. Every transfer gets one place in one global order (by the
-// simulated end of its producer) and each rank's list is a projection of it. Fails where `check`
-// does.
+// Adds SEND, RECV and ReduceGrad. Every transfer has one place in one global order (simulated end
+// of its producer); each rank's list is a projection of it. Fails where `check` does.
 Result<Schedule> lower(const Schedule& schedule, const Costs& costs);
 
 // The clock.
@@ -152,15 +154,20 @@ struct ClockOptions {
   EngineRules engine = EngineRules::None;
   Detail detail = Detail::Totals;
 };
-// busy + warmup + steady + drain + transfer = makespan. Idle time counts as transfer while the
-// awaited tensor is on its way; else as warm-up before the rank's first backward, drain after its
-// last forward, steady between.
-struct RankTotals {
+// Idle time counts as transfer while the awaited tensor is on its way; else as warm-up before the
+// rank's first backward, drain after its last forward, steady between.
+enum class Cause : std::uint8_t { WarmUp, Steady, Drain, Transfer };
+std::string_view name_of(Cause cause);
+struct RankTotals {  // busy + warmup + steady + drain + transfer = makespan
   Seconds busy, warmup, steady, drain, transfer;
   Bytes peak;
 };
 struct Span {
   Seconds start, end;
+};
+struct Bubble {
+  Seconds start, end;
+  Cause cause = Cause::Steady;
 };
 struct MemoryPoint {
   Seconds at;
@@ -175,7 +182,8 @@ struct Timeline {
   Seconds makespan;
   std::vector<RankTotals> ranks;
   // With Detail::Full only:
-  std::vector<std::vector<Span>> spans;  // by rank and place in its list
+  std::vector<std::vector<Span>> spans;      // by rank and place in its list
+  std::vector<std::vector<Bubble>> bubbles;  // by rank, in order of time
   std::vector<std::vector<MemoryPoint>> memory;
   std::vector<PathStep> critical_path;  // in order of time
 };

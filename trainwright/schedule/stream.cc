@@ -5,6 +5,7 @@
 #include "trainwright/base/check.h"
 #include "trainwright/schedule/clock.h"
 #include "trainwright/schedule/order.h"
+#include "trainwright/schedule/systolic.h"
 
 namespace trainwright {
 namespace detail {
@@ -93,6 +94,7 @@ Result<Timeline> simulate_kind(Kind kind, Shape shape, const Costs& costs,
   }
   const detail::Pricing pricing = detail::price(placement, shape.microbatches, costs, clock);
   const detail::LoopedPlan plan = detail::looped_plan(kind, shape, options);
+  if (const auto fast = detail::run_systolic(plan, pricing)) return *fast;
   detail::StreamOrders orders(plan);
   detail::QueueMail mail(placement.stages());
   detail::NoRecord record;
