@@ -136,7 +136,10 @@ struct FullRecord {
   std::vector<std::vector<Bubble>> bubbles;
 
   explicit FullRecord(const Schedule& schedule)
-      : spans(schedule.ranks.size()), points(schedule.ranks.size()), after(schedule.ranks.size()) {
+      : spans(schedule.ranks.size()),
+        points(schedule.ranks.size()),
+        after(schedule.ranks.size()),
+        bubbles(schedule.ranks.size()) {
     for (std::size_t rank = 0; rank < spans.size(); ++rank) {
       spans[rank].reserve(schedule.ranks[rank].size());
       after[rank].reserve(schedule.ranks[rank].size());

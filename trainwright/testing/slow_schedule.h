@@ -4,7 +4,6 @@
 // from its definition at every instant at which it can change.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <vector>
 
@@ -15,7 +14,6 @@ namespace trainwright::testing {
 struct SlowReplay {
   double makespan = 0;
   std::vector<std::vector<Span>> spans;
-  std::vector<std::int64_t> peak;
 };
 
 // Overlapped transfers, unlimited links, no engine rules, no groups.
@@ -69,10 +67,9 @@ inline SlowReplay replay_slowly(const Schedule& schedule, const Costs& costs) {
   return replay;
 }
 
-// The most bytes that are ever live on each rank, from the times of a replay. At an instant where
-// something ends and something else starts, the end comes first, as the rank does one at a time.
-inline std::vector<std::int64_t> peaks_slowly(const Schedule& schedule, const Costs& costs,
-                                              const SlowReplay& replay) {
+// The most bytes that are ever live on each rank: at the start and at the end of every action, what
+// has been taken by then less what has been released. Quadratic.
+inline std::vector<std::int64_t> peaks_slowly(const Schedule& schedule, const Costs& costs) {
   std::vector<std::int64_t> peaks;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const auto& list = schedule.ranks[rank];
@@ -96,7 +93,6 @@ inline std::vector<std::int64_t> peaks_slowly(const Schedule& schedule, const Co
     }
     peaks.push_back(peak);
   }
-  (void)replay;
   return peaks;
 }
 
