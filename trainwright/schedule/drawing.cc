@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/check.h"
+#include "trainwright/base/text.h"
+#include "trainwright/schedule/schedule.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int kMostLines = 64;
+
+// Which chunk of its rank a stage is, counted from its first.
+std::vector<int> chunks_of(const Placement& placement) {
+  std::vector<int> seen(static_cast<std::size_t>(placement.ranks));
+  std::vector<int> chunks;
+  for (const RankId rank : placement.rank_of) chunks.push_back(seen[rank.at()]++);
+  return chunks;
+}
+
+// Capitals for the first chunk of a rank, small letters for the later ones.
+char letter_of(Action action, int chunk) {
+  const char letter = letters_of(action.kind).front();
+  return chunk == 0 ? letter : static_cast<char>(letter - 'A' + 'a');
+}
+
+const char* colour_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::Forward: return "\x1b[30;44m";
+    case ActionKind::BackwardInput: return "\x1b[30;46m";
+    case ActionKind::BackwardWeight: return "\x1b[30;42m";
+    case ActionKind::Backward: return "\x1b[30;43m";
+    default: return "";
+  }
+}
+
+struct Cell {
+  char letter = '.';
+  const char* colour = "";
+};
+
+// One rank's line. An action wide enough shows its micro-batch; one narrower than a column is
+// shown when no wider one claims that column.
+std::vector<Cell> draw_rank(const std::vector<Action>& list, const std::vector<Span>& spans,
+                            const std::vector<int>& chunks, double scale, int columns) {
+  std::vector<Cell> line(static_cast<std::size_t>(columns));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (!computes(list[i].kind) || spans[i].end == spans[i].start) continue;
+    const bool paired = i > 0 && list[i - 1].overlaps_next && spans[i - 1].start == spans[i].start;
+    double start = spans[i].start.value() * scale, end = spans[i].end.value() * scale;
+    if (list[i].overlaps_next && spans[i + 1].start == spans[i].start) end = (start + end) / 2;
+    if (paired) start = (start + end) / 2;
+    auto from = static_cast<int>(std::lround(start));
+    auto until = static_cast<int>(std::lround(end));
+    if (until == from && static_cast<int>(start) == from) until = from + 1;
+    std::string label(1, letter_of(list[i], chunks[list[i].stage]));
+    const std::string number = std::to_string(list[i].microbatch);
+    if (until - from > static_cast<int>(number.size())) label += number;
+    for (int column = std::max(0, from); column < std::min(until, columns); ++column) {
+      const auto at = static_cast<std::size_t>(column - from);
+      Cell& cell = line[static_cast<std::size_t>(column)];
+      if (end - start < 0.5 && cell.letter != '.') continue;
+      cell = {at < label.size() ? label[at] : '-', colour_of(list[i].kind)};
+    }
+  }
+  return line;
+}
+
+std::string to_line(const std::vector<Cell>& cells, Colours colours) {
+  std::string line;
+  const char* current = "";
+  for (const Cell& cell : cells) {
+    if (colours == Colours::Ansi && cell.colour != current) {
+      line += *cell.colour == '\0' ? "\x1b[0m" : cell.colour;
+      current = cell.colour;
+    }
+    line += cell.letter;
+  }
+  if (*current != '\0') line += "\x1b[0m";
+  return line;
+}
+
+}  // namespace
+
+std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int width,
+                       Colours colours) {
+  TW_CHECK(timeline.spans.size() == schedule.ranks.size(), "a drawing needs Detail::Full");
+  const auto ranks = static_cast<int>(schedule.ranks.size());
+  const int margin = static_cast<int>(std::to_string(ranks - 1).size()) + 1;
+  std::vector<std::string> tails;
+  std::size_t tail = 0;
+  for (const RankTotals& rank : timeline.ranks) {
+    const double share = timeline.makespan.value() > 0 ? rank.busy / timeline.makespan : 1;
+    tails.push_back(fmt::format("{:3.0f} %", share * 100));
+    tail = std::max(tail, tails.back().size());
+  }
+  const int columns = std::max(width, 20) - margin - 3 - static_cast<int>(tail);
+  const double scale = timeline.makespan.value() > 0 ? columns / timeline.makespan.value() : 0;
+  const std::vector<int> chunks = chunks_of(schedule.placement);
+  const int step = (ranks + kMostLines - 1) / kMostLines;
+  std::string text;
+  for (int rank = 0; rank < ranks; rank += step) {
+    const auto r = static_cast<std::size_t>(rank);
+    const auto cells = draw_rank(schedule.ranks[r], timeline.spans[r], chunks, scale, columns);
+    text += fmt::format("{:>{}} |{}|{}\n", rank, margin - 1, to_line(cells, colours), tails[r]);
+  }
+  const std::string end = to_text(timeline.makespan);
+  text += fmt::format("{:>{}} 0{:>{}}\n", "", margin, end, std::max(1, columns - 1));
+  text += "F forward, B backward, I its input part, W its weight part; small letters:\n";
+  text += "later chunks of the rank; the number is the micro-batch; . idle; % busy\n";
+  if (step > 1) text += fmt::format("every {}th of {} ranks is shown\n", step, ranks);
+  return text;
+}
+
+}  // namespace trainwright
