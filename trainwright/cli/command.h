@@ -68,5 +68,6 @@ Json to_json(const Diagnostics& diagnostics);
 
 Command show_command();
 Command list_command();
+Command schedule_command();
 
 }  // namespace trainwright::cli

@@ -6,6 +6,7 @@
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/model/model.h"
 #include "trainwright/report/report.h"
+#include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright::cli {
@@ -108,6 +109,28 @@ Result<Listing> list_trainers(const Invocation& invocation) {
   return listing;
 }
 
+Result<Listing> list_schedules(const Invocation&) {
+  Listing listing{
+      {{{"kind"}, {"chunks"}, {"placement"}, {"what", Align::Wrap}, {"runs on", Align::Wrap}}, {}}};
+  for (const KindFacts& facts : kinds()) {
+    const std::string least = std::to_string(facts.chunks_least);
+    const std::string chunks = facts.chunks_least == facts.chunks_most ? least : "from " + least;
+    const std::string placement = facts.placement == PlacementStyle::V ? "v" : "loop";
+    listing.table.rows.push_back({std::string(facts.name), chunks, placement,
+                                  std::string(facts.what), std::string(facts.runs_on)});
+    Json object = Json::object();
+    object.add("name", Json::of(facts.name))
+        .add("what", Json::of(facts.what))
+        .add("runs_on", Json::of(facts.runs_on))
+        .add("chunks_least", Json::of(facts.chunks_least))
+        .add("chunks_most", Json::of(facts.chunks_most))
+        .add("placement", Json::of(placement))
+        .add("splits_backward", Json::of(facts.splits_backward));
+    listing.json.push(std::move(object));
+  }
+  return listing;
+}
+
 template <Result<Listing> (*make)(const Invocation&)>
 Result<Output> run_list(const Invocation& invocation) {
   const Listing listing = TW_TRY(make(invocation));
@@ -127,14 +150,15 @@ Command list_of(std::string name, std::string summary, Result<Output> (*run)(con
 Command list_command() {
   return {
       .name = "list",
-      .summary = "models, families, accelerators, clusters, trainers",
+      .summary = "models, families, accelerators, clusters, trainers, schedules",
       .examples = {"trainwright list models"},
       .commands = {
           list_of("models", "the model zoo", run_list<list_models>),
           list_of("families", "kinds of config.json that are understood", run_list<list_families>),
           list_of("accelerators", "accelerators with their peaks", run_list<list_accelerators>),
           list_of("clusters", "named clusters", run_list<list_clusters>),
-          list_of("trainers", "trainers and version ranges", run_list<list_trainers>)}};
+          list_of("trainers", "trainers and version ranges", run_list<list_trainers>),
+          list_of("schedules", "kinds of pipeline schedules", run_list<list_schedules>)}};
 }
 
 }  // namespace trainwright::cli

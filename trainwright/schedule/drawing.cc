@@ -57,7 +57,7 @@ std::vector<Cell> draw_rank(const std::vector<Action>& list, const std::vector<S
     if (until == from && static_cast<int>(start) == from) until = from + 1;
     std::string label(1, letter_of(list[i], chunks[list[i].stage]));
     const std::string number = std::to_string(list[i].microbatch);
-    if (until - from > static_cast<int>(number.size())) label += number;
+    if (end - start >= static_cast<double>(number.size() + 1)) label += number;
     for (int column = std::max(0, from); column < std::min(until, columns); ++column) {
       const auto at = static_cast<std::size_t>(column - from);
       Cell& cell = line[static_cast<std::size_t>(column)];

@@ -1,0 +1,289 @@
+// trainwright schedule: make, check, compare, draw and time pipeline schedules.
+#include "trainwright/cli/schedule.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+std::string_view words_of(PlacementStyle style) {
+  switch (style) {
+    case PlacementStyle::Loop: return "loop";
+    case PlacementStyle::V: return "v";
+    case PlacementStyle::Custom: return "custom";
+  }
+  return "";
+}
+
+std::vector<Argument> joined(std::vector<std::vector<Argument>> lists) {
+  std::vector<Argument> all;
+  for (auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+Result<Output> run_make(const Invocation& invocation) {
+  const Named named = TW_TRY(named_schedule(invocation));
+  const ClockOptions clock = TW_TRY(clock_of(invocation));
+  const Files files = TW_TRY(write_files(invocation, named.schedule, named.costs, clock));
+  if (files.printed) return Output{files.text};
+  const Timeline timeline = simulate(named.schedule, named.costs, clock);
+  if (invocation.json) {
+    Json json = Json::object();
+    json.add("kind", Json::of(named.name));
+    const Json figures = to_json(named.schedule, timeline);
+    for (const auto& [key, value] : figures.members) json.add(key, value);
+    json.add("seconds_to_make", Json::of(named.seconds_to_make));
+    return Output{to_text(json)};
+  }
+  return Output{files.text + to_summary(named.schedule, timeline, invocation.width)};
+}
+
+Result<Output> run_simulate(const Invocation& invocation) { return run_make(invocation); }
+
+Result<Output> run_draw(const Invocation& invocation) {
+  const Named named = TW_TRY(named_schedule(invocation));
+  ClockOptions clock = TW_TRY(clock_of(invocation));
+  clock.detail = Detail::Full;
+  const Timeline timeline = simulate(named.schedule, named.costs, clock);
+  const Colours colours = invocation.flag("colour") ? Colours::Ansi : Colours::None;
+  return Output{to_drawing(named.schedule, timeline, invocation.width, colours)};
+}
+
+Json to_json(const std::vector<Violation>& violations) {
+  Json list = Json::array();
+  for (const Violation& violation : violations) {
+    Json entry = Json::object();
+    entry.add("fault", Json::of(name_of(violation.fault)))
+        .add("rank", Json::of(violation.rank.index()))
+        .add("index", Json::of(violation.index))
+        .add("action", Json::of(to_text(violation.action)))
+        .add("why", Json::of(violation.why));
+    list.push(std::move(entry));
+  }
+  return list;
+}
+
+Result<Output> run_check(const Invocation& invocation) {
+  const std::string path = invocation.text("schedule").value_or("");
+  const std::string csv = TW_TRY(read_file(path));
+  const Schedule schedule = TW_TRY(read_schedule_csv(csv, path));
+  bool lowered = false;
+  for (const auto& list : schedule.ranks) {
+    for (const Action& action : list) lowered = lowered || !computes(action.kind);
+  }
+  const auto violations = lowered ? check_lowered(schedule) : check(schedule);
+  const Exit exit = violations.empty() ? Exit::Ok : Exit::DoesNotFit;
+  if (invocation.json) {
+    Json json = Json::object();
+    json.add("sound", Json::of(violations.empty()))
+        .add("format", Json::of(lowered ? "compute_comms" : "compute_only"))
+        .add("violations", to_json(violations));
+    return Output{to_text(json), exit};
+  }
+  if (violations.empty()) {
+    return Output{
+        fmt::format("{}: sound, {} ranks, {} stages, {} micro-batches\n{}\n", path,
+                    schedule.placement.ranks, schedule.placement.stages(), schedule.microbatches,
+                    lowered ? "no deadlock even if every send and receive blocks"
+                            : "every dependency can be met; sends and receives are the engine's")};
+  }
+  std::string text = fmt::format("{}: not sound\n", path);
+  for (const Violation& violation : violations) {
+    text += fmt::format(
+        "rank {}, {} ({}): {}\n", violation.rank.index(),
+        violation.index < 0 ? "not in its list" : fmt::format("action {}", violation.index),
+        name_of(violation.fault),
+        violation.index < 0 ? violation.why
+                            : fmt::format("{}: {}", to_text(violation.action), violation.why));
+  }
+  return Output{text, exit};
+}
+
+// The costs of a whole rank (of the first two stages) cut into equal chunks. What is kept is not
+// divided, because bytes may not divide; the peak is.
+Costs cut(const Costs& whole, Shape shape) {
+  const auto parts = static_cast<double>(shape.chunks);
+  const auto stages =
+      static_cast<std::size_t>(shape.ranks) * static_cast<std::size_t>(shape.chunks);
+  StageCosts stage = whole.stages.front();
+  stage.forward = stage.forward / parts;
+  stage.backward_input = stage.backward_input / parts;
+  stage.backward_weight = stage.backward_weight / parts;
+  stage.backward = stage.backward / parts;
+  Costs costs = whole;
+  costs.stages.assign(stages, stage);
+  costs.boundaries.assign(stages - 1, whole.boundaries.front());
+  return costs;
+}
+
+struct Compared {
+  const KindFacts* facts;
+  int chunks;
+  Schedule schedule;
+  Timeline timeline;
+  double peak;  // of the fullest rank, in what a whole rank keeps of one micro-batch
+};
+
+Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
+  Shape shape = TW_TRY(shape_of(invocation));
+  const ClockOptions clock = TW_TRY(clock_of(invocation));
+  const int chunks = invocation.flag("chunks") ? shape.chunks : 2;
+  const Costs whole =
+      TW_TRY(parse_costs(invocation.text("costs").value_or("F=1,I=1,W=1,comm=0"), 2));
+  std::vector<Kind> wanted;
+  for (const std::string& name : invocation.texts("kinds")) {
+    wanted.push_back(TW_TRY(parse_kind(name)));
+  }
+  if (wanted.empty()) {
+    for (const KindFacts& facts : kinds()) wanted.push_back(facts.kind);
+  }
+  std::vector<Compared> compared;
+  for (const Kind kind : wanted) {
+    const KindFacts& facts = facts_of(kind);
+    shape.chunks = std::clamp(chunks, facts.chunks_least, facts.chunks_most);
+    MakeOptions options = make_options_of(invocation);
+    Schedule schedule = TW_TRY(make(kind, shape, options));
+    options.costs = cut(whole, shape);
+    Diagnostics faults =
+        check_costs(options.costs, schedule.placement.stages(), shape.microbatches);
+    if (!faults.empty()) return fail(std::move(faults));
+    if (kind == Kind::ZbVpp) schedule = TW_TRY(make(kind, shape, options));
+    Timeline timeline = simulate(schedule, options.costs, clock);
+    const double kept =
+        static_cast<double>(std::max<std::int64_t>(1, whole.stages.front().kept.value()));
+    const double share = static_cast<double>(peak(timeline).value()) / (kept * shape.chunks);
+    compared.push_back({&facts, shape.chunks, std::move(schedule), std::move(timeline), share});
+  }
+  return compared;
+}
+
+Result<Output> run_compare(const Invocation& invocation) {
+  const std::vector<Compared> compared = TW_TRY(compare_kinds(invocation));
+  Table table{{{"kind"},
+               {"chunks", Align::Right},
+               {"step", Align::Right},
+               {"idle", Align::Right},
+               {"peak", Align::Right},
+               {"runs on", Align::Wrap}},
+              {}};
+  Json list = Json::array();
+  for (const Compared& one : compared) {
+    table.rows.push_back({std::string(one.facts->name), std::to_string(one.chunks),
+                          to_text(one.timeline.makespan), percent(bubble(one.timeline)),
+                          significant(one.peak), std::string(one.facts->runs_on)});
+    Json entry = Json::object();
+    entry.add("kind", Json::of(one.facts->name)).add("chunks", Json::of(one.chunks));
+    const Json figures = cli::to_json(one.schedule, one.timeline);
+    for (const auto& [key, value] : figures.members) entry.add(key, value);
+    entry.add("peak_in_whole_ranks", Json::of(one.peak))
+        .add("runs_on", Json::of(one.facts->runs_on));
+    list.push(std::move(entry));
+  }
+  if (invocation.json) return Output{to_text(list)};
+  return Output{
+      to_text(table, invocation.width) +
+      "Costs are of a whole rank and micro-batch, cut evenly into chunks. The peak is of\n"
+      "the fullest rank, in what a whole rank keeps of one micro-batch.\n"};
+}
+
+}  // namespace
+
+Json to_json(const Schedule& schedule, const Timeline& timeline) {
+  Json peaks = Json::array();
+  for (const RankTotals& rank : timeline.ranks) peaks.push(Json::of(rank.peak.value()));
+  Json causes = Json::object();
+  RankTotals sum;
+  for (const RankTotals& rank : timeline.ranks) {
+    sum.warmup += rank.warmup;
+    sum.steady += rank.steady;
+    sum.drain += rank.drain;
+    sum.transfer += rank.transfer;
+  }
+  causes.add("warmup", Json::of(sum.warmup.value()))
+      .add("steady", Json::of(sum.steady.value()))
+      .add("drain", Json::of(sum.drain.value()))
+      .add("transfer", Json::of(sum.transfer.value()));
+  Json json = Json::object();
+  json.add("ranks", Json::of(schedule.placement.ranks))
+      .add("stages", Json::of(schedule.placement.stages()))
+      .add("microbatches", Json::of(schedule.microbatches))
+      .add("placement", Json::of(words_of(style_of(schedule.placement))))
+      .add("makespan", Json::of(timeline.makespan.value()))
+      .add("bubble", Json::of(bubble(timeline)))
+      .add("idle_seconds_of_all_ranks", std::move(causes))
+      .add("peak_memory", std::move(peaks));
+  return json;
+}
+
+std::string to_summary(const Schedule& schedule, const Timeline& timeline, int width) {
+  std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
+                                 schedule.placement.ranks, schedule.placement.stages(),
+                                 words_of(style_of(schedule.placement)), schedule.microbatches,
+                                 to_text(timeline.makespan), percent(bubble(timeline)));
+  Table table{{{"rank", Align::Right},
+               {"busy", Align::Right},
+               {"warm-up", Align::Right},
+               {"steady", Align::Right},
+               {"drain", Align::Right},
+               {"transfer", Align::Right},
+               {"peak", Align::Right}},
+              {}};
+  for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
+    const RankTotals& totals = timeline.ranks[rank];
+    table.rows.push_back({std::to_string(rank), to_text(totals.busy), to_text(totals.warmup),
+                          to_text(totals.steady), to_text(totals.drain), to_text(totals.transfer),
+                          to_text(totals.peak)});
+  }
+  return text + to_text(table, width);
+}
+
+Command schedule_command() {
+  const Argument schedule{"schedule", Argument::Kind::Text, "a kind or a CSV file", true};
+  const Argument kind{"schedule", Argument::Kind::Text, "a kind; see trainwright list schedules",
+                      true};
+  const Argument file{"schedule", Argument::Kind::Text, "a CSV file of either format", true};
+  return {
+      .name = "schedule",
+      .summary = "make, check, compare, draw and time pipeline schedules",
+      .examples = {"trainwright schedule compare --ranks 8 --microbatches 32"},
+      .commands = {
+          {.name = "make",
+           .summary = "a schedule of a known kind",
+           .examples = {"trainwright schedule make zb-v --ranks 8 --microbatches 32 --csv zbv.csv",
+                        "trainwright schedule make 1f1b --ranks 4 --microbatches 8 --csv -"},
+           .arguments = joined({{kind}, shape_arguments(), cost_arguments(), file_arguments()}),
+           .run = run_make},
+          {.name = "check",
+           .summary = "prove that a schedule can run, or say what stops it",
+           .examples = {"trainwright schedule check mine.csv"},
+           .arguments = {file},
+           .run = run_check},
+          {.name = "compare",
+           .summary = "kinds side by side",
+           .examples = {"trainwright schedule compare --ranks 8 --microbatches 32",
+                        "trainwright schedule compare 1f1b zb-h1 --ranks 8 --microbatches 32"},
+           .arguments = joined({{{"kinds", Argument::Kind::Texts, "kinds; all if none is named"}},
+                                shape_arguments(),
+                                cost_arguments()}),
+           .run = run_compare},
+          {.name = "draw",
+           .summary = "a schedule in the terminal",
+           .examples = {"trainwright schedule draw 1f1b --ranks 4 --microbatches 8"},
+           .arguments = joined({{schedule, {"--colour", Argument::Kind::Flag, "with colours"}},
+                                shape_arguments(),
+                                cost_arguments()}),
+           .run = run_draw},
+          {.name = "simulate",
+           .summary = "time and memory of a schedule",
+           .examples =
+               {"trainwright schedule simulate mine.csv --costs costs.json --engine pytorch"},
+           .arguments = joined({{schedule}, shape_arguments(), cost_arguments(), file_arguments()}),
+           .run = run_simulate}}};
+}
+
+}  // namespace trainwright::cli

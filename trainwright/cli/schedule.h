@@ -1,0 +1,46 @@
+#pragma once
+// What the subcommands of `trainwright schedule` share: the options that name a schedule and its
+// costs, and how a timed schedule is shown.
+#include <string>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/cli/command.h"
+#include "trainwright/schedule/schedule.h"
+
+namespace trainwright::cli {
+
+std::vector<Argument> shape_arguments();  // --ranks, --microbatches, --chunks, --group, --limit
+std::vector<Argument> cost_arguments();   // --costs, --transfers, --links, --engine
+std::vector<Argument> file_arguments();   // --csv, --comms, --trace, --svg
+
+// --ranks and --microbatches, which must be given, and --chunks; the rest is for `make` to judge.
+Result<Shape> shape_of(const Invocation& invocation);
+Result<Costs> costs_of(const Invocation& invocation, int stages);
+Result<ClockOptions> clock_of(const Invocation& invocation);
+MakeOptions make_options_of(const Invocation& invocation);
+
+// A kind's name or a CSV file, made or read, checked, and its costs.
+struct Named {
+  std::string name;
+  Schedule schedule;
+  Costs costs;
+  double seconds_to_make = 0;
+};
+Result<Named> named_schedule(const Invocation& invocation);
+
+// Writes the files that were asked for; a file named "-" is printed instead. True when something
+// was printed, so that nothing else should be.
+struct Files {
+  bool printed = false;
+  std::string text;
+};
+Result<Files> write_files(const Invocation& invocation, const Schedule& schedule,
+                          const Costs& costs, const ClockOptions& clock);
+
+Json to_json(const Schedule& schedule, const Timeline& timeline);
+// "8 ranks, 16 stages in a V, 32 micro-batches" and a table of the ranks' time and memory.
+std::string to_summary(const Schedule& schedule, const Timeline& timeline, int width);
+
+}  // namespace trainwright::cli
