@@ -153,6 +153,7 @@ struct FullRecord {
     bubbles[rank].push_back({Seconds(from), Seconds(until), cause});
   }
   void memory(std::size_t rank, double at, std::int64_t live) {
+    if (!points[rank].empty() && points[rank].back().live == Bytes(live)) return;
     if (!points[rank].empty() && points[rank].back().at == Seconds(at)) {
       points[rank].back().live = Bytes(live);
     } else {
