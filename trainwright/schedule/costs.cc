@@ -115,6 +115,7 @@ Result<Costs> parse_costs(std::string_view text, int stages) {
     const std::string fault = value ? fault_of(*found, *value) : "it is not a number";
     if (!fault.empty()) {
       diagnostics.push_back({"--costs", fmt::format("{}: {}", name, fault), {}});
+      found->values = {0};  // given, if wrongly
     } else if (!found->values.empty()) {
       diagnostics.push_back({"--costs", fmt::format("{} is given twice", name), {}});
     } else {

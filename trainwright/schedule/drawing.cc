@@ -41,8 +41,8 @@ struct Cell {
   const char* colour = "";
 };
 
-// One rank's line. An action wide enough shows its micro-batch; one narrower than a column is
-// shown when no wider one claims that column.
+// One rank's line. An action wide enough shows its micro-batch, others repeat their letter; one
+// narrower than half a column is shown when nothing else claims that column.
 std::vector<Cell> draw_rank(const std::vector<Action>& list, const std::vector<Span>& spans,
                             const std::vector<int>& chunks, double scale, int columns) {
   std::vector<Cell> line(static_cast<std::size_t>(columns));
@@ -62,7 +62,8 @@ std::vector<Cell> draw_rank(const std::vector<Action>& list, const std::vector<S
       const auto at = static_cast<std::size_t>(column - from);
       Cell& cell = line[static_cast<std::size_t>(column)];
       if (end - start < 0.5 && cell.letter != '.') continue;
-      cell = {at < label.size() ? label[at] : '-', colour_of(list[i].kind)};
+      cell = {at < label.size() ? label[at] : (label.size() > 1 ? '-' : label[0]),
+              colour_of(list[i].kind)};
     }
   }
   return line;

@@ -90,7 +90,7 @@ TEST_CASE("costs are read from one line for all stages") {
 TEST_CASE("all faults of the costs are reported at once") {
   const auto costs = parse_costs("F=-1,I=x,V=2,comm=1,comm=2,overlap=3,kept=1.5", 2);
   REQUIRE_FALSE(costs);
-  CHECK(costs.error().diagnostics.size() == 9);  // six of the list, and F, I, W are missing
+  CHECK(costs.error().diagnostics.size() == 7);  // six of the list, and W is missing
 }
 
 TEST_CASE("costs by stage are read from JSON") {
