@@ -2,11 +2,16 @@
 // The best schedule under a memory cap. Part of the public face; include
 // trainwright/schedule/schedule.h.
 //
-// Searches orders of F, I, W (an adjacent I, W pair becomes B) for the shortest makespan whose
-// memory stays under the cap on every rank. Deterministic for a seed, counted in evaluations and
-// never in seconds, not worse than the best fixed kind that fits. The answer comes with a lower
-// bound that knows the cap: work of the busiest rank with its shortest way in and out, and the sum
-// of minimal activation lifetimes <= cap x makespan.
+// Searches orders of F, I, W for the shortest makespan whose memory stays under the cap on every
+// rank. It starts from building blocks that repeat with a period (the idea of V-Min, V-Half and
+// ZB-V), from list dispatches and from the fixed kinds, pushes everything late and early in turn
+// ("justification"), shakes and anneals the best, and repeats the steady state when there are many
+// micro-batches. An adjacent I, W pair becomes B where that costs no time.
+//
+// Deterministic, and counted in actions placed, never in seconds: a larger budget never gives a
+// longer schedule. Not worse than any fixed kind of the same placement that fits. The search knows
+// transfers that overlap with work on links without limit; under other clock options the schedules
+// found so are compared by those.
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,10 +22,10 @@ namespace trainwright {
 
 struct AutoOptions {
   int chunks = 1;                                                // stages per rank
-  std::vector<PlacementStyle> placements = {PlacementStyle::V};  // tried in this order
-  std::vector<Bytes> cap;          // by rank, or one for all; empty: no cap
-  std::int64_t evaluations = 200;  // whole schedules dispatched or simulated
-  std::uint64_t seed = 1;
+  std::vector<PlacementStyle> placements = {PlacementStyle::V};  // the shortest of them is taken
+  std::vector<Bytes> cap;   // by rank, or one for all; empty: no cap
+  std::int64_t budget = 0;  // actions to place; 0: 500,000 and 40 per action of the schedule
+  Seconds good_enough;      // may stop at this makespan
   ClockOptions clock;
 };
 
@@ -28,18 +33,24 @@ struct AutoSchedule {
   std::optional<Schedule> schedule;  // none when nothing fits the cap
   Timeline timeline;                 // totals of it, by `simulate`
   Seconds lower_bound;               // of any schedule of these costs, placements and cap
-  Bytes smallest_cap;                // the smallest cap found that some schedule fits
-  std::int64_t evaluations = 0;      // spent
+  Bytes smallest_cap;                // the smallest cap, the same for all ranks, that can be met
+  std::int64_t evaluations = 0;      // schedules dispatched or timed
   std::int64_t actions = 0;          // placed in them
 };
 double gap(const AutoSchedule& found);  // makespan / lower bound - 1; infinite without a schedule
 
 // Costs are by stage, ranks x chunks of them. Faults: sizes that do not match, chunks or placements
-// out of range, negative or infinite costs.
+// out of range, negative or infinite costs, more than 2^24 actions.
 Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
                                const AutoOptions& options = {});
 
-// No schedule of that placement can be shorter. `cap` as in AutoOptions.
+// No schedule of that placement can be shorter, whether it splits the backward or not, unless
+// `costs.overlap` lets it run groups of more than two actions at once. `cap` as in AutoOptions.
+// Every rank r gives a bound:
+//   work      way in to r + all work of r;
+//   start     first I on r + work of r - the F that the cap admits before it;
+//   end       the same from the last F on r to the end of the step; and both together;
+//   memory    way in to r + sum of shortest lifetimes x bytes / cap.
 Seconds lower_bound(const Placement& placement, int microbatches, const Costs& costs,
                     const std::vector<Bytes>& cap = {}, const ClockOptions& clock = {});
 

@@ -1,6 +1,7 @@
 #include "trainwright/schedule/auto_problem.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainwright::detail {
 namespace {
@@ -76,10 +77,17 @@ PipelineProblem mirrored(const PipelineProblem& problem) {
 }
 
 std::vector<std::int64_t> smallest_caps(const PipelineProblem& problem) {
-  std::vector<std::int64_t> caps(at(problem.ranks), 0);
-  for (int s = 0; s < problem.stages(); ++s)
-    caps[at(problem.rank_of[at(s)])] += problem.taken[at(s)];
-  return caps;
+  std::vector<std::int64_t> live(at(problem.ranks), 0);
+  const int stages = problem.stages();
+  for (int s = 0; s < stages; ++s) live[at(problem.rank_of[at(s)])] += problem.taken[at(s)];
+  std::vector<std::int64_t> peak = live;
+  // An I may keep more than it frees; its W then comes at once.
+  for (int s = stages; s-- > 0;) {
+    const std::size_t r = at(problem.rank_of[at(s)]);
+    peak[r] = std::max(peak[r], live[r] - problem.given[at(stages + s)]);
+    live[r] -= problem.taken[at(s)];
+  }
+  return peak;
 }
 
 }  // namespace trainwright::detail

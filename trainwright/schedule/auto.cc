@@ -1,0 +1,267 @@
+#include "trainwright/schedule/auto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "trainwright/base/check.h"
+#include "trainwright/schedule/auto_fuse.h"
+#include "trainwright/schedule/auto_search.h"
+#include "trainwright/schedule/clock.h"
+#include "trainwright/schedule/kinds.h"
+
+namespace trainwright {
+namespace {
+
+using detail::at;
+using detail::PipelineOrder;
+using detail::PipelineProblem;
+
+constexpr std::int64_t kMostActions = std::int64_t{1} << 24;
+// A kind of the compact form is 16 bits wide, and a stage has three.
+constexpr std::int64_t kMostStages = 65535 / 3;
+// Sums of sizes over all micro-batches must stay far from overflow.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+Placement placed(PlacementStyle style, int ranks, int chunks) {
+  return style == PlacementStyle::V && chunks > 1 ? v_placement(ranks, chunks)
+                                                  : loop_placement(ranks, chunks);
+}
+
+void add_cost_faults(const Costs& costs, std::int64_t stages, Diagnostics& faults) {
+  const auto require = [&](bool good, std::string where, std::string what) {
+    if (!good) faults.push_back({std::move(where), std::move(what), {}});
+  };
+  const auto time = [&](Seconds value, const std::string& where) {
+    require(std::isfinite(value.value()) && value.value() >= 0, where,
+            fmt::format("{} is not a time", value.value()));
+  };
+  require(static_cast<std::int64_t>(costs.stages.size()) == stages, "costs.stages",
+          fmt::format("{} stages have costs, not {}", costs.stages.size(), stages));
+  require(static_cast<std::int64_t>(costs.boundaries.size()) + 1 == stages, "costs.boundaries",
+          fmt::format("{} boundaries lie between {} stages, not {}", stages - 1, stages,
+                      costs.boundaries.size()));
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCosts& stage = costs.stages[s];
+    const std::string where = fmt::format("costs.stages[{}]", s);
+    for (const Seconds value :
+         {stage.forward, stage.backward_input, stage.backward_weight, stage.backward})
+      time(value, where);
+    require(stage.kept.value() >= 0 && stage.kept.value() <= kMostBytes, where,
+            fmt::format("{} kept bytes are not within 0 to 2^50", stage.kept.value()));
+    require(stage.released_by_input <= stage.kept && stage.released_by_input.value() >= -kMostBytes,
+            where, "the input gradient releases more than is kept");
+  }
+  for (std::size_t s = 0; s < costs.boundaries.size(); ++s) {
+    const std::string where = fmt::format("costs.boundaries[{}]", s);
+    time(costs.boundaries[s].activation, where);
+    time(costs.boundaries[s].gradient, where);
+    const std::int64_t size = costs.boundaries[s].size.value();
+    require(size >= 0 && size <= kMostBytes, where,
+            fmt::format("{} bytes are not within 0 to 2^50", size));
+  }
+  time(costs.loss, "costs.loss");
+  time(costs.per_action, "costs.per_action");
+  require(costs.overlap >= 0 && costs.overlap <= 1, "costs.overlap", "is not within 0 to 1");
+}
+
+Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const AutoOptions& options) {
+  Diagnostics faults;
+  const auto require = [&](bool good, std::string where, std::string what, std::string hint = {}) {
+    if (!good) faults.push_back({std::move(where), std::move(what), std::move(hint)});
+  };
+  require(ranks >= 1 && ranks <= kMaxRanks, "ranks",
+          fmt::format("{} is not within 1 to {}", ranks, kMaxRanks));
+  require(microbatches >= 1 && microbatches <= kMaxMicroBatches, "micro-batches",
+          fmt::format("{} is not within 1 to {}", microbatches, kMaxMicroBatches));
+  require(options.chunks >= 1 && options.chunks <= kMaxStages, "chunks",
+          fmt::format("{} is not within 1 to {}", options.chunks, kMaxStages));
+  require(!options.placements.empty(), "placements", "none is allowed", "loop, V or both");
+  for (const PlacementStyle style : options.placements)
+    require(style != PlacementStyle::Custom, "placements", "a custom placement has no rule",
+            "loop, V or both");
+  require(options.cap.size() <= 1 || std::ssize(options.cap) == ranks, "cap",
+          fmt::format("there are {} caps for {} ranks", options.cap.size(), ranks),
+          "one for all ranks, or one for each");
+  require(options.budget >= 0, "budget", fmt::format("{} is negative", options.budget));
+  if (!faults.empty()) return faults;
+  const std::int64_t stages = std::int64_t{ranks} * options.chunks;
+  require(stages <= kMostStages, "ranks x chunks",
+          fmt::format("{} stages are more than {}", stages, kMostStages));
+  require(3 * stages * microbatches <= kMostActions, "size",
+          fmt::format("{} actions are more than 2^24", 3 * stages * microbatches),
+          "a fixed kind, or fewer micro-batches");
+  add_cost_faults(costs, stages, faults);
+  return faults;
+}
+
+PipelineProblem problem_of(const Placement& placement, int microbatches,
+                           const detail::Pricing& pricing, const AutoOptions& options) {
+  std::vector<detail::PipelineStage> stages;
+  for (const detail::StagePrice& price : pricing.stages) {
+    stages.push_back({.rank = price.rank,
+                      .forward = price.time[0],
+                      .input = price.time[1],
+                      .weight = price.time[2],
+                      .kept = price.memory[0],
+                      .released_by_input = price.memory[1],
+                      .activation_delay = price.link[0] >= 0 ? price.send[0] : 0,
+                      .gradient_delay = 0});
+  }
+  // A stage's entry tells what it sends down; the gradient it gets comes from the one above.
+  for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+    const detail::StagePrice& above = pricing.stages[s + 1];
+    stages[s].gradient_delay = above.link[1] >= 0 ? above.send[1] : 0;
+  }
+  std::vector<std::int64_t> caps(at(placement.ranks), detail::kNoCap);
+  for (std::size_t r = 0; r < caps.size() && !options.cap.empty(); ++r) {
+    const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
+    caps[r] = std::min(detail::kNoCap, cap.value() - pricing.standing[r]);
+  }
+  return detail::make_problem(placement.ranks, microbatches, stages, caps);
+}
+
+// The order of a schedule in the compact form: B is an adjacent I, W pair, a group is its members.
+PipelineOrder order_of(const Schedule& schedule) {
+  const int stages = schedule.placement.stages();
+  PipelineOrder order;
+  for (const auto& list : schedule.ranks) {
+    for (const Action action : list) {
+      const auto put = [&](int work) {
+        order.push_back(static_cast<std::uint16_t>(work * stages + action.stage));
+      };
+      switch (action.kind) {
+        case ActionKind::Forward: put(0); break;
+        case ActionKind::BackwardInput: put(1); break;
+        case ActionKind::BackwardWeight: put(2); break;
+        case ActionKind::Backward:
+          put(1);
+          put(2);
+          break;
+        case ActionKind::SendForward:
+        case ActionKind::RecvForward:
+        case ActionKind::SendBackward:
+        case ActionKind::RecvBackward:
+        case ActionKind::Unshard:
+        case ActionKind::Reshard:
+        case ActionKind::ReduceGrad: break;
+      }
+    }
+  }
+  return order;
+}
+
+Schedule schedule_of(const Placement& placement, const PipelineProblem& problem,
+                     const PipelineOrder& order, const std::vector<char>& joined) {
+  const std::size_t m = at(problem.micro_batches), stages = at(problem.stages());
+  Schedule schedule{problem.micro_batches, placement, {}};
+  std::vector<int> next(at(problem.kinds), 0);
+  for (int r = 0; r < problem.ranks; ++r) {
+    auto& list = schedule.ranks.emplace_back();
+    list.reserve(problem.rank_kinds[at(r)].size() * m);
+    for (std::int64_t x = problem.order_begin[at(r)]; x < problem.order_begin[at(r) + 1]; ++x) {
+      const std::size_t kind = order[at(x)], stage = kind % stages;
+      const int batch = next[kind]++;
+      const bool whole = !joined.empty() && joined[stage * m + at(batch)];
+      const std::size_t work = kind / stages;
+      if (work == 2 && whole) continue;
+      const ActionKind action = work == 0   ? ActionKind::Forward
+                                : work == 2 ? ActionKind::BackwardWeight
+                                : whole     ? ActionKind::Backward
+                                            : ActionKind::BackwardInput;
+      list.push_back(make_action(action, static_cast<int>(stage), batch));
+    }
+  }
+  return schedule;
+}
+
+bool fits(const Timeline& timeline, const std::vector<Bytes>& cap) {
+  for (std::size_t r = 0; r < timeline.ranks.size() && !cap.empty(); ++r)
+    if (timeline.ranks[r].peak > (cap.size() == 1 ? cap[0] : cap[r])) return false;
+  return true;
+}
+
+// The fixed kinds of this placement, made for these costs.
+std::vector<Schedule> fixed_kinds(const Placement& placement, int microbatches, const Costs& costs,
+                                  int chunks) {
+  std::vector<Schedule> found;
+  for (const KindFacts& facts : kinds()) {
+    if (chunks < facts.chunks_least || chunks > facts.chunks_most) continue;
+    if (chunks > 1 && facts.placement != style_of(placement)) continue;
+    const Shape shape{placement.ranks, microbatches, chunks};
+    auto schedule = make(facts.kind, shape, MakeOptions{.group = 0, .limit = 0, .costs = costs});
+    if (schedule && schedule->placement == placement) found.push_back(*std::move(schedule));
+  }
+  return found;
+}
+
+// Keeps the shorter of what is there and a schedule that fits.
+void offer(Schedule schedule, const Costs& costs, const AutoOptions& options, AutoSchedule& best) {
+  Timeline timeline = simulate(schedule, costs, options.clock);
+  if (!fits(timeline, options.cap)) return;
+  if (best.schedule && timeline.makespan >= best.timeline.makespan) return;
+  best.schedule = std::move(schedule);
+  best.timeline = std::move(timeline);
+}
+
+void search_placement(const Placement& placement, int microbatches, const Costs& costs,
+                      const AutoOptions& options, AutoSchedule& best) {
+  const detail::Pricing pricing = detail::price(placement, microbatches, costs, options.clock);
+  const PipelineProblem problem = problem_of(placement, microbatches, pricing, options);
+  const auto smallest = detail::smallest_caps(problem);
+  Bytes needed;
+  bool possible = true;
+  for (std::size_t r = 0; r < smallest.size(); ++r) {
+    needed = std::max(needed, Bytes(smallest[r] + pricing.standing[r]));
+    possible = possible && smallest[r] <= problem.cap[r];
+  }
+  best.smallest_cap = std::min(best.smallest_cap, needed);
+  if (!possible) return;
+  std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
+  std::vector<PipelineOrder> known;
+  for (const Schedule& schedule : fixed) known.push_back(order_of(schedule));
+  detail::Purse purse;
+  const auto shares = static_cast<std::int64_t>(options.placements.size());
+  purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
+  purse.good_enough = std::max(options.good_enough.value(), 0.0);
+  const detail::Candidate found = detail::search(problem, known, purse);
+  TW_CHECK(found.makespan < detail::kNever, "a cap that can be met was not met");
+  best.evaluations += purse.evaluations;
+  best.actions += purse.spent;
+  std::vector<double> whole_backward;
+  for (const detail::StagePrice& price : pricing.stages) whole_backward.push_back(price.time[3]);
+  const auto joined = detail::fuse_pairs(problem, found.order, whole_backward);
+  offer(schedule_of(placement, problem, found.order, joined), costs, options, best);
+  offer(schedule_of(placement, problem, found.order, {}), costs, options, best);
+  for (Schedule& schedule : fixed) offer(std::move(schedule), costs, options, best);
+}
+
+}  // namespace
+
+double gap(const AutoSchedule& found) {
+  if (!found.schedule) return std::numeric_limits<double>::infinity();
+  const double bound = found.lower_bound.value();
+  return bound > 0 ? found.timeline.makespan.value() / bound - 1 : 0;
+}
+
+Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
+                               const AutoOptions& options) {
+  Diagnostics faults = faults_of(ranks, microbatches, costs, options);
+  if (!faults.empty()) return fail(std::move(faults));
+  AutoSchedule best;
+  best.smallest_cap = Bytes(std::numeric_limits<std::int64_t>::max());
+  best.lower_bound = Seconds(std::numeric_limits<double>::infinity());
+  for (const PlacementStyle style : options.placements) {
+    const Placement placement = placed(style, ranks, options.chunks);
+    search_placement(placement, microbatches, costs, options, best);
+    best.lower_bound = std::min(
+        best.lower_bound, lower_bound(placement, microbatches, costs, options.cap, options.clock));
+  }
+  return best;
+}
+
+}  // namespace trainwright
