@@ -220,6 +220,8 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
     possible = possible && smallest[r] <= problem.cap[r];
   }
   best.smallest_cap = std::min(best.smallest_cap, needed);
+  const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
+  best.lower_bound = std::min(best.lower_bound, bound);
   if (!possible) return;
   std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
   std::vector<PipelineOrder> known;
@@ -227,7 +229,7 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
   detail::Purse purse;
   const auto shares = static_cast<std::int64_t>(options.placements.size());
   purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
-  purse.good_enough = std::max(options.good_enough.value(), 0.0);
+  purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
   const detail::Candidate found = detail::search(problem, known, purse);
   TW_CHECK(found.makespan < detail::kNever, "a cap that can be met was not met");
   best.evaluations += purse.evaluations;

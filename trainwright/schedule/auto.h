@@ -23,9 +23,10 @@ namespace trainwright {
 struct AutoOptions {
   int chunks = 1;                                                // stages per rank
   std::vector<PlacementStyle> placements = {PlacementStyle::V};  // the shortest of them is taken
-  std::vector<Bytes> cap;   // by rank, or one for all; empty: no cap
-  std::int64_t budget = 0;  // actions to place; 0: 500,000 and 40 per action of the schedule
-  Seconds good_enough;      // may stop at this makespan
+  std::vector<Bytes> cap;  // by rank, or one for all; empty: no cap
+  std::int64_t budget =
+      0;  // actions to place; 0: 500,000 (3 million for up to 3,000 actions) + 40 per action
+  Seconds good_enough;  // may stop at this makespan
   ClockOptions clock;
 };
 

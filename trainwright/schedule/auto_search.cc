@@ -1,6 +1,7 @@
 #include "trainwright/schedule/auto_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "trainwright/base/random.h"
@@ -12,6 +13,7 @@
 namespace trainwright::detail {
 namespace {
 
+constexpr std::int64_t kAnnealed = 3000;  // nodes; above, a clock for each move is too dear
 constexpr double kPatience[] = {4, 0, 1, 0.5, 2};
 
 double busiest_work(const PipelineProblem& problem) {
@@ -26,7 +28,11 @@ double busiest_work(const PipelineProblem& problem) {
 struct KeyShape {
   double forward = 1, input = 1;  // stretch
   double weight = 1;              // how many periods W may come after its I
+  double period = 1;              // between micro-batches, in work of the busiest rank
   double patience = 0;
+  int group = 1;      // micro-batches that follow each other closely,
+  double within = 1;  // this share of a period apart; groups are whole periods apart
+  double memory = 1;  // share of the cap, above the smallest, that may be used
 };
 
 KeyShape key_shape(std::int64_t index) {
@@ -35,17 +41,25 @@ KeyShape key_shape(std::int64_t index) {
   static constexpr double kWeight[] = {1, 0, 10, 0.5, 2};
   static constexpr double kWait[] = {0, 0.5, 1, 4};
   constexpr std::int64_t kCount = 4 * 3 * 5 * 4;
-  if (index < kCount) {
-    const std::int64_t x = index * 7 % kCount;  // 7 and 240 share no factor: every one comes once
-    return {kForward[x % 4], kInput[x / 4 % 3], kWeight[x / 12 % 5], kWait[x / 60]};
+  if (index % 2 == 0 && index / 2 < kCount) {
+    // 7 and 240 share no factor: every one comes once.
+    const std::int64_t x = index / 2 * 7 % kCount;
+    return {kForward[x % 4], kInput[x / 4 % 3], kWeight[x / 12 % 5], 1, kWait[x / 60], 1, 1, 1};
   }
   Random random(static_cast<std::uint64_t>(index) + 77);
-  return {1 + 2.5 * random.real(), 1 + 2 * random.real(), 3 * random.real(), 4 * random.real()};
+  return {.forward = 1 + 2.5 * random.real(),
+          .input = 1 + 2 * random.real(),
+          .weight = 3 * random.real(),
+          .period = 0.4 + 2 * random.real(),
+          .patience = 4 * random.real(),
+          .group = static_cast<int>(random.integer(1, 4)),
+          .within = random.real(),
+          .memory = random.integer(0, 1) == 0 ? 1 : random.real()};
 }
 
 std::vector<double> make_keys(const PipelineProblem& problem, const KeyShape& shape) {
   const int stages = problem.stages();
-  const double period = busiest_work(problem);
+  const double period = shape.period * busiest_work(problem);
   std::vector<double> offset(at(problem.kinds), 0);
   double time = 0;
   for (int s = 0; s < stages; ++s) {
@@ -63,9 +77,25 @@ std::vector<double> make_keys(const PipelineProblem& problem, const KeyShape& sh
   const std::size_t m = at(problem.micro_batches);
   std::vector<double> key(at(problem.nodes()));
   for (std::size_t k = 0; k < at(problem.kinds); ++k)
-    for (std::size_t j = 0; j < m; ++j)
-      key[k * m + j] = offset[k] + period * static_cast<double>(j);
+    for (std::size_t j = 0; j < m; ++j) {
+      const auto within = static_cast<double>(j % at(shape.group));
+      const double turn = static_cast<double>(j) - within + shape.within * within;
+      key[k * m + j] = offset[k] + period * turn;
+    }
   return key;
+}
+
+// A dispatch never lets a rank wait when it could work, unless memory forbids it; so less memory
+// gives schedules that hold micro-batches back.
+std::vector<std::int64_t> tighter_caps(const PipelineProblem& problem, double share) {
+  std::vector<std::int64_t> caps = smallest_caps(problem), all(caps.size(), 0);
+  for (int s = 0; s < problem.stages(); ++s)
+    all[at(problem.rank_of[at(s)])] += problem.taken[at(s)] * problem.micro_batches;
+  for (std::size_t r = 0; r < caps.size(); ++r) {
+    const std::int64_t usable = std::min(problem.cap[r], all[r]) - caps[r];
+    if (usable > 0) caps[r] += std::llround(share * static_cast<double>(usable));
+  }
+  return caps;
 }
 
 // Fewer micro-batches whose schedule still has a steady state to repeat; a multiple of 12 fewer, so
@@ -131,10 +161,24 @@ class Search {
     Random random(static_cast<std::uint64_t>(phase) + 1);
     if (part_best_.makespan < kNever && !finished())
       keep_of_best(shake(part_justifier_, part_best_, 2 * (size - 1), random, purse_));
-    if (part_.nodes() <= kAnnealed && !finished())
-      keep_of_best(anneal(part_justifier_, part_best_, 200 * size, random, purse_));
+    if (part_.nodes() <= kAnnealed) anneal_some(2 * size, random);
     if (!is_part()) return;
     if (part_best_.makespan < before && !purse_.empty()) extend();
+  }
+
+  // From the best, and in turn from other good schedules: a long walk from elsewhere finds what a
+  // longer one from the best does not.
+  void anneal_some(int walks, Random& random) {
+    const int walk = static_cast<int>(std::clamp<std::int64_t>(60'000 / part_.nodes(), 20, 800));
+    for (int i = 0; i < walks && !finished(); ++i) {
+      Candidate start = part_best_;
+      if (i % 3 == 1 && !elite_.empty()) start = elite_[next_elite_++ % elite_.size()];
+      if (i % 3 == 2) start = dispatched(part_justifier_, next_keys_++);
+      if (start.makespan == kNever) continue;
+      Candidate found = anneal(part_justifier_, start, walk, random, purse_);
+      found.recipe = start.recipe;
+      keep(std::move(found));
+    }
   }
 
   void take_blocks(int count) {
@@ -155,14 +199,19 @@ class Search {
   }
 
   void take_dispatches(int count) {
-    for (; count > 0 && !purse_.empty(); --count) {
-      const std::int64_t index = next_keys_++;
-      const KeyShape shape = key_shape(index);
-      Dispatch& dispatch = part_justifier_.dispatch;
-      const bool done = dispatch.run(part_, make_keys(part_, shape), shape.patience, nullptr);
-      purse_.pay(part_);
-      if (done) keep_start({dispatch.order, dispatch.end, dispatch.makespan, {-1, index, 0}});
-    }
+    for (; count > 0 && !purse_.empty(); --count)
+      keep_start(dispatched(part_justifier_, next_keys_++));
+  }
+
+  Candidate dispatched(Justifier& justifier, std::int64_t index) {
+    const KeyShape shape = key_shape(index);
+    PipelineProblem problem = justifier.problem;
+    if (shape.memory < 1) problem.cap = tighter_caps(problem, shape.memory);
+    Dispatch& dispatch = justifier.dispatch;
+    const bool done = dispatch.run(problem, make_keys(problem, shape), shape.patience, nullptr);
+    purse_.pay(problem);
+    if (!done) return {};
+    return {dispatch.order, dispatch.end, dispatch.makespan, {-1, index, 0}};
   }
 
   void keep_start(Candidate candidate) {
@@ -193,9 +242,20 @@ class Search {
   }
 
   void keep(Candidate candidate) {
+    if (part_.nodes() <= kAnnealed) keep_elite(candidate);
     if (candidate.makespan >= part_best_.makespan) return;
     part_best_ = std::move(candidate);
     if (!is_part()) best_ = part_best_;
+  }
+
+  void keep_elite(const Candidate& candidate) {
+    const auto same = [&](const Candidate& other) { return other.makespan == candidate.makespan; };
+    if (std::any_of(elite_.begin(), elite_.end(), same)) return;
+    const auto shorter = [](const Candidate& a, const Candidate& b) {
+      return a.makespan < b.makespan;
+    };
+    elite_.insert(std::upper_bound(elite_.begin(), elite_.end(), candidate, shorter), candidate);
+    if (elite_.size() > kElite) elite_.pop_back();
   }
 
   // Two ways to more micro-batches: repeat a stretch of the best schedule, or make its starting
@@ -233,23 +293,18 @@ class Search {
       if (!fits(whole_, order)) return {};
       return whole_justifier_.timed(std::move(order), purse_);
     }
-    if (recipe.keys < 0) return {};
-    const KeyShape shape = key_shape(recipe.keys);
-    Dispatch& dispatch = whole_justifier_.dispatch;
-    const bool done = dispatch.run(whole_, make_keys(whole_, shape), shape.patience, nullptr);
-    purse_.pay(whole_);
-    if (!done) return {};
-    return {dispatch.order, dispatch.end, dispatch.makespan, recipe};
+    return recipe.keys >= 0 ? dispatched(whole_justifier_, recipe.keys) : Candidate{};
   }
 
-  static constexpr std::int64_t kAnnealed = 3000;  // nodes; above, a clock per move is too dear
-
+  static constexpr std::size_t kElite = 8;
   const PipelineProblem& whole_;
   PipelineProblem part_;
   Justifier whole_justifier_, part_justifier_;
   Purse& purse_;
   Candidate best_, part_best_;
   std::vector<Candidate> starts_;  // not yet justified, shortest first
+  std::vector<Candidate> elite_;   // of different length, for small problems
+  std::size_t next_elite_ = 0;
   std::int64_t next_block_ = 0, next_keys_ = 0;
 };
 
@@ -261,7 +316,8 @@ Candidate search(const PipelineProblem& problem, const std::vector<PipelineOrder
 }
 
 std::int64_t default_budget(const PipelineProblem& problem) {
-  return 500'000 + 40 * problem.nodes();
+  // Small ones are walked through node by node, which is cheap and pays.
+  return (problem.nodes() <= kAnnealed ? 3'000'000 : 500'000) + 40 * problem.nodes();
 }
 
 }  // namespace trainwright::detail
