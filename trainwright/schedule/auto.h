@@ -25,7 +25,7 @@ struct AutoOptions {
   std::vector<PlacementStyle> placements = {PlacementStyle::V};  // the shortest of them is taken
   std::vector<Bytes> cap;  // by rank, or one for all; empty: no cap
   std::int64_t budget =
-      0;  // actions to place; 0: 500,000 (3 million for up to 3,000 actions) + 40 per action
+      0;  // actions to place; 0: 300,000 (3 million for up to 3,000 actions) + 24 per action
   Seconds good_enough;  // may stop at this makespan
   ClockOptions clock;
 };

@@ -7,11 +7,11 @@ namespace {
 constexpr std::int64_t kDrawn = std::numeric_limits<std::int64_t>::min() / 2;
 }  // namespace
 
-void Dispatch::prepare(const PipelineProblem& problem, const PipelineOrder* follow) {
+void Dispatch::prepare(const PipelineProblem& problem, const std::vector<double>& key,
+                       const PipelineOrder* follow) {
   order.resize(at(problem.nodes()));
   end.resize(at(problem.nodes()));
-  next_.assign(at(problem.kinds), 0);
-  ready_.assign(at(problem.kinds), kNever);
+  front_.assign(at(problem.kinds), {});
   free_.assign(at(problem.ranks), 0.0);
   live_.assign(at(problem.ranks), 0);
   placed_.assign(problem.order_begin.begin(), problem.order_begin.end() - 1);
@@ -20,8 +20,10 @@ void Dispatch::prepare(const PipelineProblem& problem, const PipelineOrder* foll
   event_.assign(at(2 * leaves_), kNever);
   if (follow) read_levels(problem, *follow);
   for (int kind = 0; kind < problem.kinds; ++kind) {
+    front_[at(kind)].key = key[at(kind) * at(problem.micro_batches)];
+    front_[at(kind)].takes_memory = problem.taken[at(kind)] > 0;
     if (problem.before[at(kind)][0].kind >= 0) continue;
-    ready_[at(kind)] = 0;
+    front_[at(kind)].ready = 0;
     wake(problem.rank_of[at(kind)], 0);
   }
 }
@@ -34,14 +36,14 @@ void Dispatch::read_levels(const PipelineProblem& problem, const PipelineOrder& 
     std::int64_t live = 0;
     for (std::int64_t x = problem.order_begin[at(r)]; x < problem.order_begin[at(r) + 1]; ++x) {
       const int kind = follow[at(x)];
-      position_[at(kind) * at(problem.micro_batches) + at(next_[at(kind)]++)] = x;
+      position_[at(kind) * at(problem.micro_batches) + at(front_[at(kind)].batch++)] = x;
       live += problem.taken[at(kind)];
       level[at(x)] = live;
       live -= problem.given[at(kind)];
       level[at(x)] = std::max(level[at(x)], live);
     }
   }
-  std::fill(next_.begin(), next_.end(), 0);
+  for (Front& front : front_) front.batch = 0;
 }
 
 void Dispatch::wake(int rank, double when) {
@@ -52,12 +54,12 @@ void Dispatch::wake(int rank, double when) {
 }
 
 double Dispatch::ready_time(const PipelineProblem& problem, int kind) const {
-  const int batch = next_[at(kind)];
+  const int batch = front_[at(kind)].batch;
   if (batch == problem.micro_batches) return kNever;
   double ready = 0;
   for (const PipelineEdge edge : problem.before[at(kind)]) {
     if (edge.kind < 0) break;
-    if (next_[at(edge.kind)] <= batch) return kNever;
+    if (front_[at(edge.kind)].batch <= batch) return kNever;
     ready =
         std::max(ready, end[at(edge.kind) * at(problem.micro_batches) + at(batch)] + edge.delay);
   }
@@ -67,7 +69,8 @@ double Dispatch::ready_time(const PipelineProblem& problem, int kind) const {
 bool Dispatch::follow_admits(const PipelineProblem& problem, int kind) const {
   const int r = problem.rank_of[at(kind)];
   const std::int64_t cap = problem.cap[at(r)];
-  const std::int64_t place = position_[at(kind) * at(problem.micro_batches) + at(next_[at(kind)])];
+  const std::int64_t place =
+      position_[at(kind) * at(problem.micro_batches) + at(front_[at(kind)].batch)];
   const std::int64_t net = problem.taken[at(kind)] - problem.given[at(kind)];
   if (place == head_[at(r)]) return true;
   if (live_[at(r)] + std::max(problem.taken[at(kind)], net) > cap) return false;
@@ -87,35 +90,35 @@ bool Dispatch::banker_admits(const PipelineProblem& problem, int kind) const {
   if (total > problem.cap[at(r)]) return false;
   const auto& kinds = problem.rank_kinds[at(r)];
   const std::size_t chunks = kinds.size() / 3;
-  const int batch = next_[at(kind)];
+  const int batch = front_[at(kind)].batch;
   for (std::size_t c = 0; c < chunks; ++c) {
-    const int oldest = next_[at(kinds[c])];
+    const int oldest = front_[at(kinds[c])].batch;
     if (oldest >= batch) continue;
     std::int64_t claim = 0, older = 0;
     for (std::size_t q = 0; q < chunks; ++q) {
       const int f = kinds[q], i = kinds[chunks + q], w = kinds[2 * chunks + q];
-      if (next_[at(f)] <= oldest) claim += problem.taken[at(f)];
-      older += std::min(oldest, next_[at(f)]) * problem.taken[at(f)] -
-               std::min(oldest, next_[at(i)]) * problem.given[at(i)] -
-               std::min(oldest, next_[at(w)]) * problem.given[at(w)];
+      if (front_[at(f)].batch <= oldest) claim += problem.taken[at(f)];
+      older += std::min(oldest, front_[at(f)].batch) * problem.taken[at(f)] -
+               std::min(oldest, front_[at(i)].batch) * problem.given[at(i)] -
+               std::min(oldest, front_[at(w)].batch) * problem.given[at(w)];
     }
     if (total - older + claim > problem.cap[at(r)]) return false;
   }
   return true;
 }
 
-Dispatch::Choice Dispatch::choose(const PipelineProblem& problem, const std::vector<double>& key,
-                                  double patience, int rank, double now, bool follows) const {
+Dispatch::Choice Dispatch::choose(const PipelineProblem& problem, double patience, int rank,
+                                  double now, bool follows) const {
   // The best ready now (a) and the best that is on its way (b).
   int a = -1, b = -1;
   double key_a = kNever, key_b = kNever, soonest = kNever;
   for (const int kind : problem.rank_kinds[at(rank)]) {
-    const double ready = ready_[at(kind)];
+    const Front& front = front_[at(kind)];
+    const double ready = front.ready, own = front.key;
     if (ready == kNever) continue;
-    const double own = key[at(kind) * at(problem.micro_batches) + at(next_[at(kind)])];
     const bool now_ready = ready <= now;
     if (own >= (now_ready ? key_a : key_b) && ready >= soonest) continue;
-    if (problem.taken[at(kind)] > 0 &&
+    if (front.takes_memory &&
         !(follows ? follow_admits(problem, kind) : banker_admits(problem, kind)))
       continue;
     soonest = std::min(soonest, ready);
@@ -126,16 +129,17 @@ Dispatch::Choice Dispatch::choose(const PipelineProblem& problem, const std::vec
   }
   if (a < 0) return {-1, soonest};
   if (b >= 0 && key_b < key_a) {
-    const double idle = ready_[at(b)] - now;
+    const double idle = front_[at(b)].ready - now;
     const double delay = problem.duration[at(a)] - idle;
-    if (idle < patience * delay) return {-1, ready_[at(b)]};
+    if (idle < patience * delay) return {-1, front_[at(b)].ready};
   }
   return {a, now};
 }
 
 void Dispatch::draw_forward(const PipelineProblem& problem, int kind) {
   const int r = problem.rank_of[at(kind)];
-  const std::int64_t place = position_[at(kind) * at(problem.micro_batches) + at(next_[at(kind)])];
+  const std::int64_t place =
+      position_[at(kind) * at(problem.micro_batches) + at(front_[at(kind)].batch)];
   std::int64_t& head = head_[at(r)];
   level[at(place)] = kDrawn;
   const std::int64_t net = problem.taken[at(kind)] - problem.given[at(kind)];
@@ -145,22 +149,25 @@ void Dispatch::draw_forward(const PipelineProblem& problem, int kind) {
   while (head < stop && level[at(head)] < kDrawn / 2) ++head;
 }
 
-void Dispatch::start(const PipelineProblem& problem, int kind, double now, bool follows) {
+void Dispatch::start(const PipelineProblem& problem, const std::vector<double>& key, int kind,
+                     double now, bool follows) {
   const int r = problem.rank_of[at(kind)];
-  const int batch = next_[at(kind)];
+  const int batch = front_[at(kind)].batch;
   if (follows) draw_forward(problem, kind);
   const double stop = now + problem.duration[at(kind)];
   end[at(kind) * at(problem.micro_batches) + at(batch)] = stop;
   order[at(placed_[at(r)]++)] = static_cast<std::uint16_t>(kind);
   live_[at(r)] += problem.taken[at(kind)] - problem.given[at(kind)];
   free_[at(r)] = stop;
-  next_[at(kind)] = batch + 1;
-  ready_[at(kind)] = ready_time(problem, kind);
+  front_[at(kind)].batch = batch + 1;
+  if (batch + 1 < problem.micro_batches)
+    front_[at(kind)].key = key[at(kind) * at(problem.micro_batches) + at(batch) + 1];
+  front_[at(kind)].ready = ready_time(problem, kind);
   for (const PipelineEdge edge : problem.after[at(kind)]) {
     if (edge.kind < 0) break;
-    if (next_[at(edge.kind)] != batch) continue;
+    if (front_[at(edge.kind)].batch != batch) continue;
     const double ready = ready_time(problem, edge.kind);
-    ready_[at(edge.kind)] = ready;
+    front_[at(edge.kind)].ready = ready;
     const int other = problem.rank_of[at(edge.kind)];
     if (ready < kNever && other != r) wake(other, std::max(ready, free_[at(other)]));
   }
@@ -169,7 +176,7 @@ void Dispatch::start(const PipelineProblem& problem, int kind, double now, bool 
 
 bool Dispatch::run(const PipelineProblem& problem, const std::vector<double>& key, double patience,
                    const PipelineOrder* follow) {
-  prepare(problem, follow);
+  prepare(problem, key, follow);
   makespan = 0;
   std::int64_t left = problem.nodes();
   while (left > 0 && event_[1] < kNever) {
@@ -177,11 +184,11 @@ bool Dispatch::run(const PipelineProblem& problem, const std::vector<double>& ke
     std::size_t x = 1;
     while (x < at(leaves_)) x = event_[2 * x] == now ? 2 * x : 2 * x + 1;
     const int rank = static_cast<int>(x) - leaves_;
-    const Choice choice = choose(problem, key, patience, rank, now, follow != nullptr);
+    const Choice choice = choose(problem, patience, rank, now, follow != nullptr);
     event_[x] = kNever;
     double when = choice.start;
     if (choice.kind >= 0) {
-      start(problem, choice.kind, now, follow != nullptr);
+      start(problem, key, choice.kind, now, follow != nullptr);
       --left;
       when = free_[at(rank)];
     }

@@ -39,19 +39,27 @@ struct Dispatch {
     int kind = -1;
     double start = kNever;
   };
-  void prepare(const PipelineProblem& problem, const PipelineOrder* follow);
+  // The next node of a kind.
+  struct Front {
+    double ready = kNever;  // when its inputs are there; kNever: not yet known
+    double key = 0;
+    int batch = 0;
+    bool takes_memory = false;
+  };
+  void prepare(const PipelineProblem& problem, const std::vector<double>& key,
+               const PipelineOrder* follow);
   void read_levels(const PipelineProblem& problem, const PipelineOrder& follow);
   double ready_time(const PipelineProblem& problem, int kind) const;
-  Choice choose(const PipelineProblem& problem, const std::vector<double>& key, double patience,
-                int rank, double now, bool follows) const;
+  Choice choose(const PipelineProblem& problem, double patience, int rank, double now,
+                bool follows) const;
   bool banker_admits(const PipelineProblem& problem, int kind) const;
   bool follow_admits(const PipelineProblem& problem, int kind) const;
-  void start(const PipelineProblem& problem, int kind, double now, bool follows);
+  void start(const PipelineProblem& problem, const std::vector<double>& key, int kind, double now,
+             bool follows);
   void draw_forward(const PipelineProblem& problem, int kind);
   void wake(int rank, double when);
 
-  std::vector<int> next_;                    // by kind
-  std::vector<double> ready_;                // by kind: of its next node
+  std::vector<Front> front_;                 // by kind
   std::vector<double> free_;                 // by rank
   std::vector<double> event_;                // a tree of the smallest: leaves are ranks
   std::vector<std::int64_t> live_;           // by rank

@@ -317,7 +317,7 @@ Candidate search(const PipelineProblem& problem, const std::vector<PipelineOrder
 
 std::int64_t default_budget(const PipelineProblem& problem) {
   // Small ones are walked through node by node, which is cheap and pays.
-  return (problem.nodes() <= kAnnealed ? 3'000'000 : 500'000) + 40 * problem.nodes();
+  return (problem.nodes() <= kAnnealed ? 3'000'000 : 300'000) + 24 * problem.nodes();
 }
 
 }  // namespace trainwright::detail
