@@ -1,0 +1,1 @@
+"""Trainwright in Python. Only `trainwright.engine` touches PyTorch."""

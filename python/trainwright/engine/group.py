@@ -1,0 +1,117 @@
+"""A group of worker processes that outlives its jobs: start once, run many schedules.
+
+    with EngineGroup(4) as engine:
+        answer = engine.run(Job(csv=open("schedule.csv").read()))
+
+Starting costs seconds (about ten for four processes on two cores), a small schedule milliseconds.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from .job import Job
+
+START_SECONDS = 180.0
+# A job may wait for peers in several places, and steps take their own time.
+GRACE_SECONDS = 60.0
+
+
+class EngineFailed(RuntimeError):
+    """The worker processes did not start, or died."""
+
+
+class EngineGroup:
+    """`processes` workers under torchrun on this host, ready for schedules of up to that many ranks."""
+
+    def __init__(self, processes: int):
+        self.processes = processes
+        self._torchrun: subprocess.Popen | None = None
+        self._start()
+
+    def __enter__(self) -> "EngineGroup":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def run(self, job: Job) -> dict:
+        """The job's answer; `status` is ran, hung, failed (the engine raised), refused (the engine
+        would not load it), unreadable, or dead (workers had to be started again)."""
+        expected = job.limit * (2 + job.warmup + job.steps) + GRACE_SECONDS
+        try:
+            self._jobs.write(json.dumps(dataclasses.asdict(job)) + "\n")
+            self._jobs.flush()
+            return self._answer(expected)
+        except (EngineFailed, BrokenPipeError) as error:
+            self.close()
+            self._start()
+            return {"status": "dead", "error": str(error), "ranks": []}
+
+    def close(self) -> None:
+        """Ends the workers: they leave by themselves when the pipe of jobs is closed."""
+        if self._torchrun is None:
+            return
+        self._jobs.close()
+        try:
+            self._torchrun.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._kill()
+        os.close(self._answers)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._torchrun = None
+
+    def _start(self) -> None:
+        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="trainwright-engine-"))
+        jobs, answers = self._folder / "jobs", self._folder / "answers"
+        os.mkfifo(jobs)
+        os.mkfifo(answers)
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(self.processes),
+                   "-m", "trainwright.engine.worker", str(jobs), str(answers)]
+        environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+        here = str(pathlib.Path(__file__).resolve().parents[2])
+        environment["PYTHONPATH"] = os.pathsep.join([here] + [one for one in [os.environ.get("PYTHONPATH")] if one])
+        self._log = open(self._folder / "log", "w+")
+        self._torchrun = subprocess.Popen(command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True)
+        # Opened for both directions, so that neither open waits for the other side.
+        self._jobs = os.fdopen(os.open(jobs, os.O_RDWR), "w")
+        self._answers = os.open(answers, os.O_RDWR)
+        self._text = b""
+        try:
+            self.torch_version = self._answer(START_SECONDS)["torch"]
+        except EngineFailed:
+            self.close()
+            raise
+
+    def _answer(self, seconds: float) -> dict:
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._text:
+            if self._torchrun.poll() is not None:
+                raise EngineFailed(f"the workers ended with status {self._torchrun.returncode}: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise EngineFailed(f"no answer within {seconds:.0f} s: {self._last_words()}")
+            if select.select([self._answers], [], [], 0.5)[0]:
+                self._text += os.read(self._answers, 1 << 20)
+        line, _, self._text = self._text.partition(b"\n")
+        return json.loads(line)
+
+    def _last_words(self) -> str:
+        self._log.seek(0)
+        lines = [line.strip() for line in self._log.read().splitlines() if line.strip()]
+        errors = [line for line in lines if "Error" in line or "EngineChanged" in line]
+        return (errors or lines or ["nothing was said"])[-1][:400]
+
+    def _kill(self) -> None:
+        self._torchrun.terminate()  # torchrun ends its workers.
+        try:
+            self._torchrun.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._torchrun.pid, signal.SIGKILL)
+            self._torchrun.wait()

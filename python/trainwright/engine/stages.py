@@ -1,0 +1,155 @@
+"""The models that schedules are run with, cut into stages.
+
+`block`: each stage is a few pre-norm transformer blocks (layer norm, one attention head, a GELU
+layer, residual adds) in float64, so that a pipelined and an unpipelined gradient can be compared to
+twelve digits. A stage ends with a residual add, because the engine's input gradient detaches the
+output in place and cannot do that to a view (a Linear on a 3-D tensor returns one).
+
+`sleep`: each stage sleeps for given seconds in its forward, its input gradient and its weight
+gradient, which the engine's I and W then separate. A step's time is the schedule's then, whatever
+the number of cores. On stage 0 the engine's I does nothing and its W does both.
+"""
+import dataclasses
+import time
+
+import torch
+from torch import nn
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSpec:
+    """Which model to cut. Lists are per stage and are repeated when there are more stages.
+
+    `layers`: blocks in a stage (uneven stages: 1, 2, 1, ...). `seconds`: F, I, W of a sleeping
+    stage. A micro-batch is `microbatch_size` x `sequence` x `width` float64 numbers.
+    """
+    kind: str = "block"
+    layers: tuple[int, ...] = (1,)
+    seconds: tuple[tuple[float, float, float], ...] = ((0.04, 0.04, 0.04),)
+    width: int = 16
+    sequence: int = 4
+    microbatch_size: int = 2
+    seed: int = 1
+
+    @property
+    def microbatch_shape(self) -> tuple[int, int, int]:
+        return self.microbatch_size, self.sequence, self.width
+
+
+def model_spec(fields: dict) -> ModelSpec:
+    """From JSON; a name that ModelSpec does not have is an error."""
+    fields = dict(fields)
+    if "layers" in fields:
+        fields["layers"] = tuple(fields["layers"])
+    if "seconds" in fields:
+        fields["seconds"] = tuple(tuple(stage) for stage in fields["seconds"])
+    spec = ModelSpec(**fields)
+    if spec.kind not in ("block", "sleep"):
+        raise ValueError(f"model kind '{spec.kind}': there are block and sleep")
+    return spec
+
+
+class Block(nn.Module):
+    """x + attention(norm(x)), then x + MLP(norm(x))."""
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(width)
+        self.query_key_value = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm_mlp = nn.LayerNorm(width)
+        self.up = nn.Linear(width, 2 * width)
+        self.down = nn.Linear(2 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        query, key, value = self.query_key_value(self.norm_attention(x)).chunk(3, dim=-1)
+        scores = query @ key.transpose(-1, -2) / x.shape[-1] ** 0.5
+        x = x + self.project(torch.softmax(scores, dim=-1) @ value)
+        return x + self.down(nn.functional.gelu(self.up(self.norm_mlp(x))))
+
+
+class SleepX(torch.autograd.Function):
+    """The input's path: sleeps in the forward (F) and in the gradient of the input (I)."""
+
+    @staticmethod
+    def forward(ctx, x, forward_seconds, input_seconds):
+        ctx.input_seconds = input_seconds
+        time.sleep(forward_seconds)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        time.sleep(ctx.input_seconds)
+        return grad.clone(), None, None
+
+
+class SleepW(torch.autograd.Function):
+    """The weight's path: sleeps only in the gradient of the weight (W)."""
+
+    @staticmethod
+    def forward(ctx, weight, weight_seconds):
+        ctx.weight_seconds = weight_seconds
+        return weight.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        time.sleep(ctx.weight_seconds)
+        return grad.clone(), None
+
+
+class SleepStage(nn.Module):
+    def __init__(self, width: int, seconds: tuple[float, float, float]):
+        super().__init__()
+        self.seconds = seconds
+        self.weight = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        forward_seconds, input_seconds, weight_seconds = self.seconds
+        return SleepX.apply(x, forward_seconds, input_seconds) + SleepW.apply(self.weight, weight_seconds)
+
+
+def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu") -> nn.Module:
+    """Stage number `stage`; its weights depend on the seed and the stage alone, so any rank can
+    build any stage and gets the same."""
+    if spec.kind == "sleep":
+        module: nn.Module = SleepStage(spec.width, spec.seconds[stage % len(spec.seconds)])
+    else:
+        module = nn.Sequential(*(Block(spec.width) for _ in range(spec.layers[stage % len(spec.layers)])))
+    generator = torch.Generator().manual_seed(spec.seed * 100_003 + stage)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
+    return module.to(device)
+
+
+def batch(spec: ModelSpec, microbatches: int, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and targets of one whole step, the micro-batches one after the other."""
+    generator = torch.Generator().manual_seed(spec.seed)
+    shape = (microbatches * spec.microbatch_size, spec.sequence, spec.width)
+    inputs = torch.randn(shape, generator=generator, dtype=torch.float64)
+    targets = torch.randn(shape, generator=generator, dtype=torch.float64)
+    return inputs.to(device), targets.to(device)
+
+
+def mean_squared_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """A mean, so that the engine's division by the number of micro-batches makes it the batch's."""
+    return ((output - target) ** 2).mean()
+
+
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """What one process gets that runs all stages on the whole batch at once."""
+    loss: float
+    gradients: tuple[tuple[torch.Tensor, ...], ...]  # of each stage, in the order of parameters()
+
+
+def unpipelined(spec: ModelSpec, stages: int, microbatches: int, device: torch.device | str = "cpu") -> Reference:
+    """Loss and gradients without a pipeline. A sleeping model computes the same without sleeping."""
+    if spec.kind == "sleep":
+        spec = dataclasses.replace(spec, seconds=((0.0, 0.0, 0.0),))
+    modules = [build_stage(spec, stage, device) for stage in range(stages)]
+    inputs, targets = batch(spec, microbatches, device)
+    loss = mean_squared_loss(nn.Sequential(*modules)(inputs), targets)
+    loss.backward()
+    gradients = tuple(tuple(parameter.grad for parameter in module.parameters()) for module in modules)
+    return Reference(loss.item(), gradients)
