@@ -1,0 +1,117 @@
+"""Schedules for the engine tests: PyTorch's own, random valid ones, and those of our program.
+
+Everything here returns CSV text. Rows are made of `schedule_csv.Action`.
+"""
+import json
+import os
+import random
+import subprocess
+import tempfile
+
+from trainwright.engine.schedule_csv import Action, schedule_text
+
+# (name in PyTorch, stages per rank, placement). 1F1B's list lacks its first forward there and GPipe
+# has no list either, so both come from our own loops below.
+TORCH_KINDS = (
+    ("LoopedBFS", 2, "loop"),
+    ("Interleaved1F1B", 2, "loop"),
+    ("Interleaved1F1B", 3, "loop"),
+    ("InterleavedZeroBubble", 2, "loop"),
+    ("ZBVZeroBubble", 2, "v"),
+    ("DualPipeV", 2, "v"),
+)
+
+
+def loop_placement(ranks: int, chunks: int) -> tuple[int, ...]:
+    return tuple(stage % ranks for stage in range(ranks * chunks))
+
+
+def wave_placement(ranks: int, chunks: int) -> tuple[int, ...]:
+    """Down, up, down, ...; with two chunks it is the V."""
+    down = list(range(ranks))
+    return tuple(rank for chunk in range(chunks) for rank in (down if chunk % 2 == 0 else down[::-1]))
+
+
+def torch_schedule(name: str, ranks: int, microbatches: int, chunks: int) -> str | None:
+    """PyTorch's own schedule without its bubbles; None where PyTorch refuses the arguments."""
+    from torch.distributed.pipelining._schedule_visualizer import get_schedule_ops
+    try:
+        rows = get_schedule_ops(name, ranks, microbatches, chunks)
+    except (ValueError, AssertionError, IndexError):
+        return None
+    kept = [[cell for cell in row if cell is not None and "REDUCE" not in str(cell)] for row in rows]
+    return schedule_text(kept)
+
+
+def one_forward_one_backward(ranks: int, microbatches: int, backward: str = "B") -> str:
+    """1F1B; `backward` is B or IW."""
+    rows = []
+    for rank in range(ranks):
+        warmup = min(microbatches, ranks - rank)
+        order = [("F", m) for m in range(warmup)]
+        for m in range(microbatches):
+            order.append(("B", m))
+            order += [("F", m + warmup)] if m + warmup < microbatches else []
+        rows.append([Action(rank, kind, m) for letter, m in order for kind in (backward if letter == "B" else "F")])
+    return schedule_text(rows)
+
+
+def random_schedule(seed: int, ranks: int) -> tuple[str, int]:
+    """A random valid schedule and its micro-batches: any placement with every rank used, any number
+    of stages, backward whole or split by coin, actions in any order that the dependencies and the
+    engine's rule for losses (last stage forward in order) allow."""
+    coin = random.Random(seed)
+    stages = ranks + coin.randrange(0, 2 * ranks + 1)
+    owners = list(range(ranks)) + [coin.randrange(ranks) for _ in range(stages - ranks)]
+    coin.shuffle(owners)
+    microbatches = coin.randrange(1, 7)
+    split = {(s, m): coin.random() < 0.5 for s in range(stages) for m in range(microbatches)}
+    return schedule_text(_random_order(coin, owners, microbatches, split)), microbatches
+
+
+def _random_order(coin: random.Random, owners: list[int], microbatches: int, split: dict) -> list[list[Action]]:
+    """Runs a random ready action until none is left: a linear order of all, so no deadlock."""
+    last = len(owners) - 1
+    ready = [Action(0, "F", m) for m in range(1 if last == 0 else microbatches)]
+    rows: list[list[Action]] = [[] for _ in range(max(owners) + 1)]
+    losses, waiting = 0, set()
+    while ready:
+        action = ready.pop(coin.randrange(len(ready)))
+        stage, m = action.stage, action.microbatch
+        if action.kind == "F" and stage == last and m != losses:
+            waiting.add(m)  # Arrived, but the engine wants losses in order.
+            continue
+        rows[owners[stage]].append(action)
+        backward = "I" if split[stage, m] else "B"
+        if action.kind == "F" and stage == last:
+            losses += 1
+            ready.append(Action(stage, backward, m))
+            if losses in waiting or last == 0 and losses < microbatches:
+                ready.append(Action(stage, "F", losses))
+        elif action.kind == "F":
+            ready.append(Action(stage + 1, "F", m))
+        if action.kind == "I":
+            ready.append(Action(stage, "W", m))
+        if action.kind in "IB" and stage > 0:
+            ready.append(Action(stage - 1, "I" if split[stage - 1, m] else "B", m))
+    return rows
+
+
+def program() -> str | None:
+    """The built `trainwright`, if there is one."""
+    path = os.environ.get("TRAINWRIGHT_BINARY", "")
+    return path if path and os.path.exists(path) else None
+
+
+def program_json(*arguments: str) -> dict:
+    done = subprocess.run([program(), *arguments, "--json"], capture_output=True, text=True, check=True, timeout=300)
+    return json.loads(done.stdout)
+
+
+def program_schedule(*arguments: str) -> str:
+    """`trainwright schedule make ARGUMENTS --csv FILE`, as text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "schedule.csv")
+        subprocess.run([program(), "schedule", "make", *arguments, "--csv", path], capture_output=True, text=True, check=True, timeout=300)
+        with open(path, newline="") as file:
+            return file.read()
