@@ -98,13 +98,18 @@ class SleepW(torch.autograd.Function):
 
 
 class SleepStage(nn.Module):
-    def __init__(self, width: int, seconds: tuple[float, float, float]):
+    """`first`: the batch itself needs no gradient, so autograd would skip the input's path of stage
+    0 altogether. Real first stages have an embedding below their layers; a weight stands for it."""
+
+    def __init__(self, width: int, seconds: tuple[float, float, float], first: bool):
         super().__init__()
         self.seconds = seconds
         self.weight = nn.Parameter(torch.zeros(width))
+        self.embedding = nn.Parameter(torch.zeros(width)) if first else None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         forward_seconds, input_seconds, weight_seconds = self.seconds
+        x = x if self.embedding is None else x + self.embedding
         return SleepX.apply(x, forward_seconds, input_seconds) + SleepW.apply(self.weight, weight_seconds)
 
 
@@ -112,7 +117,7 @@ def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu")
     """Stage number `stage`; its weights depend on the seed and the stage alone, so any rank can
     build any stage and gets the same."""
     if spec.kind == "sleep":
-        module: nn.Module = SleepStage(spec.width, spec.seconds[stage % len(spec.seconds)])
+        module: nn.Module = SleepStage(spec.width, spec.seconds[stage % len(spec.seconds)], stage == 0)
     else:
         module = nn.Sequential(*(Block(spec.width) for _ in range(spec.layers[stage % len(spec.layers)])))
     generator = torch.Generator().manual_seed(spec.seed * 100_003 + stage)
