@@ -11,6 +11,8 @@ import making
 from trainwright.engine.schedule_csv import COMPUTE_KINDS, Action, parse_cell, schedule_text
 
 Rows = list[list[str]]
+# From a stage with a transfer to the stage at the transfer's other end.
+_WAY = {"SEND_F": 1, "RECV_B": 1, "SEND_B": -1, "RECV_F": -1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,10 +184,10 @@ def sends_swapped(rows: Rows, coin) -> Rows | None:
     the receiver takes them in the old order and cannot tell."""
     owner = {a.stage: rank for rank, _, a in _cells(rows, "F")}
     found = []
-    for kind, way in (("SEND_F", 1), ("SEND_B", -1)):
+    for kind in ("SEND_F", "SEND_B"):
         sends = _cells(rows, [kind])
         for one, two in zip(sends, sends[1:]):
-            same_pair = one[0] == two[0] and owner[one[2].stage + way] == owner[two[2].stage + way]
+            same_pair = one[0] == two[0] and owner[one[2].stage + _WAY[kind]] == owner[two[2].stage + _WAY[kind]]
             if same_pair and one[2] != two[2]:
                 found.append((one, two))
     if not (chosen := _pick(coin, found)):
@@ -220,14 +222,16 @@ def both_send_first(rows: Rows, coin) -> Rows | None:
     owner = {a.stage: rank for rank, _, a in _cells(rows, "F")}
     found = []
     for rank, place, receive in _cells(rows, ["RECV_F", "RECV_B"]):
-        way = 1 if receive.kind == "RECV_B" else -1
+        peer = owner[receive.stage + _WAY[receive.kind]]
         for later in range(place + 1, len(rows[rank])):
             action = parse_cell(rows[rank][later])[0]
             if action.kind in COMPUTE_KINDS and (action.stage, action.microbatch) == (receive.stage, receive.microbatch):
                 break  # It takes what was received.
-            sends = {"SEND_F": 1, "SEND_B": -1}.get(action.kind)
-            if sends and owner[action.stage + sends] == owner[receive.stage + way]:
-                found.append((rank, place, later))
+            if action.kind not in _WAY or owner[action.stage + _WAY[action.kind]] != peer:
+                continue
+            if action.kind.startswith("RECV"):
+                break  # Receives from one peer must keep their order.
+            found.append((rank, place, later))
     if not (chosen := _pick(coin, found)):
         return None
     rank, place, later = chosen

@@ -153,8 +153,9 @@ def _causes(error: BaseException | None):
 
 
 def _is_timeout(error: BaseException) -> bool:
-    texts = [str(cause).lower() for cause in _causes(error)]
-    return any("timed out" in text or "timeout" in text for text in texts)
+    """Waited too long, or was cut off by a peer that had waited too long."""
+    signs = ("timed out", "timeout", "connection closed by peer", "connection reset by peer")
+    return any(sign in str(cause).lower() for cause in _causes(error) for sign in signs)
 
 
 def _is_refusal(error: BaseException) -> bool:
