@@ -46,17 +46,28 @@ void price_stage(const Costs& costs, std::size_t stage, EngineRules engine, Stag
   if (stage > 0) priced.send[1] = costs.boundaries[stage - 1].gradient.value();
 }
 
-// PyTorch allocates one receive buffer per micro-batch for every activation and every gradient that
-// crosses ranks, at the first step, and keeps them.
-void add_receive_buffers(const Costs& costs, Pricing& pricing) {
+// PyTorch's runtime, measured on its running stages (docs/engine.md): at the first step it
+// allocates one buffer per micro-batch for every activation and every gradient that a stage gets,
+// also from a stage of the same rank, where the tensor itself then takes the buffer's place. What
+// goes to another rank stays alive until the step ends, because only then does the runtime wait for
+// its sends. So an output is never released by the backward, and a sent input gradient comes on
+// top.
+void add_transport_memory(const Costs& costs, Pricing& pricing) {
+  const auto add = [](std::int64_t& to, std::int64_t bytes) { to = checked_add(to, bytes); };
   for (std::size_t stage = 0; stage + 1 < pricing.stages.size(); ++stage) {
-    const StagePrice& lower = pricing.stages[stage];
-    if (lower.link[0] < 0) continue;
-    const std::int64_t bytes =
-        checked_mul(costs.boundaries[stage].size.value(), pricing.microbatches);
-    for (const int rank : {lower.rank, lower.target[0]}) {
-      auto& standing = pricing.standing[static_cast<std::size_t>(rank)];
-      standing = checked_add(standing, bytes);
+    StagePrice& lower = pricing.stages[stage];
+    StagePrice& upper = pricing.stages[stage + 1];
+    const std::int64_t size = costs.boundaries[stage].size.value();
+    const std::int64_t buffers = checked_mul(size, pricing.microbatches);
+    add(pricing.standing[static_cast<std::size_t>(lower.rank)], buffers);
+    add(pricing.standing[static_cast<std::size_t>(upper.rank)], buffers);
+    add(lower.memory[2], -size);
+    add(lower.memory[3], -size);
+    if (lower.link[0] < 0) {
+      add(lower.memory[0], -size);
+    } else {
+      add(upper.memory[1], -size);
+      add(upper.memory[3], -size);
     }
   }
 }
@@ -68,6 +79,9 @@ void check_memory_range(const Costs& costs, int microbatches) {
     const std::int64_t released = stage.released_by_input.value();
     const std::int64_t swing = checked_add(stage.kept.value(), released < 0 ? -released : released);
     most = checked_add(most, checked_mul(swing, microbatches));
+  }
+  for (const BoundaryCosts& boundary : costs.boundaries) {
+    most = checked_add(most, checked_mul(checked_mul(boundary.size.value(), 4), microbatches));
   }
 }
 
@@ -108,7 +122,7 @@ Pricing price(const Placement& placement, int microbatches, const Costs& costs,
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     price_stage(costs, stage, options.engine, pricing.stages[stage]);
   }
-  if (options.engine == EngineRules::PyTorch) add_receive_buffers(costs, pricing);
+  if (options.engine == EngineRules::PyTorch) add_transport_memory(costs, pricing);
   return pricing;
 }
 

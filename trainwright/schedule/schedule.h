@@ -145,7 +145,9 @@ Result<Schedule> lower(const Schedule& schedule, const Costs& costs);
 enum class Transfers : std::uint8_t { Overlapped, Blocking };  // Blocking: the sender stands still
 enum class Links : std::uint8_t { Unlimited, Serialised };  // one transfer at a time per (a -> b)
 // PyTorch: I of stage 0 is free and W costs B; groups run one member after the other and send at
-// their end; receive buffers for all micro-batches stay allocated (2 x size x micro-batches a cut).
+// their end; receive buffers for all micro-batches stay allocated (2 x size x micro-batches a
+// boundary) and what was sent stays until the step ends. `kept` counts the stage's output,
+// `released_by_input` does not count the input's gradient.
 enum class EngineRules : std::uint8_t { None, PyTorch };
 enum class Detail : std::uint8_t { Totals, Full };
 struct ClockOptions {

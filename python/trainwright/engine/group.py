@@ -105,7 +105,7 @@ class EngineGroup:
     def _last_words(self) -> str:
         self._log.seek(0)
         lines = [line.strip() for line in self._log.read().splitlines() if line.strip()]
-        errors = [line for line in lines if "Error" in line or "EngineChanged" in line]
+        errors = [line for line in lines if ("Error:" in line or "EngineChanged" in line) and "ChildFailedError" not in line]
         return (errors or lines or ["nothing was said"])[-1][:400]
 
     def _kill(self) -> None:
