@@ -21,6 +21,7 @@ class Broken:
     way: str         # what was done to the schedule
     text: str
     microbatches: int
+    expected: tuple[str, ...]  # outcomes on the engine
 
 
 def lowered(text: str) -> Rows:
@@ -239,47 +240,58 @@ def both_send_first(rows: Rows, coin) -> Rows | None:
     return rows
 
 
-# (fault class, what is done, breaker, whether the file has transfers)
+# (fault class, what is done, breaker, whether the file has transfers, what the engine then does:
+# unreadable (our reader), refused (PyTorch will not load it), failed (it raises), hung, wrong (silently
+# another gradient or loss), right (harmless here). A peer of a rank that fails may hang or be wrong
+# first, and some places are harmless, hence several.)
 BREAKERS = (
-    ("Shape", "a blank row", blank_row, False),
-    ("StageOutOfRange", "a stage far beyond the others", stage_gap, False),
-    ("MicroBatchOutOfRange", "a micro-batch beyond the last", microbatch_beyond, False),
-    ("WrongRank", "an action on another rank", other_rank, False),
-    ("Duplicate", "F twice", twice("F"), False),
-    ("Duplicate", "W twice", twice("W"), False),
-    ("Duplicate", "B twice", twice("B"), False),
-    ("MixedBackward", "B besides I and W, elsewhere none", mixed_backward, False),
-    ("Missing", "no F", missing("F"), False),
-    ("Missing", "no W", missing("W"), False),
-    ("Missing", "no REDUCE_GRAD", missing("REDUCE_GRAD"), True),
-    ("OutOfOrder", "backward before forward, W before I", backward_first, False),
-    ("LossOrder", "last stage forward out of order", losses_swapped, False),
-    ("Group", "F overlapped with its own B", dependent_pair, False),
-    ("NotCompute", "one SEND among compute actions", stray_send, False),
-    ("TransferMissing", "no SEND", missing("SEND_F"), True),
-    ("TransferMissing", "no RECV", missing("RECV_B"), True),
-    ("TransferUnneeded", "SEND twice", transfer_twice("SEND_F"), True),
-    ("TransferUnneeded", "SEND within a rank", transfer_to_itself, True),
-    ("TransferOrder", "two sends change places", sends_swapped, True),
-    ("Deadlock", "a backward before the send it depends on", waits_for_itself, True),
-    ("Deadlock", "both ranks send before they receive", both_send_first, True),
+    ("Shape", "a blank row", blank_row, False, "unreadable"),
+    ("StageOutOfRange", "a stage far beyond the others", stage_gap, False, "unreadable"),
+    ("MicroBatchOutOfRange", "a micro-batch beyond the last", microbatch_beyond, False, "refused failed"),
+    ("WrongRank", "an action on another rank", other_rank, False, "refused unreadable"),
+    ("Duplicate", "F twice", twice("F"), False, "failed hung right"),
+    ("Duplicate", "W twice", twice("W"), False, "failed"),
+    ("Duplicate", "B twice", twice("B"), False, "failed"),
+    ("MixedBackward", "B besides I and W, elsewhere none", mixed_backward, False, "refused failed"),
+    ("Missing", "no F", missing("F"), False, "refused"),
+    ("Missing", "no W", missing("W"), False, "refused"),
+    ("Missing", "no REDUCE_GRAD", missing("REDUCE_GRAD"), True, "wrong"),
+    ("OutOfOrder", "backward before forward, W before I", backward_first, False, "refused"),
+    ("LossOrder", "last stage forward out of order", losses_swapped, False, "wrong"),
+    ("Group", "F overlapped with its own B", dependent_pair, False, "right"),
+    ("NotCompute", "one SEND among compute actions", stray_send, False, "failed"),
+    ("TransferMissing", "no SEND", missing("SEND_F"), True, "hung"),
+    ("TransferMissing", "no RECV", missing("RECV_B"), True, "failed"),
+    ("TransferUnneeded", "SEND twice", transfer_twice("SEND_F"), True, "hung"),
+    ("TransferUnneeded", "SEND within a rank", transfer_to_itself, True, "failed"),
+    ("TransferOrder", "two sends change places", sends_swapped, True, "wrong hung"),
+    ("Deadlock", "a backward before the send it depends on", waits_for_itself, True, "hung failed"),
+    # Gloo's sends do not block. Where they do (NCCL), this stands still.
+    ("Deadlock", "both ranks send before they receive", both_send_first, True, "right"),
 )
+
+
+def outcome(answer: dict) -> str:
+    """What the engine did: the answer's status, or for one that ran whether it was right."""
+    if answer["status"] != "ran":
+        return answer["status"]
+    loss_right = abs(answer["loss"] - answer["reference_loss"]) <= 1e-12 * abs(answer["reference_loss"])
+    return "right" if loss_right and answer["gradient_difference"] <= 1e-12 else "wrong"
 
 
 def broken_schedules(count: int, seed: int = 0) -> list[Broken]:
     """`count` of them, the breakers taking turns over fresh random schedules."""
     made: list[Broken] = []
     while len(made) < count:
-        fault, way, breaker, transfers = BREAKERS[len(made) % len(BREAKERS)]
+        fault, way, breaker, transfers, expected = BREAKERS[len(made) % len(BREAKERS)]
         for seed in range(seed + 1, seed + 1000):
-            ranks = 2 + seed % 3
-            text, microbatches = making.random_schedule(seed, ranks)
+            text, microbatches = making.random_schedule(seed, 2 + seed % 3)
             if microbatches < 2:
                 continue
             rows = lowered(text) if transfers else [line.split(",") for line in text.splitlines()]
             broken = breaker(rows, random.Random(seed))
             if broken is not None:
-                made.append(Broken(fault, way, schedule_text(broken), microbatches))
+                made.append(Broken(fault, way, schedule_text(broken), microbatches, tuple(expected.split())))
                 break
         else:
             raise ValueError(f"no schedule can be broken by: {way}")

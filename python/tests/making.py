@@ -2,6 +2,7 @@
 
 Everything here returns CSV text. Rows are made of `schedule_csv.Action`.
 """
+import functools
 import json
 import os
 import random
@@ -98,20 +99,39 @@ def _random_order(coin: random.Random, owners: list[int], microbatches: int, spl
 
 
 def program() -> str | None:
-    """The built `trainwright`, if there is one."""
+    """The built `trainwright`, if there is one that knows schedules."""
     path = os.environ.get("TRAINWRIGHT_BINARY", "")
-    return path if path and os.path.exists(path) else None
+    return path if path and os.path.exists(path) and _knows_schedules(path) else None
 
 
-def program_json(*arguments: str) -> dict:
-    done = subprocess.run([program(), *arguments, "--json"], capture_output=True, text=True, check=True, timeout=300)
-    return json.loads(done.stdout)
+@functools.cache
+def _knows_schedules(path: str) -> bool:
+    return subprocess.run([path, "schedule", "--help"], capture_output=True, timeout=60).returncode == 0
 
 
-def program_schedule(*arguments: str) -> str:
-    """`trainwright schedule make ARGUMENTS --csv FILE`, as text."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "schedule.csv")
-        subprocess.run([program(), "schedule", "make", *arguments, "--csv", path], capture_output=True, text=True, check=True, timeout=300)
-        with open(path, newline="") as file:
-            return file.read()
+def all_schedules(ranks: int, microbatches: int):
+    """(title, text) of PyTorch's own kinds and, with a program, of all of ours and `auto`."""
+    yield "1F1B with split backward", one_forward_one_backward(ranks, microbatches, "IW")
+    yield from torch_schedules(ranks, microbatches)
+
+
+def torch_schedules(ranks: int, microbatches: int):
+    """(title, text) of what PyTorch ships, wherever it accepts the arguments."""
+    everything_first = [[Action(r, kind, m) for kind in "FB" for m in range(microbatches)] for r in range(ranks)]
+    yield "PyTorch GPipe", schedule_text(everything_first)
+    yield "PyTorch 1F1B", one_forward_one_backward(ranks, microbatches)
+    for name, chunks, _ in TORCH_KINDS:
+        text = torch_schedule(name, ranks, microbatches, chunks)
+        if text is not None:
+            yield f"PyTorch {name}, {chunks} chunks", text
+
+
+def checker_refuses(text: str, microbatches: int | None = None) -> bool:
+    with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as file:
+        file.write(text)
+        file.flush()
+        wanted = ["--microbatches", str(microbatches)] if microbatches else []
+        done = subprocess.run([program(), "schedule", "check", file.name, *wanted], capture_output=True, text=True, timeout=60)
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(f"schedule check ended with {done.returncode}: {done.stderr}")
+    return done.returncode != 0

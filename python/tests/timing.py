@@ -1,0 +1,174 @@
+"""Step times of sleeping stages on the engine against simulated ones.
+
+The engine adds a cost of its own to every action (Python, autograd, posting transfers: about a
+millisecond here). It is measured in a run of its own (`own_cost`) on schedules that are not among
+those compared, and then given to the clock.
+"""
+import dataclasses
+import re
+import statistics
+
+import making
+import replay
+
+from trainwright.engine import EngineGroup, Job
+from trainwright.engine.schedule_csv import schedule_text
+
+Seconds3 = tuple[float, float, float]  # F, I, W
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnCost:
+    """Seconds that the engine adds to every action, and that a tensor takes to the next rank."""
+    action: float = 0.0
+    transfer: float = 0.0
+
+
+def measured(engine: EngineGroup, text: str, microbatches: int, seconds: list[Seconds3], steps: int = 2) -> float:
+    """The shorter of a few steps: whatever else runs on the host only ever adds."""
+    answer = engine.run(Job(csv=text, microbatches=microbatches, warmup=1, steps=steps, model={"kind": "sleep", "seconds": seconds}))
+    assert answer["status"] == "ran" and answer["gradient_difference"] <= 1e-12, answer.get("error")
+    return min(answer["step_seconds"])
+
+
+def own_cost(engine: EngineGroup, ranks: int, seconds: Seconds3, microbatches: int = 8) -> OwnCost:
+    """From two runs of all forwards, then all backwards, once whole and once split."""
+    working: list[float] = []
+    waiting: list[float] = []
+    for backward in ("B", "IW"):
+        rows = [[f"{r}F{m}" for m in range(microbatches)] + [f"{r}{kind}{m}" for m in range(microbatches) for kind in backward]
+                for r in range(ranks)]
+        answer = engine.run(Job(csv=schedule_text(rows), warmup=1, actions=True, model={"kind": "sleep", "seconds": [seconds]}))
+        lists = [[(name, end) for name, _, end, _ in one["actions"]] for one in answer["ranks"]]
+        _extra_seconds(lists, seconds, ranks, working, waiting)
+    action = _middle_mean(working)
+    return OwnCost(action, max(0.0, _middle_mean(waiting) - action))
+
+
+def _extra_seconds(lists, seconds: Seconds3, ranks: int, working: list[float], waiting: list[float]) -> None:
+    """What each action took beyond its sleep, since the rank's last action or since its input was
+    made, whichever came later. Stage 0 is left out: its I does nothing."""
+    ends = {name: end for one in lists for name, end in one}
+    sleep = dict(zip("FIW", seconds)) | {"B": seconds[1] + seconds[2]}
+    for one in lists:
+        before = None
+        for name, end in one:
+            match = re.fullmatch(r"(\d+)([FIWB])(\d+)", name)
+            if not match:
+                continue
+            stage, kind, microbatch = int(match[1]), match[2], match[3]
+            source = {"F": f"{stage - 1}F{microbatch}", "W": ""}.get(kind, f"{stage + 1}{kind}{microbatch}")
+            made = ends.get(source, 0.0)
+            if before is not None and stage > 0:
+                (waiting if made > before else working).append(end - max(made, before) - sleep[kind])
+            before = end
+
+
+def _middle_mean(values: list[float]) -> float:
+    """The mean without the tenth at either end, so that a hiccup of the host does not count."""
+    values = sorted(values)
+    cut = len(values) // 10
+    return statistics.mean(values[cut : len(values) - cut])
+
+
+def simulated(text: str, seconds: list[Seconds3], own: OwnCost = OwnCost()) -> float:
+    """By the program's clock with PyTorch's rules; without a program by the replay, which must
+    agree with it."""
+    rows = replay.grouped_rows(text)
+    stages = 1 + max(action.stage for row in rows for cell in row for action in cell)
+    bare = replay.engine_times(stages, seconds, dict.fromkeys("FIWB", own.action), own.transfer)
+    expected = replay.step_time(text, bare)
+    if not making.program():
+        return expected
+    full = [seconds[stage % len(seconds)] for stage in range(stages)]
+    by_clock = making.simulated_step(text, full, own.action, own.transfer)
+    assert abs(by_clock - expected) <= 1e-9 * expected, f"clock {by_clock}, replay {expected}\n{text}"
+    return by_clock
+
+
+# One model for all kinds: ranks x PARTS parts of equal time, so that a kind with one chunk per rank
+# has stages of six parts, one with two chunks of three, one with three chunks of two.
+PARTS = 6
+
+
+def stage_seconds(weights: list[float], stages: int, part: float) -> list[Seconds3]:
+    """F, I, W of every stage when the parts, of given relative weights, are cut evenly."""
+    size = len(weights) // stages
+    return [(part * sum(weights[s * size : (s + 1) * size]),) * 3 for s in range(stages)]
+
+
+def stages_of(text: str) -> int:
+    return 1 + max(action.stage for row in replay.grouped_rows(text) for cell in row for action in cell)
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    title: str
+    measured: float
+    bare: float       # simulated without the engine's own cost
+    with_cost: float  # simulated with it
+
+    def line(self) -> str:
+        return (f"{self.title:34} {self.measured:8.3f} s  {self.bare:8.3f} s {100 * (self.bare / self.measured - 1):+6.1f} %"
+                f"  {self.with_cost:8.3f} s {100 * (self.with_cost / self.measured - 1):+6.1f} %")
+
+
+HEADER = f"{'schedule':34} {'measured':>10}  {'simulated':>10} {'':8}  {'with own cost':>10}"
+
+
+def compared(engine: EngineGroup, title: str, text: str, microbatches: int, seconds: list[Seconds3], own: OwnCost) -> Compared:
+    return Compared(title, measured(engine, text, microbatches, seconds), simulated(text, seconds), simulated(text, seconds, own))
+
+
+def compare_kinds(engine: EngineGroup, ranks: int, microbatches: int, part: float, own: OwnCost, say=print) -> list[Compared]:
+    """Every kind on the same model; a line for each as it comes."""
+    weights = [1.0] * (ranks * PARTS)
+    say(HEADER)
+    rows = []
+    for title, text in making.all_schedules(ranks, microbatches):
+        rows.append(compared(engine, title, text, microbatches, stage_seconds(weights, stages_of(text), part), own))
+        say(rows[-1].line())
+    wrong = inversions(rows)
+    say(f"largest error {100 * max(abs(row.with_cost / row.measured - 1) for row in rows):.1f} % "
+        f"({100 * max(abs(row.bare / row.measured - 1) for row in rows):.1f} % without own cost); "
+        f"{len(wrong)} pairs of kinds in another order" + "".join(f"; {a}, {b}" for a, b in wrong))
+    return rows
+
+
+def inversions(rows: list[Compared], tie: float = 0.01) -> list[tuple[str, str]]:
+    """Pairs that the simulation puts in another order than the engine; those that are simulated
+    within `tie` of each other have no order."""
+    wrong = []
+    for i, one in enumerate(rows):
+        for two in rows[i + 1 :]:
+            if abs(one.with_cost / two.with_cost - 1) > tie and (one.with_cost < two.with_cost) != (one.measured < two.measured):
+                wrong.append((one.title, two.title))
+    return wrong
+
+
+def uneven_models(ranks: int) -> list[tuple[str, list[float]]]:
+    """A third of a rank's work in the middle twice as slow; a last rank with a heavy head."""
+    slow, heavy = [1.0] * (ranks * PARTS), [1.0] * (ranks * PARTS)
+    middle = (ranks // 2) * PARTS
+    slow[middle : middle + PARTS] = [2.0] * PARTS
+    heavy[-PARTS // 2 :] = [2.0] * (PARTS // 2)
+    return [("one stage of a rank twice as slow", slow), ("a heavy last stage", heavy)]
+
+
+def compare_uneven(engine: EngineGroup, ranks: int, microbatches: int, part: float, title: str, weights: list[float],
+                   own: OwnCost, say=print) -> tuple[Compared, Compared]:
+    """PyTorch's own schedules and `auto`, one after the other in the same group of processes."""
+    say(f"\n{title}")
+    say(HEADER)
+    theirs = []
+    for name, text in making.torch_schedules(ranks, microbatches):
+        theirs.append(compared(engine, name, text, microbatches, stage_seconds(weights, stages_of(text), part), own))
+        say(theirs[-1].line())
+    best = min(theirs, key=lambda row: row.measured)
+    seconds = stage_seconds(weights, 2 * ranks, part)
+    text = making.auto_schedule(ranks, microbatches, 2, seconds, own.action, own.transfer)
+    auto = compared(engine, "auto, 2 chunks", text, microbatches, seconds, own)
+    say(auto.line())
+    say(f"auto against {best.title}: {100 * (1 - auto.measured / best.measured):.1f} % shorter measured, "
+        f"{100 * (1 - auto.with_cost / best.with_cost):.1f} % simulated")
+    return best, auto
