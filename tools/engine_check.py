@@ -93,7 +93,7 @@ def check_time(options, say: Output) -> None:
     with EngineGroup(options.ranks) as engine:
         microbatches = 2 * options.ranks
         own = timing.own_cost(engine, options.ranks, (options.seconds * timing.PARTS / 2,) * 3)
-        say(f"the engine's own cost: {1e3 * own.action:.2f} ms per action, {1e3 * own.transfer:.2f} ms per transfer")
+        say(f"the engine's own cost: {1e3 * own.action:.2f} ms per action")
         timing.compare_kinds(engine, options.ranks, microbatches, options.seconds, own, say)
         if making.program():
             for title, weights in timing.uneven_models(options.ranks):

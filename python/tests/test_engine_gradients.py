@@ -8,7 +8,7 @@ import itertools
 import making
 import pytest
 
-from trainwright.engine import Job
+from trainwright.engine import EngineGroup, Job
 
 TOLERANCE = 1e-12
 EVEN, UNEVEN = (1,), (1, 2, 1, 3)
@@ -60,3 +60,11 @@ def test_the_group_survives_a_hang_and_a_refusal(engine):
     assert engine.run(Job(csv=no_gradient_sent, limit=2))["status"] == "hung"
     assert engine.run(Job(csv="0F0,0B0\n1B0,1F0\n", limit=2))["status"] == "refused"
     assert_right(engine, "0F0,0B0\n1F0,1B0\n", 1)
+
+
+def test_processes_that_do_not_answer_are_replaced():
+    """A stage that sleeps for a minute is no wait for a peer, so no time limit of the engine ends it."""
+    with EngineGroup(2, grace=3) as engine:
+        stuck = Job(csv="0F0,0B0\n1F0,1B0\n", limit=1, model={"kind": "sleep", "seconds": [(60.0, 0.0, 0.0)]})
+        assert engine.run(stuck)["status"] == "dead"
+        assert_right(engine, "0F0,0B0\n1F0,1B0\n", 1)

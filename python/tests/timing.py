@@ -5,7 +5,6 @@ millisecond here). It is measured in a run of its own (`own_cost`) on schedules 
 those compared, and then given to the clock.
 """
 import dataclasses
-import re
 import statistics
 
 import making
@@ -19,9 +18,9 @@ Seconds3 = tuple[float, float, float]  # F, I, W
 
 @dataclasses.dataclass(frozen=True)
 class OwnCost:
-    """Seconds that the engine adds to every action, and that a tensor takes to the next rank."""
+    """Seconds that the engine adds to every action; a transfer of a few kilobytes between processes
+    of one host is part of that."""
     action: float = 0.0
-    transfer: float = 0.0
 
 
 def measured(engine: EngineGroup, text: str, microbatches: int, seconds: list[Seconds3], steps: int = 2) -> float:
@@ -31,44 +30,29 @@ def measured(engine: EngineGroup, text: str, microbatches: int, seconds: list[Se
     return min(answer["step_seconds"])
 
 
-def own_cost(engine: EngineGroup, ranks: int, seconds: Seconds3, microbatches: int = 8) -> OwnCost:
-    """From two runs of all forwards, then all backwards, once whole and once split."""
-    working: list[float] = []
-    waiting: list[float] = []
-    for backward in ("B", "IW"):
-        rows = [[f"{r}F{m}" for m in range(microbatches)] + [f"{r}{kind}{m}" for m in range(microbatches) for kind in backward]
-                for r in range(ranks)]
-        answer = engine.run(Job(csv=schedule_text(rows), warmup=1, actions=True, model={"kind": "sleep", "seconds": [seconds]}))
-        lists = [[(name, end) for name, _, end, _ in one["actions"]] for one in answer["ranks"]]
-        _extra_seconds(lists, seconds, ranks, working, waiting)
-    action = _middle_mean(working)
-    return OwnCost(action, max(0.0, _middle_mean(waiting) - action))
+def own_cost(engine: EngineGroup, ranks: int, seconds: Seconds3, microbatches: int = 6) -> OwnCost:
+    """What the clock must add to every action to give the measured step, averaged over calibration
+    schedules with one and with two stages per rank, with whole and with split backward."""
+    costs = []
+    for text in _calibration_schedules(ranks, microbatches):
+        bare = simulated(text, [seconds])
+        per_second = (simulated(text, [seconds], OwnCost(action=1e-3)) - bare) / 1e-3
+        costs.append((measured(engine, text, microbatches, [seconds]) - bare) / per_second)
+    return OwnCost(action=statistics.mean(costs))
 
 
-def _extra_seconds(lists, seconds: Seconds3, ranks: int, working: list[float], waiting: list[float]) -> None:
-    """What each action took beyond its sleep, since the rank's last action or since its input was
-    made, whichever came later. Stage 0 is left out: its I does nothing."""
-    ends = {name: end for one in lists for name, end in one}
-    sleep = dict(zip("FIW", seconds)) | {"B": seconds[1] + seconds[2]}
-    for one in lists:
-        before = None
-        for name, end in one:
-            match = re.fullmatch(r"(\d+)([FIWB])(\d+)", name)
-            if not match:
-                continue
-            stage, kind, microbatch = int(match[1]), match[2], match[3]
-            source = {"F": f"{stage - 1}F{microbatch}", "W": ""}.get(kind, f"{stage + 1}{kind}{microbatch}")
-            made = ends.get(source, 0.0)
-            if before is not None and stage > 0:
-                (waiting if made > before else working).append(end - max(made, before) - sleep[kind])
-            before = end
-
-
-def _middle_mean(values: list[float]) -> float:
-    """The mean without the tenth at either end, so that a hiccup of the host does not count."""
-    values = sorted(values)
-    cut = len(values) // 10
-    return statistics.mean(values[cut : len(values) - cut])
+def _calibration_schedules(ranks: int, microbatches: int) -> list[str]:
+    """Eager forwards, then backwards stage by stage: none of the kinds that are compared."""
+    texts = []
+    for chunks, backward in ((1, "IW"), (2, "B"), (2, "IW")):
+        rows = []
+        for rank in range(ranks):
+            mine = [rank + chunk * ranks for chunk in range(chunks)]
+            row = [f"{s}F{m}" for s in mine for m in range(microbatches)]
+            row += [f"{s}{kind}{m}" for s in reversed(mine) for m in range(microbatches) for kind in backward]
+            rows.append(row)
+        texts.append(schedule_text(rows))
+    return texts
 
 
 def simulated(text: str, seconds: list[Seconds3], own: OwnCost = OwnCost()) -> float:
@@ -76,12 +60,11 @@ def simulated(text: str, seconds: list[Seconds3], own: OwnCost = OwnCost()) -> f
     agree with it."""
     rows = replay.grouped_rows(text)
     stages = 1 + max(action.stage for row in rows for cell in row for action in cell)
-    bare = replay.engine_times(stages, seconds, dict.fromkeys("FIWB", own.action), own.transfer)
-    expected = replay.step_time(text, bare)
+    expected = replay.step_time(text, replay.engine_times(stages, seconds, dict.fromkeys("FIWB", own.action)))
     if not making.program():
         return expected
     full = [seconds[stage % len(seconds)] for stage in range(stages)]
-    by_clock = making.simulated_step(text, full, own.action, own.transfer)
+    by_clock = making.simulated_step(text, full, own.action)
     assert abs(by_clock - expected) <= 1e-9 * expected, f"clock {by_clock}, replay {expected}\n{text}"
     return by_clock
 
@@ -166,7 +149,7 @@ def compare_uneven(engine: EngineGroup, ranks: int, microbatches: int, part: flo
         say(theirs[-1].line())
     best = min(theirs, key=lambda row: row.measured)
     seconds = stage_seconds(weights, 2 * ranks, part)
-    text = making.auto_schedule(ranks, microbatches, 2, seconds, own.action, own.transfer)
+    text = making.auto_schedule(ranks, microbatches, 2, seconds, own.action)
     auto = compared(engine, "auto, 2 chunks", text, microbatches, seconds, own)
     say(auto.line())
     say(f"auto against {best.title}: {100 * (1 - auto.measured / best.measured):.1f} % shorter measured, "

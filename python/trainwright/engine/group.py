@@ -20,7 +20,7 @@ import time
 from .job import Job
 
 START_SECONDS = 180.0
-# A job may wait for peers in several places, and steps take their own time.
+# Beyond the time limits of a job's waits, for the work of its steps. Then the processes are ended.
 GRACE_SECONDS = 60.0
 
 
@@ -29,10 +29,11 @@ class EngineFailed(RuntimeError):
 
 
 class EngineGroup:
-    """`processes` workers under torchrun on this host, ready for schedules of up to that many ranks."""
+    """`processes` workers under torchrun on this host, ready for schedules of up to that many ranks.
+    `grace`: seconds that the steps of a job may take besides waiting."""
 
-    def __init__(self, processes: int):
-        self.processes = processes
+    def __init__(self, processes: int, grace: float = GRACE_SECONDS):
+        self.processes, self.grace = processes, grace
         self._torchrun: subprocess.Popen | None = None
         self._start()
 
@@ -45,7 +46,7 @@ class EngineGroup:
     def run(self, job: Job) -> dict:
         """The job's answer; `status` is ran, hung, failed (the engine raised), refused (the engine
         would not load it), unreadable, or dead (workers had to be started again)."""
-        expected = job.limit * (2 + job.warmup + job.steps) + GRACE_SECONDS
+        expected = job.limit * (2 + job.warmup + job.steps) + self.grace
         try:
             self._jobs.write(json.dumps(dataclasses.asdict(job)) + "\n")
             self._jobs.flush()
