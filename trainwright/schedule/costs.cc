@@ -193,7 +193,8 @@ Diagnostics check_costs(const Costs& costs, int stages, int microbatches) {
     if (!good(boundary.activation) || !good(boundary.gradient) || boundary.size < Bytes(0)) {
       faults.push_back({"costs", "a transfer's time or size is not finite and at least 0", {}});
     }
-    bytes += 2 * static_cast<double>(boundary.size.value());
+    // PyTorch's runtime holds four of each: both receive buffers and both sent tensors.
+    bytes += 4 * static_cast<double>(boundary.size.value());
   }
   if (bytes * microbatches > static_cast<double>(kMostMemory)) {
     faults.push_back({"costs", "the bytes of all micro-batches do not fit 64 bits", {}});
