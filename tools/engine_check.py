@@ -81,7 +81,7 @@ def check_broken(options, say: Output) -> None:
             answer = engine.run(Job(csv=broken.text, microbatches=broken.microbatches, limit=1.5, model={"width": 8}))
             key = broken.fault, broken.way
             happened[key][breaking.outcome(answer)] += 1
-            refused[key] += making.checker_refuses(broken.text, broken.microbatches) if making.program() else 0
+            refused[key] += making.checker_refuses(broken.text) if making.program() else 0
     say(f"{'fault':21} {'what was done':42} {'refused by check':>16}  on the engine")
     for (fault, way), outcomes in happened.items():
         total = sum(outcomes.values())

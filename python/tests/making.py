@@ -113,6 +113,8 @@ def all_schedules(ranks: int, microbatches: int):
     """(title, text) of PyTorch's own kinds and, with a program, of all of ours and `auto`."""
     yield "1F1B with split backward", one_forward_one_backward(ranks, microbatches, "IW")
     yield from torch_schedules(ranks, microbatches)
+    if program():
+        yield from program_schedules(ranks, microbatches)
 
 
 def torch_schedules(ranks: int, microbatches: int):
@@ -126,12 +128,88 @@ def torch_schedules(ranks: int, microbatches: int):
             yield f"PyTorch {name}, {chunks} chunks", text
 
 
-def checker_refuses(text: str, microbatches: int | None = None) -> bool:
-    with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as file:
-        file.write(text)
-        file.flush()
-        wanted = ["--microbatches", str(microbatches)] if microbatches else []
-        done = subprocess.run([program(), "schedule", "check", file.name, *wanted], capture_output=True, text=True, timeout=60)
+def program_kinds() -> list[str]:
+    """Every kind that the program knows by name, without `auto`."""
+    return [row["kind"] for row in program_json("schedule", "compare", "--ranks", "2", "--microbatches", "2")]
+
+
+def program_schedules(ranks: int, microbatches: int):
+    """(title, text) of every kind with every number of chunks up to three that it takes, of waves
+    and loops, and of `auto`. A kind refuses numbers of chunks that it does not know."""
+    for kind in program_kinds():
+        for chunks in (1, 2, 3):
+            text = make(kind, ranks, microbatches, "--chunks", str(chunks))
+            if text is not None:
+                yield f"{kind}, {chunks} chunks", text
+    if not knows_auto():
+        return
+    for chunks, placement in ((1, "loop"), (2, "loop"), (2, "v"), (3, "v")):
+        text = make("auto", ranks, microbatches, "--chunks", str(chunks), "--placement", placement)
+        if text is None:
+            raise RuntimeError(f"auto made nothing for {ranks} ranks, {microbatches} micro-batches")
+        yield f"auto, {chunks} chunks, {placement}", text
+
+
+@functools.cache
+def knows_auto() -> bool:
+    return program() is not None and make("auto", 2, 2, "--chunks", "1") is not None
+
+
+def make(kind: str, ranks: int, microbatches: int, *more: str) -> str | None:
+    """`trainwright schedule make KIND ... --csv -`; None where the program refuses the arguments."""
+    command = [program(), "schedule", "make", kind, "--ranks", str(ranks), "--microbatches", str(microbatches), *more, "--csv", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode not in (0, 1, 2):
+        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+    return done.stdout if done.returncode == 0 else None
+
+
+def auto_schedule(ranks: int, microbatches: int, chunks: int, seconds, action: float) -> str:
+    """`auto` for stages of these seconds (F, I, W each) on PyTorch's runtime, any placement."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = make("auto", ranks, microbatches, "--chunks", str(chunks), "--placement", "any", "--engine", "pytorch",
+                    "--costs", _write(folder, "costs.json", json.dumps(_costs(seconds, action))))
+    if text is None:
+        raise RuntimeError("auto made nothing")
+    return text
+
+
+def simulated_step(text: str, seconds, action: float) -> float:
+    """Seconds of a step by the program's clock with PyTorch's rules."""
+    return simulated(text, _costs(seconds, action))["makespan"]
+
+
+def simulated(text: str, costs: dict) -> dict:
+    """`trainwright schedule simulate` with PyTorch's rules."""
+    with tempfile.TemporaryDirectory() as folder:
+        return program_json("schedule", "simulate", _write(folder, "schedule.csv", text), "--engine", "pytorch",
+                            "--costs", _write(folder, "costs.json", json.dumps(costs)))
+
+
+def checker_refuses(text: str) -> bool:
+    """Whether `trainwright schedule check` says no: unreadable or not sound."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([program(), "schedule", "check", _write(folder, "schedule.csv", text)],
+                              capture_output=True, text=True, timeout=60)
     if done.returncode not in (0, 1, 2):
         raise RuntimeError(f"schedule check ended with {done.returncode}: {done.stderr}")
     return done.returncode != 0
+
+
+def program_json(*arguments: str):
+    done = subprocess.run([program(), *arguments, "--json"], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def _costs(seconds, action: float) -> dict:
+    forward, by_input, by_weight = zip(*seconds)
+    return {"F": forward, "I": by_input, "W": by_weight, "action": action}
+
+
+def _write(folder: str, name: str, text: str) -> str:
+    path = os.path.join(folder, name)
+    with open(path, "w", newline="") as file:
+        file.write(text)
+    return path

@@ -5,7 +5,6 @@ stands still, or trains on with other gradients and no word. This is the size fo
 tools/engine_check.py broken runs 220 on the engine.
 """
 import collections
-import subprocess
 
 import breaking
 import making
@@ -28,21 +27,14 @@ def test_the_engine_hangs_or_goes_wrong_where_the_classes_say_so(engine):
 
 
 @pytest.mark.skipif(not making.program(), reason="no built program in TRAINWRIGHT_BINARY")
-def test_the_checker_refuses_220_broken_schedules_and_names_the_class(tmp_path):
-    path = tmp_path / "broken.csv"
+def test_the_checker_refuses_220_broken_schedules():
     for broken in breaking.broken_schedules(220):
-        path.write_text(broken.text)
-        done = subprocess.run([making.program(), "schedule", "check", str(path), "--microbatches", str(broken.microbatches)],
-                              capture_output=True, text=True, timeout=60)
-        assert done.returncode in (1, 2), f"{broken.way} was accepted\n{broken.text}\n{done.stdout}{done.stderr}"
+        assert making.checker_refuses(broken.text), f"{broken.way} was accepted\n{broken.text}"
 
 
 @pytest.mark.skipif(not making.program(), reason="no built program in TRAINWRIGHT_BINARY")
-def test_the_checker_accepts_what_was_broken_before_it_was(tmp_path):
-    path = tmp_path / "valid.csv"
+def test_the_checker_accepts_what_was_broken_before_it_was():
     for seed in range(60):
         text, _ = making.random_schedule(seed, 2 + seed % 3)
-        for rows in (text, making.schedule_text(breaking.lowered(text))):
-            path.write_text(rows)
-            done = subprocess.run([making.program(), "schedule", "check", str(path)], capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0, f"{rows}\n{done.stdout}{done.stderr}"
+        assert not making.checker_refuses(text), text
+        assert not making.checker_refuses(making.schedule_text(breaking.lowered(text))), text

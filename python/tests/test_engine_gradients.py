@@ -42,6 +42,24 @@ def test_one_stage_per_rank_with_whole_and_split_backward(engine, ranks, microba
     assert_right(engine, making.one_forward_one_backward(ranks, microbatches, backward), microbatches, UNEVEN)
 
 
+@pytest.mark.skipif(not making.program(), reason="no built program in TRAINWRIGHT_BINARY")
+@pytest.mark.parametrize("ranks,microbatches", [(2, 1), (2, 2), (2, 5), (4, 3), (4, 4), (4, 9)])
+def test_every_kind_of_the_program(engine, ranks, microbatches):
+    ran = 0
+    for ran, (_, text) in enumerate(making.program_schedules(ranks, microbatches), start=1):
+        assert_right(engine, text, microbatches, UNEVEN if ran % 2 else EVEN)
+    assert ran >= len(making.program_kinds())
+
+
+@pytest.mark.skipif(not making.program(), reason="no built program in TRAINWRIGHT_BINARY")
+def test_the_programs_own_transfers(engine):
+    for kind in making.program_kinds():
+        for chunks in ("1", "2"):
+            text = making.make(kind, 4, 6, "--chunks", chunks, "--comms")
+            if text is not None:
+                assert_right(engine, text, 6, UNEVEN)
+
+
 def test_random_valid_schedules_of_any_placement(engine):
     for seed in range(60):
         csv, microbatches = making.random_schedule(seed, 4 if seed % 3 else 2)

@@ -81,3 +81,24 @@ def test_random_schedules_of_any_placement_keep_what_the_rules_say(engine):
         text, microbatches = making.random_schedule(seed, 3)
         sizes = stage_bytes(engine, read_schedule(text).rank_of_stage)
         assert measured_curves(engine, text, microbatches) == replay.live_bytes(text, sizes, BOUNDARY, microbatches)
+
+
+def clock_peaks(text: str, sizes: list[replay.StageBytes]) -> list[int]:
+    costs = {"F": 1, "I": 1, "W": 1, "kept": [one.kept for one in sizes], "input": [one.by_input for one in sizes], "size": BOUNDARY}
+    return making.simulated(text, costs)["peak_memory"]
+
+
+@pytest.mark.skipif(not making.program(), reason="no built program in TRAINWRIGHT_BINARY")
+def test_the_programs_clock_has_the_same_peaks(engine):
+    """Except for the loss values, which it does not know: 8 bytes per micro-batch."""
+    texts = [(making.torch_schedule(name, 2, 6, chunks), 6) for name, chunks, _ in making.TORCH_KINDS]
+    texts += [making.random_schedule(seed, 3) for seed in range(100, 110)]
+    for text, microbatches in texts:
+        sizes = stage_bytes(engine, read_schedule(text).rank_of_stage)
+        without_loss = [replay.StageBytes(one.kept, one.by_input) for one in sizes]
+        curves = replay.live_bytes(text, without_loss, BOUNDARY, microbatches)
+        assert clock_peaks(text, sizes) == [max(live for _, live in curve) for curve in curves], text
+        if "OVERLAP" in text:
+            continue  # Within a pair nothing is measured.
+        measured = [max(live for _, live in curve) for curve in measured_curves(engine, text, microbatches)]
+        assert all(0 <= a - b <= LOSS * microbatches for a, b in zip(measured, clock_peaks(text, sizes)))
