@@ -150,6 +150,21 @@ def program_schedules(ranks: int, microbatches: int):
         yield f"auto, {chunks} chunks, {placement}", text
 
 
+def timed_schedules(ranks: int, microbatches: int):
+    """(title, text) of every kind once, with its usual chunks; PyTorch's own without a program."""
+    if not program():
+        yield from torch_schedules(ranks, microbatches)
+        return
+    for kind in program_kinds():
+        text = make(kind, ranks, microbatches)
+        if text is not None:
+            yield kind, text
+    for kind in ("interleaved-1f1b", "zb-vpp"):
+        yield f"{kind}, 3 chunks", make(kind, ranks, microbatches, "--chunks", "3")
+    if knows_auto():
+        yield "auto, 2 chunks", make("auto", ranks, microbatches, "--chunks", "2", "--placement", "any")
+
+
 @functools.cache
 def knows_auto() -> bool:
     return program() is not None and make("auto", 2, 2, "--chunks", "1") is not None

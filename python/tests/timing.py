@@ -108,7 +108,7 @@ def compare_kinds(engine: EngineGroup, ranks: int, microbatches: int, part: floa
     weights = [1.0] * (ranks * PARTS)
     say(HEADER)
     rows = []
-    for title, text in making.all_schedules(ranks, microbatches):
+    for title, text in making.timed_schedules(ranks, microbatches):
         rows.append(compared(engine, title, text, microbatches, stage_seconds(weights, stages_of(text), part), own))
         say(rows[-1].line())
     wrong = inversions(rows)
