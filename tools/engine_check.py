@@ -70,7 +70,8 @@ def check_gradients(options, say: Output) -> None:
     say(f"{'schedule':34} {'runs':>5}  largest difference (of the tensor's largest entry)")
     for title in gradients.runs:
         say(f"{title:34} {gradients.runs[title]:5}  {gradients.worst[title]:.1e}")
-    say(f"{'random, 4 ranks, any placement':34} {random.runs['random']:5}  {random.worst['random']:.1e}   ({seconds:.0f} s, one process group)")
+    say(f"{'random, 4 ranks, any placement':34} {random.runs['random']:5}  {random.worst['random']:.1e}   "
+        f"({seconds:.0f} s, one process group)")
 
 
 def check_broken(options, say: Output) -> None:

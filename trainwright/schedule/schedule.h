@@ -144,10 +144,8 @@ Result<Schedule> lower(const Schedule& schedule, const Costs& costs);
 // The clock.
 enum class Transfers : std::uint8_t { Overlapped, Blocking };  // Blocking: the sender stands still
 enum class Links : std::uint8_t { Unlimited, Serialised };  // one transfer at a time per (a -> b)
-// PyTorch: I of stage 0 is free and W costs B; groups run one member after the other and send at
-// their end; receive buffers for all micro-batches stay allocated (2 x size x micro-batches a
-// boundary) and what was sent stays until the step ends. `kept` counts the stage's output,
-// `released_by_input` does not count the input's gradient.
+// PyTorch: I of stage 0 is free and W costs B; groups run in turn and send at their end; buffers of
+// all micro-batches and sent tensors stay (docs/engine.md). `kept` counts the output of the stage.
 enum class EngineRules : std::uint8_t { None, PyTorch };
 enum class Detail : std::uint8_t { Totals, Full };
 struct ClockOptions {
