@@ -100,8 +100,8 @@ TEST_CASE("plainly illegal layouts are refused by everyone") {
 
 TEST_CASE("torchtitan runs FSDP and refuses what it cannot express") {
   CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "fsdp,gbs=64,seq=8192") == "");
-  CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "zero=1,gbs=64,seq=8192") ==
-        "sharding-offered");
+  CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "zero=1,gbs=64,seq=8192")
+            .find("sharding-offered") != std::string::npos);
 }
 
 }  // namespace

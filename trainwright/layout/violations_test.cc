@@ -161,6 +161,10 @@ TEST_CASE("every stage needs a layer unless the list says otherwise") {
   CHECK(Try("pp=16,gbs=64").only().id == "layers-for-every-stage");
   CHECK(Try("pp=4,vpp=4,gbs=64").only().id == "layers-for-every-stage");
   CHECK(Try("pp=4,layers=0/4/4/0,gbs=64").ids() == Ids{});
+  // Six layers on eight stages when embedding and loss count as one each.
+  Try ends("pp=8,count_embedding,count_loss,gbs=64");
+  ends.model = gpt({.layers = 6});
+  CHECK(ends.ids() == Ids{});
   CHECK(Try("pp=4,layers=1/4/4/1,gbs=64").only().id == "layers-dealt-out");
   CHECK(Try("pp=4,layers=4/4,gbs=64").only().id == "layers-dealt-out");
   CHECK(Try("pp=2,first_layers=9,gbs=64").only().id == "layers-dealt-out");
