@@ -83,6 +83,9 @@ class CsvReader {
       if (full()) return;
       read_cell(trim(cell));
     }
+    if (schedule_.ranks.back().empty() && diagnostics_.empty()) {
+      fault("a rank without actions", "every rank holds a stage");
+    }
   }
 
   void read_cell(std::string_view cell) {

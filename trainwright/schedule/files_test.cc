@@ -61,6 +61,7 @@ TEST_CASE("every faulty cell is reported with its row and column") {
 TEST_CASE("a blank line, an empty file, a stage on two ranks and a gap in the stages are refused") {
   CHECK(first_fault(read_schedule_csv("0F0,0B0\n\n1F0,1B0\n", "s.csv")).hint.find("blank") !=
         std::string::npos);
+  CHECK(first_fault(read_schedule_csv("0F0,0B0\n,\n", "s.csv")).what == "a rank without actions");
   CHECK(first_fault(read_schedule_csv(" \n", "s.csv")).what == "the file has no actions");
   CHECK(first_fault(read_schedule_csv("0F0\n0B0\n", "s.csv")).hint == "a stage lies on one rank");
   CHECK(first_fault(read_schedule_csv("0F0,2F0\n", "s.csv")).what == "no row names stage 1");
