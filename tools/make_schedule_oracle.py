@@ -141,7 +141,9 @@ def main() -> None:
         answer = solve(instance, arguments.seconds)
         if answer is None or answer[0] != answer[1]:
             continue
-        proven.append(instance | {"makespan": answer[0]})
+        found = instance | {"makespan": answer[0]}
+        if found not in proven:
+            proven.append(found)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join("  " + json.dumps(x, separators=(",", ":")) for x in proven)
     arguments.output.write_text(f'{{"instances": [\n{lines}\n]}}\n')

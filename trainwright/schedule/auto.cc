@@ -24,6 +24,8 @@ using detail::PipelineProblem;
 constexpr std::int64_t kMostActions = std::int64_t{1} << 24;
 // A kind of the compact form is 16 bits wide, and a stage has three.
 constexpr std::int64_t kMostStages = 65535 / 3;
+// The work of one choice grows with the chunks of a rank.
+constexpr int kMostChunks = 32;
 // Sums of sizes over all micro-batches must stay far from overflow.
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
 
@@ -78,8 +80,8 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
           fmt::format("{} is not within 1 to {}", ranks, kMaxRanks));
   require(microbatches >= 1 && microbatches <= kMaxMicroBatches, "micro-batches",
           fmt::format("{} is not within 1 to {}", microbatches, kMaxMicroBatches));
-  require(options.chunks >= 1 && options.chunks <= kMaxStages, "chunks",
-          fmt::format("{} is not within 1 to {}", options.chunks, kMaxStages));
+  require(options.chunks >= 1 && options.chunks <= kMostChunks, "chunks",
+          fmt::format("{} is not within 1 to {}", options.chunks, kMostChunks));
   require(!options.placements.empty(), "placements", "none is allowed", "loop, V or both");
   for (const PlacementStyle style : options.placements)
     require(style != PlacementStyle::Custom, "placements", "a custom placement has no rule",

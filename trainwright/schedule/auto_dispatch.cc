@@ -21,7 +21,9 @@ void Dispatch::prepare(const PipelineProblem& problem, const std::vector<double>
   if (follow) read_levels(problem, *follow);
   for (int kind = 0; kind < problem.kinds; ++kind) {
     front_[at(kind)].key = key[at(kind) * at(problem.micro_batches)];
-    front_[at(kind)].takes_memory = problem.taken[at(kind)] > 0;
+    // An I that keeps more than it frees takes memory at its end.
+    front_[at(kind)].takes_memory =
+        problem.taken[at(kind)] > 0 || (follow && problem.given[at(kind)] < 0);
     if (problem.before[at(kind)][0].kind >= 0) continue;
     front_[at(kind)].ready = 0;
     wake(problem.rank_of[at(kind)], 0);

@@ -42,11 +42,10 @@ struct Cut {
 std::optional<Cut> cut_at(const PipelineProblem& problem, const Candidate& candidate,
                           const std::vector<char>& balanced, double time) {
   Cut cut;
-  std::vector<int> before(at(problem.kinds), 0);
+  std::vector<int> before(at(problem.kinds), 0), next(at(problem.kinds), 0);
   for (int r = 0; r < problem.ranks; ++r) {
     const std::int64_t begin = problem.order_begin[at(r)], stop = problem.order_begin[at(r) + 1];
     std::int64_t x = begin;
-    std::vector<int> next(at(problem.kinds), 0);
     for (; x < stop; ++x) {
       const std::size_t kind = candidate.order[at(x)];
       if (candidate.end[kind * at(problem.micro_batches) + at(next[kind]++)] > time) break;
@@ -103,7 +102,7 @@ std::vector<PipelineOrder> extensions(const PipelineProblem& problem, const Cand
     const int copies = std::min(more / q, std::max(1, 8 / q));
     const PipelineProblem longer = with_micro_batches(problem, problem.micro_batches + copies * q);
     for (const double share : {0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.475, 0.525}) {
-      if (static_cast<int>(trials.size()) >= kMost || purse.empty()) break;
+      if (std::ssize(trials) >= kMost) break;
       const auto cut = cut_at(problem, candidate, balanced, share * candidate.makespan);
       if (!cut) continue;
       clock.run(longer, repeated(problem, candidate.order, *cut, q, copies));

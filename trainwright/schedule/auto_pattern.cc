@@ -34,20 +34,21 @@ std::int64_t steady_peak(const PipelineProblem& problem, const std::vector<int>&
   return peak;
 }
 
+// One period later for a W is one more activation alive at every moment, so what the cap still
+// admits can be counted.
 void delay_weights(const PipelineProblem& problem, int rank, std::vector<int>& block) {
   const int stages = problem.stages(), period = period_of(problem);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const int kind : problem.rank_kinds[at(rank)]) {
-      if (kind < 2 * stages) continue;
-      // A W later than all ranks' worth of periods helps nobody.
-      if (block[at(kind)] - block[at(kind - stages)] > period * problem.ranks) continue;
-      block[at(kind)] += period;
-      if (steady_peak(problem, block, rank) <= problem.cap[at(rank)])
-        moved = true;
-      else
-        block[at(kind)] -= period;
-    }
+  std::int64_t spare = problem.cap[at(rank)] - steady_peak(problem, block, rank), once = 0;
+  for (const int kind : problem.rank_kinds[at(rank)])
+    if (kind >= 2 * stages) once += std::max<std::int64_t>(problem.given[at(kind)], 1);
+  // A W later than all ranks' worth of periods helps nobody.
+  const std::int64_t rounds = std::clamp<std::int64_t>(spare / once, 0, problem.ranks);
+  spare -= rounds * once;
+  for (const int kind : problem.rank_kinds[at(rank)]) {
+    if (kind < 2 * stages) continue;
+    const bool more = problem.given[at(kind)] <= spare && rounds < problem.ranks;
+    if (more) spare -= problem.given[at(kind)];
+    block[at(kind)] += period * (static_cast<int>(rounds) + (more ? 1 : 0));
   }
 }
 

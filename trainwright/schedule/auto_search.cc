@@ -210,7 +210,8 @@ class Search {
     Dispatch& dispatch = justifier.dispatch;
     const bool done = dispatch.run(problem, make_keys(problem, shape), shape.patience, nullptr);
     purse_.pay(problem);
-    if (!done) return {};
+    // The banker does not know of an I that keeps more than it frees.
+    if (!done || !fits(justifier.problem, dispatch.order)) return {};
     return {dispatch.order, dispatch.end, dispatch.makespan, {-1, index, 0}};
   }
 
@@ -222,7 +223,9 @@ class Search {
     };
     starts_.insert(std::upper_bound(starts_.begin(), starts_.end(), candidate, worse),
                    std::move(candidate));
-    if (starts_.size() > 24) starts_.pop_back();
+    // Of a large problem only a few are kept, for the sake of memory.
+    const auto most = std::clamp<std::int64_t>((1 << 22) / part_.nodes(), 2, 24);
+    if (std::ssize(starts_) > most) starts_.pop_back();
   }
 
   void justify_best_start() {
@@ -316,8 +319,12 @@ Candidate search(const PipelineProblem& problem, const std::vector<PipelineOrder
 }
 
 std::int64_t default_budget(const PipelineProblem& problem) {
-  // Small ones are walked through node by node, which is cheap and pays.
-  return (problem.nodes() <= kAnnealed ? 3'000'000 : 300'000) + 24 * problem.nodes();
+  // Small ones are walked through node by node, which is cheap and pays; above a million nodes an
+  // answer within seconds matters more.
+  constexpr std::int64_t kLarge = 1'000'000;
+  const std::int64_t nodes = problem.nodes();
+  return (nodes <= kAnnealed ? 3'000'000 : 300'000) + 24 * std::min(nodes, kLarge) +
+         4 * std::max<std::int64_t>(nodes - kLarge, 0);
 }
 
 }  // namespace trainwright::detail
