@@ -67,10 +67,10 @@ def check_gradients(options, say: Output) -> None:
             text, microbatches = making.random_schedule(seed, 4)
             random.run("random", text, microbatches, (1, 2) if seed % 2 else (1,))
     seconds = time.monotonic() - start
-    say(f"{'schedule':34} {'runs':>5}  largest difference (of the tensor's largest entry)")
+    say(f"{'schedule':40} {'runs':>5}  largest difference (of the tensor's largest entry)")
     for title in gradients.runs:
-        say(f"{title:34} {gradients.runs[title]:5}  {gradients.worst[title]:.1e}")
-    say(f"{'random, 4 ranks, any placement':34} {random.runs['random']:5}  {random.worst['random']:.1e}   "
+        say(f"{title:40} {gradients.runs[title]:5}  {gradients.worst[title]:.1e}")
+    say(f"{'random, 4 ranks, any placement':40} {random.runs['random']:5}  {random.worst['random']:.1e}   "
         f"({seconds:.0f} s, one process group)")
 
 
