@@ -34,6 +34,10 @@
 
 namespace trainwright {
 
+namespace detail {
+struct AllocatorState;  // state.h
+}
+
 using StreamId = Id<struct StreamTag>;  // a device queue; memory freed on one is reused on that one
 using BlockId = Id<struct BlockTag>;    // an allocation that has not been freed yet
 
@@ -152,8 +156,7 @@ class Allocator {
   const std::string& out_of_memory_message() const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<detail::AllocatorState> state_;
 };
 
 }  // namespace trainwright
