@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainwright/allocator/allocator.h"
@@ -62,6 +63,7 @@ struct TraceOp {
 struct Storage {
   Bytes size;            // when made
   TraceTextId name{-1};  // of a storage that exists outside any op
+  TraceTextId module{-1};
   OpId made_by{-1};
   StorageKind kind = StorageKind::Activation;  // when made
 };
@@ -78,12 +80,13 @@ struct TraceEvent {
     View,
     InPlace,
     Persist,
-    Use
+    Use,
+    Done
   };
   Kind kind = Kind::Op;
   StorageKind label = StorageKind::Other;  // Relabel
-  std::int32_t subject = 0;                // the op, the storage, or the mark's text
-  std::int64_t value = 0;  // Resize: bytes; Exist: module; View, InPlace: of; Use: stream
+  std::int32_t subject = 0;                // the op, the storage, the mark's text, the stream
+  std::int64_t value = 0;                  // Resize: bytes; View, InPlace: of; Use: stream
 };
 
 enum class Frees { Recorded, LastUse };
@@ -108,9 +111,13 @@ std::string to_text(const Trace& trace);
 
 enum class Aliases { Honour, Ignore };  // views and in-place pairs of static programs
 
+// A static program as a recorded one: every storage dies after the last op that names it, or any
+// variable that shares it. A recorded trace comes back as it is. In-place pairs are taken when the
+// op is the last to use the input's storage and the output is no larger.
+Trace resolve(Trace trace, Aliases aliases = Aliases::Honour);
+
 struct ReplayOptions {
-  std::optional<Bytes> rounding = std::nullopt;  // instead of the trace's own
-  Aliases aliases = Aliases::Honour;
+  std::optional<Bytes> rounding = std::nullopt;               // instead of the trace's own
   std::optional<AllocatorSettings> allocator = std::nullopt;  // none: live bytes only
   std::size_t top = 10;                                       // tensors and suggestions to list
 };
@@ -125,24 +132,22 @@ struct AliveStorage {
   OpId waits_for{-1};  // the first op after the peak that does; -1: none does
 };
 
-struct ModuleBytes {
-  TraceTextId module;
-  Bytes bytes;
-};
-
-// Dropping a tensor after its last use before the peak and making it again when it is needed.
+// Dropping the outputs of one kind of op after their last use before the peak and making them again
+// when they are next needed. An estimate: memory of the making again is not added, and an input
+// that was overwritten in place since is taken to be still there.
 struct RecomputeOption {
-  StorageId storage;
-  Bytes saved;            // of the peak; less than its size when another moment becomes the peak
-  std::vector<OpId> ops;  // to run again, in order: its maker and makers of inputs that are gone
-  Bytes traffic;          // what these read and write
-  std::optional<Flops> work;  // when the trace has it
+  TraceTextId maker;          // the op's name
+  std::int64_t storages = 0;  // how many of its outputs wait at the peak
+  Bytes size;                 // of these
+  Bytes saved;                // of the peak: less when another moment becomes the peak
+  std::int64_t ops = 0;       // to run again: the makers, and makers of inputs that are gone
+  Bytes traffic;              // what these ops read and write
+  std::optional<Flops> work;  // when the trace has it for every one of them
 };
 
 struct MarkBytes {
   TraceTextId text;
-  Bytes live;  // at the mark
-  Bytes peak;  // from it to the next mark
+  Bytes live, peak;  // at the mark; the most from it to the next mark
 };
 
 struct ReservedBytes {
@@ -155,12 +160,12 @@ struct ReservedBytes {
 
 struct Replay {
   Bytes peak;
-  OpId peak_op{-1};                        // -1: before the first op
-  Bytes begin, end;                        // live before the first op and at the end
-  std::vector<Bytes> live;                 // right after each op made its storages
-  std::vector<Bytes> after;                // when the next op begins: what died in between is gone
-  BytesByKind by_kind;                     // at the peak
-  std::vector<ModuleBytes> by_module;      // at the peak, largest first
+  OpId peak_op{-1};          // -1: before the first op
+  Bytes begin, end;          // live before the first op and at the end
+  std::vector<Bytes> live;   // right after each op made its storages
+  std::vector<Bytes> after;  // when the next op begins: what died in between is gone
+  BytesByKind by_kind;       // at the peak
+  std::vector<std::pair<TraceTextId, Bytes>> by_module;  // at the peak, largest first
   std::vector<AliveStorage> alive;         // at the peak, largest first, at most `top`
   std::size_t alive_count = 0;             // how many storages were alive at the peak
   std::vector<RecomputeOption> recompute;  // most saved first, at most `top`
@@ -168,6 +173,7 @@ struct Replay {
   std::optional<ReservedBytes> reserved;
 };
 
+// Of a resolved trace.
 Replay replay(const Trace& trace, const ReplayOptions& options = {});
 
 // What two replays differ in; every list is ordered by the size of the change.

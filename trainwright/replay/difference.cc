@@ -1,0 +1,73 @@
+// What two programs differ in.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+
+#include "trainwright/replay/replay.h"
+
+namespace trainwright {
+namespace {
+
+using Sums = std::map<std::string, std::int64_t>;
+using Change = ReplayDifference::Change;
+
+std::string text_or(const Trace& trace, TraceTextId text, const char* otherwise) {
+  return text.index() < 0 ? otherwise : trace.texts[text.at()];
+}
+
+std::vector<Change> changes(const Sums& before, const Sums& after) {
+  std::map<std::string, Change> all;
+  for (const auto& [what, value] : before) all[what] = {what, value, 0};
+  for (const auto& [what, value] : after) {
+    all.try_emplace(what, Change{what, 0, 0}).first->second.after = value;
+  }
+  std::vector<Change> changed;
+  for (const auto& [what, change] : all) {
+    if (change.before != change.after) changed.push_back(change);
+  }
+  std::stable_sort(changed.begin(), changed.end(), [](const Change& a, const Change& b) {
+    return std::abs(a.after - a.before) > std::abs(b.after - b.before);
+  });
+  return changed;
+}
+
+struct Summary {
+  std::int64_t peak = 0;
+  Sums kinds, modules, makers, ops;
+};
+
+Summary summary_of(const Trace& trace, ReplayOptions options) {
+  options.top = SIZE_MAX;  // all that is alive
+  options.allocator.reset();
+  const Replay replayed = replay(trace, options);
+  Summary summary{
+      .peak = replayed.peak.value(), .kinds = {}, .modules = {}, .makers = {}, .ops = {}};
+  for (std::size_t kind = 0; kind < kStorageKinds; ++kind) {
+    summary.kinds[std::string(name_of(static_cast<StorageKind>(kind)))] =
+        replayed.by_kind[kind].value();
+  }
+  for (const auto& [module, bytes] : replayed.by_module) {
+    summary.modules[text_or(trace, module, "(no module)")] += bytes.value();
+  }
+  for (const AliveStorage& alive : replayed.alive) {
+    const bool made = alive.made_by.index() >= 0;
+    summary.makers[made ? text_or(trace, trace.ops[alive.made_by.at()].name, "(unnamed)")
+                        : "(before the first op)"] += alive.size.value();
+  }
+  for (const TraceOp& op : trace.ops) ++summary.ops[text_or(trace, op.name, "(unnamed)")];
+  return summary;
+}
+
+}  // namespace
+
+ReplayDifference difference(const Trace& a, const Trace& b, const ReplayOptions& options) {
+  const Summary before = summary_of(a, options);
+  const Summary after = summary_of(b, options);
+  return {.peak = {"peak", before.peak, after.peak},
+          .kinds = changes(before.kinds, after.kinds),
+          .modules = changes(before.modules, after.modules),
+          .makers = changes(before.makers, after.makers),
+          .ops = changes(before.ops, after.ops)};
+}
+
+}  // namespace trainwright
