@@ -69,5 +69,6 @@ Json to_json(const Diagnostics& diagnostics);
 Command show_command();
 Command list_command();
 Command schedule_command();
+Command replay_command();
 
 }  // namespace trainwright::cli

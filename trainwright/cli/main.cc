@@ -15,7 +15,9 @@
 namespace trainwright::cli {
 namespace {
 
-std::vector<Command> all_commands() { return {show_command(), list_command(), schedule_command()}; }
+std::vector<Command> all_commands() {
+  return {show_command(), list_command(), schedule_command(), replay_command()};
+}
 
 std::string bare_name(const std::string& name) {
   const std::string first(split(name, ',').front());

@@ -113,7 +113,7 @@ enum class Aliases { Honour, Ignore };  // views and in-place pairs of static pr
 
 // A static program as a recorded one: every storage dies after the last op that names it, or any
 // variable that shares it. A recorded trace comes back as it is. In-place pairs are taken when the
-// op is the last to use the input's storage and the output is no larger.
+// op is the last to use the input's storage and the output has its size.
 Trace resolve(Trace trace, Aliases aliases = Aliases::Honour);
 
 struct ReplayOptions {

@@ -93,7 +93,7 @@ class Resolver {
     // In place: nobody looks at the old content after this op.
     const auto storage = static_cast<std::size_t>(storage_of_[of]);
     const auto base = static_cast<std::size_t>(origin_[storage]);
-    return dies_[storage] == op && program_.storages[variable].size <= program_.storages[base].size;
+    return dies_[storage] == op && program_.storages[variable].size == program_.storages[base].size;
   }
 
   void write(const TraceEvent& event) {

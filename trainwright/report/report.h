@@ -1,9 +1,10 @@
 #pragma once
-// What people read: tables that fit the width they are shown at.
+// What people read: tables that fit the width they are shown at, and curves.
 //
 // A Table is rows of text cells under headed columns. Columns are as wide as their widest cell; if
 // the whole is wider than the page, the columns marked Wrap give way, widest first, and their cells
 // continue on the next line. Nothing is ever cut off.
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -34,5 +35,27 @@ std::vector<std::string> wrapped(const std::string& prose, int width);
 
 // Number of characters (code points) of a UTF-8 text.
 int character_count(const std::string& text);
+
+// A quantity that is never negative, over a count of events (ops, ticks).
+struct CurveMark {
+  std::size_t at = 0;  // index of a value
+  std::string label;
+};
+struct Curve {
+  std::string title;
+  std::string caption;               // below the drawing
+  std::vector<double> values;        // filled
+  std::vector<double> values_above;  // a second curve drawn as a line; may be empty
+  std::vector<CurveMark> marks;      // in order
+  std::string letters;               // one per value, below the chart of blocks; may be empty
+  std::string (*label)(double value) = nullptr;  // a value with its unit; required
+};
+
+// Block characters, `height` lines of at most `width` characters, with the largest value on the
+// left. Each column is the largest value of its part of the curve, so that no peak is lost.
+std::string block_chart(const Curve& curve, int width, int height);
+
+// A picture of its own, 1200 x 412.
+std::string to_svg(const Curve& curve);
 
 }  // namespace trainwright
