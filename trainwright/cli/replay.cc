@@ -89,8 +89,7 @@ Result<Output> run_difference(const Invocation& invocation, const std::vector<st
 }
 
 Result<Output> run_snapshot(const Invocation& invocation, const std::string& path) {
-  const std::string text = TW_TRY(read_file(path));
-  const SnapshotReplay replayed = TW_TRY(replay_snapshot(text, path));
+  const SnapshotReplay replayed = TW_TRY(replay_snapshot_file(path));
   return Output{invocation.json ? to_text(snapshot_json(replayed)) : snapshot_text(replayed),
                 replayed.mismatches == 0 ? Exit::Ok : Exit::DoesNotFit};
 }

@@ -27,7 +27,7 @@ std::string op_name(const Trace& trace, OpId op) {
                                       text_of(trace, trace.ops[op.at()].name, "(unnamed)"));
 }
 
-std::string peak_lines(const Trace& trace, const Replay& replay) {
+std::string peak_lines(const Trace& trace, const Replay& replay, int width) {
   std::string text = fmt::format("{}: {} ops, {} storages\n\n", trace.program,
                                  with_thousands(static_cast<std::int64_t>(trace.ops.size())),
                                  with_thousands(static_cast<std::int64_t>(trace.storages.size())));
@@ -36,13 +36,11 @@ std::string peak_lines(const Trace& trace, const Replay& replay) {
   text += fmt::format("begin     {}\nend       {}\n", to_text(replay.begin), to_text(replay.end));
   if (!replay.reserved) return text;
   const ReservedBytes& reserved = *replay.reserved;
-  text += fmt::format("reserved  {} at most; {} when the live bytes peaked, {} of it not live\n",
-                      to_text(reserved.stats.reserved_peak), to_text(reserved.at_live_peak),
-                      to_text(std::max(reserved.at_live_peak - replay.peak, Bytes(0))));
-  if (reserved.out_of_memory) {
-    text += fmt::format("out of memory at {}:\n  {}\n", op_title(trace, *reserved.out_of_memory),
-                        reserved.message);
-  }
+  text += fmt::format("reserved  {} at most, {} when the live bytes peaked\n",
+                      to_text(reserved.stats.reserved_peak), to_text(reserved.at_live_peak));
+  if (!reserved.out_of_memory) return text;
+  text += fmt::format("\nout of memory at {}:\n", op_title(trace, *reserved.out_of_memory));
+  for (const std::string& line : wrapped(reserved.message, width - 2)) text += "  " + line + "\n";
   return text;
 }
 
@@ -194,9 +192,10 @@ std::string module_title(const Trace& trace, TraceTextId module) {
 }
 
 std::string replay_text(const Trace& trace, const Replay& replay, int width) {
-  return peak_lines(trace, replay) + chart(trace, replay, width) + kinds_table(replay, width) +
-         modules_table(trace, replay, width) + alive_table(trace, replay, width) +
-         recompute_table(trace, replay, width) + marks_table(trace, replay, width);
+  return peak_lines(trace, replay, width) + chart(trace, replay, width) +
+         kinds_table(replay, width) + modules_table(trace, replay, width) +
+         alive_table(trace, replay, width) + recompute_table(trace, replay, width) +
+         marks_table(trace, replay, width);
 }
 
 std::string difference_text(const ReplayDifference& difference, int width) {
@@ -212,15 +211,16 @@ std::string difference_text(const ReplayDifference& difference, int width) {
 
 std::string snapshot_text(const SnapshotReplay& snapshot) {
   std::string text = fmt::format(
-      "{} allocations, {} frees, {} segment events\n", with_thousands(snapshot.allocations),
+      "allocations: {}, frees: {}, segment events: {}\n", with_thousands(snapshot.allocations),
       with_thousands(snapshot.frees), with_thousands(snapshot.segment_events));
   text += fmt::format("reserved at most: {} recorded, {} by the model\n",
                       to_text(snapshot.reserved_peak_recorded),
                       to_text(snapshot.reserved_peak_modelled));
-  if (snapshot.mismatches == 0)
+  if (snapshot.mismatches == 0) {
     return text + "the model's segment events are those of the snapshot\n";
-  return text + fmt::format("{} mismatches; the first: {}\n", with_thousands(snapshot.mismatches),
-                            snapshot.first_mismatch);
+  }
+  return text + fmt::format("mismatches: {}, the first at {}\n",
+                            with_thousands(snapshot.mismatches), snapshot.first_mismatch);
 }
 
 }  // namespace trainwright::cli

@@ -7,9 +7,11 @@
 // form events have, `[1,2,-3]`, is read here with std::from_chars; every other line goes to
 // parse_json.
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "trainwright/base/json.h"
@@ -34,16 +36,10 @@ struct LineFaults {
 // The JSON value of one line; a fault, with the line's number in the file, if it is none.
 std::optional<Json> json_of_line(std::string_view line, LineFaults& faults);
 
-// The text without line end; calls `each(line)` for every line until it returns false.
-template <class Each>
-void for_each_line(std::string_view text, const Each& each) {
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    if (!each(line) || end == std::string_view::npos) return;
-    text.remove_prefix(end + 1);
-  }
-}
+// Calls `each(line)`, without line end, for every line until it returns false. What is read of a
+// file at a time is bounded, and so is a line.
+using EachLine = std::function<bool(std::string_view)>;
+void for_each_line(std::string_view text, const EachLine& each);
+Result<std::monostate> for_each_line_of_file(const std::string& path, const EachLine& each);
 
 }  // namespace trainwright::detail

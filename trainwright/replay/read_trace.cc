@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <span>
 
@@ -341,21 +339,9 @@ Result<Trace> parse_trace(std::string_view text, std::string_view origin) {
 }
 
 Result<Trace> read_trace(const std::string& path) {
-  std::error_code fault;
-  const auto status = std::filesystem::status(path, fault);
-  if (!std::filesystem::exists(status)) return fail(path, "no such file");
-  if (std::filesystem::is_directory(status)) return fail(path, "is a directory, not a file");
-  std::vector<char> buffer(1 << 20);
-  std::ifstream stream;
-  stream.rdbuf()->pubsetbuf(buffer.data(), static_cast<std::streamsize>(buffer.size()));
-  stream.open(path, std::ios::binary);
-  if (!stream) return fail(path, "cannot be read", "check its permissions");
   TraceReader reader(path);
-  std::string line;
-  while (std::getline(stream, line)) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!reader.line(line)) break;
-  }
+  TW_TRY(detail::for_each_line_of_file(path,
+                                       [&](std::string_view line) { return reader.line(line); }));
   return std::move(reader).finish();
 }
 

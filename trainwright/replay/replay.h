@@ -106,8 +106,7 @@ struct Trace {
 // checked: what is returned can be replayed without further checks. At most 20 faults are gathered.
 Result<Trace> read_trace(const std::string& path);
 Result<Trace> parse_trace(std::string_view text, std::string_view origin);
-// Reads back to the same Trace.
-std::string to_text(const Trace& trace);
+std::string to_text(const Trace& trace);  // reads back to the same Trace
 
 enum class Aliases { Honour, Ignore };  // views and in-place pairs of static programs
 
@@ -196,5 +195,6 @@ struct SnapshotReplay {
   Bytes reserved_peak_recorded, reserved_peak_modelled;
 };
 Result<SnapshotReplay> replay_snapshot(std::string_view text, std::string_view origin);
+Result<SnapshotReplay> replay_snapshot_file(const std::string& path);
 
 }  // namespace trainwright

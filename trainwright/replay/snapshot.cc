@@ -174,4 +174,11 @@ Result<SnapshotReplay> replay_snapshot(std::string_view text, std::string_view o
   return std::move(reader).finish();
 }
 
+Result<SnapshotReplay> replay_snapshot_file(const std::string& path) {
+  SnapshotReader reader(path);
+  TW_TRY(detail::for_each_line_of_file(path,
+                                       [&](std::string_view line) { return reader.line(line); }));
+  return std::move(reader).finish();
+}
+
 }  // namespace trainwright
