@@ -107,7 +107,8 @@ TEST_CASE("other trainers' bytes per parameter") {
 
 TEST_CASE("facts that later models lean on, by their sources") {
   const Trainer megatron = picked("megatron@0.16");
-  // megatron-core 0.16.1 tensor_parallel/cross_entropy.py: 6 bytes per logit in forward, 4 kept, split by tp.
+  // megatron-core 0.16.1 tensor_parallel/cross_entropy.py: 6 bytes per logit in forward, 4 kept,
+  // split by tp.
   CHECK(megatron.losses.front().forward == 6);
   CHECK(megatron.losses.front().kept == 4);
   CHECK(megatron.losses.front().split_by_tp);
