@@ -25,8 +25,10 @@ std::vector<Change> changes(const Sums& before, const Sums& after) {
   for (const auto& [what, change] : all) {
     if (change.before != change.after) changed.push_back(change);
   }
-  std::stable_sort(changed.begin(), changed.end(), [](const Change& a, const Change& b) {
-    return std::abs(a.after - a.before) > std::abs(b.after - b.before);
+  std::sort(changed.begin(), changed.end(), [](const Change& a, const Change& b) {
+    const std::int64_t by_a = std::abs(a.after - a.before);
+    const std::int64_t by_b = std::abs(b.after - b.before);
+    return by_a != by_b ? by_a > by_b : a.what < b.what;
   });
   return changed;
 }
