@@ -26,15 +26,16 @@ constexpr std::int64_t kMostActions = std::int64_t{1} << 24;
 constexpr std::int64_t kMostStages = 65535 / 3;
 // The work of one choice grows with the chunks of a rank.
 constexpr int kMostChunks = 32;
-// Sums of sizes over all micro-batches must stay far from overflow.
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+// Sums of sizes over all stages and micro-batches must stay far from overflow.
+constexpr double kMostBytes = 0x1p60;
 
 Placement placed(PlacementStyle style, int ranks, int chunks) {
   return style == PlacementStyle::V && chunks > 1 ? v_placement(ranks, chunks)
                                                   : loop_placement(ranks, chunks);
 }
 
-void add_cost_faults(const Costs& costs, std::int64_t stages, Diagnostics& faults) {
+void add_cost_faults(const Costs& costs, std::int64_t stages, int microbatches,
+                     Diagnostics& faults) {
   const auto require = [&](bool good, std::string where, std::string what) {
     if (!good) faults.push_back({std::move(where), std::move(what), {}});
   };
@@ -47,25 +48,27 @@ void add_cost_faults(const Costs& costs, std::int64_t stages, Diagnostics& fault
   require(static_cast<std::int64_t>(costs.boundaries.size()) + 1 == stages, "costs.boundaries",
           fmt::format("{} boundaries lie between {} stages, not {}", stages - 1, stages,
                       costs.boundaries.size()));
+  double bytes = 0;
   for (std::size_t s = 0; s < costs.stages.size(); ++s) {
     const StageCosts& stage = costs.stages[s];
     const std::string where = fmt::format("costs.stages[{}]", s);
     for (const Seconds value :
          {stage.forward, stage.backward_input, stage.backward_weight, stage.backward})
       time(value, where);
-    require(stage.kept.value() >= 0 && stage.kept.value() <= kMostBytes, where,
-            fmt::format("{} kept bytes are not within 0 to 2^50", stage.kept.value()));
-    require(stage.released_by_input <= stage.kept && stage.released_by_input.value() >= -kMostBytes,
-            where, "the input gradient releases more than is kept");
+    const std::int64_t kept = stage.kept.value(), released = stage.released_by_input.value();
+    require(kept >= 0, where, fmt::format("{} kept bytes are negative", kept));
+    require(released <= kept, where, "the input gradient releases more than is kept");
+    bytes += static_cast<double>(kept) + std::abs(static_cast<double>(released));
   }
   for (std::size_t s = 0; s < costs.boundaries.size(); ++s) {
     const std::string where = fmt::format("costs.boundaries[{}]", s);
     time(costs.boundaries[s].activation, where);
     time(costs.boundaries[s].gradient, where);
     const std::int64_t size = costs.boundaries[s].size.value();
-    require(size >= 0 && size <= kMostBytes, where,
-            fmt::format("{} bytes are not within 0 to 2^50", size));
+    require(size >= 0, where, fmt::format("{} bytes are negative", size));
+    bytes += 4 * static_cast<double>(size);
   }
+  require(bytes * microbatches <= kMostBytes, "costs", "all sizes together exceed 2^60 bytes");
   time(costs.loss, "costs.loss");
   time(costs.per_action, "costs.per_action");
   require(costs.overlap >= 0 && costs.overlap <= 1, "costs.overlap", "is not within 0 to 1");
@@ -89,6 +92,8 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
   require(options.cap.size() <= 1 || std::ssize(options.cap) == ranks, "cap",
           fmt::format("there are {} caps for {} ranks", options.cap.size(), ranks),
           "one for all ranks, or one for each");
+  for (const Bytes cap : options.cap)
+    require(cap.value() >= 0, "cap", fmt::format("{} bytes are negative", cap.value()));
   require(options.budget >= 0, "budget", fmt::format("{} is negative", options.budget));
   if (!faults.empty()) return faults;
   const std::int64_t stages = std::int64_t{ranks} * options.chunks;
@@ -97,7 +102,7 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
   require(3 * stages * microbatches <= kMostActions, "size",
           fmt::format("{} actions are more than 2^24", 3 * stages * microbatches),
           "a fixed kind, or fewer micro-batches");
-  add_cost_faults(costs, stages, faults);
+  add_cost_faults(costs, stages, microbatches, faults);
   return faults;
 }
 
@@ -111,6 +116,7 @@ PipelineProblem problem_of(const Placement& placement, int microbatches,
                       .weight = price.time[2],
                       .kept = price.memory[0],
                       .released_by_input = price.memory[1],
+                      .released_by_weight = price.memory[2],
                       .activation_delay = price.link[0] >= 0 ? price.send[0] : 0,
                       .gradient_delay = 0});
   }
@@ -259,12 +265,8 @@ Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
   AutoSchedule best;
   best.smallest_cap = Bytes(std::numeric_limits<std::int64_t>::max());
   best.lower_bound = Seconds(std::numeric_limits<double>::infinity());
-  for (const PlacementStyle style : options.placements) {
-    const Placement placement = placed(style, ranks, options.chunks);
-    search_placement(placement, microbatches, costs, options, best);
-    best.lower_bound = std::min(
-        best.lower_bound, lower_bound(placement, microbatches, costs, options.cap, options.clock));
-  }
+  for (const PlacementStyle style : options.placements)
+    search_placement(placed(style, ranks, options.chunks), microbatches, costs, options, best);
   return best;
 }
 

@@ -96,10 +96,11 @@ bool Dispatch::banker_admits(const PipelineProblem& problem, int kind) const {
   for (std::size_t c = 0; c < chunks; ++c) {
     const int oldest = front_[at(kinds[c])].batch;
     if (oldest >= batch) continue;
-    std::int64_t claim = 0, older = 0;
+    std::int64_t claim = 0, older = 0;  // older: what those before `oldest` will give back
     for (std::size_t q = 0; q < chunks; ++q) {
       const int f = kinds[q], i = kinds[chunks + q], w = kinds[2 * chunks + q];
       if (front_[at(f)].batch <= oldest) claim += problem.taken[at(f)];
+      older -= oldest * (problem.taken[at(f)] - problem.given[at(i)] - problem.given[at(w)]);
       older += std::min(oldest, front_[at(f)].batch) * problem.taken[at(f)] -
                std::min(oldest, front_[at(i)].batch) * problem.given[at(i)] -
                std::min(oldest, front_[at(w)].batch) * problem.given[at(w)];

@@ -47,7 +47,7 @@ PipelineProblem make_problem(int ranks, int micro_batches, const std::vector<Pip
     problem.duration[at(w)] = stage.weight;
     problem.taken[at(f)] = stage.kept;
     problem.given[at(i)] = stage.released_by_input;
-    problem.given[at(w)] = stage.kept - stage.released_by_input;
+    problem.given[at(w)] = stage.released_by_weight;
     if (s + 1 < count) {
       connect(problem, f, f + 1, stage.activation_delay);
       connect(problem, i + 1, i, stage.gradient_delay);
@@ -66,13 +66,25 @@ PipelineProblem with_micro_batches(const PipelineProblem& problem, int micro_bat
   PipelineProblem other = problem;
   other.micro_batches = micro_batches;
   place_orders(other);
+  const auto left = left_over(problem);
+  for (std::size_t r = 0; r < left.size(); ++r)
+    other.cap[r] -= left[r] * (problem.micro_batches - micro_batches);
   return other;
+}
+
+std::vector<std::int64_t> left_over(const PipelineProblem& problem) {
+  std::vector<std::int64_t> left(at(problem.ranks), 0);
+  for (int k = 0; k < problem.kinds; ++k)
+    left[at(problem.rank_of[at(k)])] += problem.taken[at(k)] - problem.given[at(k)];
+  return left;
 }
 
 PipelineProblem mirrored(const PipelineProblem& problem) {
   PipelineProblem mirror = problem;
   std::swap(mirror.before, mirror.after);
   std::swap(mirror.taken, mirror.given);
+  const auto left = left_over(problem);
+  for (std::size_t r = 0; r < left.size(); ++r) mirror.cap[r] -= left[r] * problem.micro_batches;
   return mirror;
 }
 
@@ -84,9 +96,15 @@ std::vector<std::int64_t> smallest_caps(const PipelineProblem& problem) {
   // An I may keep more than it frees; its W then comes at once.
   for (int s = stages; s-- > 0;) {
     const std::size_t r = at(problem.rank_of[at(s)]);
-    peak[r] = std::max(peak[r], live[r] - problem.given[at(stages + s)]);
-    live[r] -= problem.taken[at(s)];
+    live[r] -= problem.given[at(stages + s)];
+    peak[r] = std::max(peak[r], live[r]);
+    live[r] -= problem.given[at(2 * stages + s)];
+    peak[r] = std::max(peak[r], live[r]);
   }
+  // All others have left what they leave.
+  const auto left = left_over(problem);
+  for (std::size_t r = 0; r < left.size(); ++r)
+    peak[r] += std::max<std::int64_t>(left[r], 0) * (problem.micro_batches - 1);
   return peak;
 }
 

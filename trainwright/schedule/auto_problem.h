@@ -50,16 +50,21 @@ struct PipelineProblem {
 struct PipelineStage {
   int rank = 0;
   double forward = 0, input = 0, weight = 0;
-  std::int64_t kept = 1, released_by_input = 0;
+  std::int64_t kept = 1, released_by_input = 0, released_by_weight = 1;
   double activation_delay = 0, gradient_delay = 0;  // to the next stage; 0 on the same rank
 };
 
 PipelineProblem make_problem(int ranks, int micro_batches, const std::vector<PipelineStage>& stages,
                              const std::vector<std::int64_t>& cap);
-// The same pipeline with another number of micro-batches.
+// The same pipeline with another number of micro-batches. An engine may keep some bytes of every
+// micro-batch to the end of the step (`left_over`); what micro-batches that are not there would
+// leave is taken off the cap, so that a schedule of fewer can be extended to one of all.
 PipelineProblem with_micro_batches(const PipelineProblem& problem, int micro_batches);
+// By rank: bytes that one micro-batch takes and never gives back.
+std::vector<std::int64_t> left_over(const PipelineProblem& problem);
 // Time runs backwards: edges turn round, memory is taken where it was given back. A schedule of the
-// mirrored problem read from its end is a schedule of the problem.
+// mirrored problem read from its end is a schedule of the problem. It starts with what is left
+// over.
 PipelineProblem mirrored(const PipelineProblem& problem);
 // The smallest cap under which rank r can run at all. While the last stage turns from F to I, one
 // micro-batch is alive on every stage.

@@ -269,6 +269,7 @@ class Search {
     const double ideal = part_best_.makespan + more * busiest_work(whole_);
     Candidate found;
     for (PipelineOrder& order : extensions(part_, part_best_, more, purse_)) {
+      if (!fits(whole_, order)) continue;
       Candidate candidate = whole_justifier_.timed(std::move(order), purse_);
       if (candidate.makespan < found.makespan) found = std::move(candidate);
     }

@@ -188,7 +188,7 @@ TEST_CASE("every fault of a question is reported at once") {
   costs.overlap = 2;
   const auto costly = make_auto(4, 4, costs);
   REQUIRE_FALSE(costly);
-  CHECK(costly.error().diagnostics.size() == 5);  // kept is out of range and less than released
+  CHECK(costly.error().diagnostics.size() == 5);  // kept is negative and less than released
   const auto odd = make_auto(
       0, 0, costs, {.chunks = 99, .placements = {}, .cap = {Bytes(1), Bytes(2)}, .budget = -1});
   REQUIRE_FALSE(odd);
