@@ -27,6 +27,7 @@ std::vector<Argument> joined(std::vector<std::vector<Argument>> lists) {
 }
 
 Result<Output> run_make(const Invocation& invocation) {
+  if (invocation.text("schedule") == "auto") return run_auto(invocation);
   const Named named = TW_TRY(named_schedule(invocation));
   const ClockOptions clock = TW_TRY(clock_of(invocation));
   const Files files = TW_TRY(write_files(invocation, named.schedule, named.costs, clock));
@@ -243,9 +244,9 @@ std::string to_summary(const Schedule& schedule, const Timeline& timeline, int w
 }
 
 Command schedule_command() {
-  const Argument schedule{"schedule", Argument::Kind::Text, "a kind or a CSV file", true};
-  const Argument kind{"schedule", Argument::Kind::Text, "a kind; see trainwright list schedules",
-                      true};
+  const Argument schedule{"schedule", Argument::Kind::Text, "a kind, auto, or a CSV file", true};
+  const Argument kind{"schedule", Argument::Kind::Text,
+                      "a kind (see trainwright list schedules), or auto", true};
   const Argument file{"schedule", Argument::Kind::Text, "a CSV file of either format", true};
   return {
       .name = "schedule",
@@ -253,10 +254,13 @@ Command schedule_command() {
       .examples = {"trainwright schedule compare --ranks 8 --microbatches 32"},
       .commands = {
           {.name = "make",
-           .summary = "a schedule of a known kind",
+           .summary = "a schedule of a known kind, or the best one under a memory cap",
            .examples = {"trainwright schedule make zb-v --ranks 8 --microbatches 32 --csv zbv.csv",
+                        "trainwright schedule make auto --ranks 8 --chunks 2 --microbatches 32 "
+                        "--memory-cap 16",
                         "trainwright schedule make 1f1b --ranks 4 --microbatches 8 --csv -"},
-           .arguments = joined({{kind}, shape_arguments(), cost_arguments(), file_arguments()}),
+           .arguments = joined(
+               {{kind}, shape_arguments(), cost_arguments(), auto_arguments(), file_arguments()}),
            .run = run_make},
           {.name = "check",
            .summary = "prove that a schedule can run, or say what stops it",
@@ -276,13 +280,18 @@ Command schedule_command() {
            .examples = {"trainwright schedule draw 1f1b --ranks 4 --microbatches 8"},
            .arguments = joined({{schedule, {"--colour", Argument::Kind::Flag, "with colours"}},
                                 shape_arguments(),
-                                cost_arguments()}),
+                                cost_arguments(),
+                                auto_arguments()}),
            .run = run_draw},
           {.name = "simulate",
            .summary = "time and memory of a schedule",
            .examples =
                {"trainwright schedule simulate mine.csv --costs costs.json --engine pytorch"},
-           .arguments = joined({{schedule}, shape_arguments(), cost_arguments(), file_arguments()}),
+           .arguments = joined({{schedule},
+                                shape_arguments(),
+                                cost_arguments(),
+                                auto_arguments(),
+                                file_arguments()}),
            .run = run_simulate}}};
 }
 

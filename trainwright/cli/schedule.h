@@ -30,6 +30,16 @@ struct Named {
 };
 Result<Named> named_schedule(const Invocation& invocation);
 
+// `auto` in place of a kind: the best schedule found under --memory-cap.
+std::vector<Argument> auto_arguments();  // --memory-cap, --placement, --budget
+struct Found {
+  AutoSchedule result;
+  Costs costs;
+  double seconds_to_make = 0;
+};
+Result<Found> find_schedule(const Invocation& invocation);
+Result<Output> run_auto(const Invocation& invocation);
+
 // Writes the files that were asked for; a file named "-" is printed instead. True when something
 // was printed, so that nothing else should be.
 struct Files {

@@ -123,6 +123,17 @@ Result<ClockOptions> clock_of(const Invocation& invocation) {
 Result<Named> named_schedule(const Invocation& invocation) {
   Named named{.name = invocation.text("schedule").value_or(""), .schedule = {}, .costs = {}};
   const bool is_file = named.name.ends_with(".csv") || std::filesystem::is_regular_file(named.name);
+  if (named.name == "auto") {
+    Found found = TW_TRY(find_schedule(invocation));
+    if (!found.result.schedule) {
+      return fail("--memory-cap", fmt::format("nothing fits it; the smallest that does is {}",
+                                              found.result.smallest_cap.value()));
+    }
+    named.schedule = *std::move(found.result.schedule);
+    named.costs = std::move(found.costs);
+    named.seconds_to_make = found.seconds_to_make;
+    return named;
+  }
   if (is_file) {
     const std::string csv = TW_TRY(read_file(named.name));
     named.schedule = TW_TRY(read_schedule_csv(csv, named.name));
