@@ -4,7 +4,6 @@ import gc
 import json
 import os
 import subprocess
-import tempfile
 
 import torch
 from torch.distributed._tools.mem_tracker import MemTracker
@@ -41,26 +40,23 @@ def small(kind: str, checkpointing: str = "none", **fields) -> CausalLm:
     return CausalLm(kind, sizes, checkpointing=checkpointing, **fields)
 
 
-def memtracker(spec: CausalLm, optimizer: str, steps: int, fake: bool) -> dict[str, int]:
-    """Peak by MemTracker, in total and by our kinds, and its live bytes after each step."""
+def memtracker(spec: CausalLm, optimizer: str, steps: int, fake: bool) -> list[dict[str, int]]:
+    """After each step: live bytes, peak so far in total and by our kinds, all by MemTracker."""
     model, inputs = build(spec, fake)
     made = OPTIMIZERS[optimizer]
     chosen = made(list(model.parameters())) if made else None
     tracker = MemTracker()
     tracker.track_external(model, chosen, *inputs.values())
-    live = []
+    answer = []
     with detect_fake_mode(list(model.parameters())) or contextlib.nullcontext(), tracker:
         for _ in range(steps):
             tracker.reset_mod_stats()
             train_step(model, inputs, chosen)
-            live.append(tracker.get_tracker_snapshot()[torch.device("cpu")]["Total"])
-    peak = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]
-    return {"peak": peak["Total"], **{ours: peak[theirs] for ours, theirs in _named(peak).items()}, "live": live}
-
-
-def _named(snapshot: dict) -> dict:
-    by_name = {getattr(key, "value", key): key for key in snapshot}
-    return {ours: by_name[theirs] for ours, theirs in CATEGORIES.items()}
+            peak = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]
+            named = {getattr(key, "value", key): size for key, size in peak.items()}
+            answer.append({"live": tracker.get_tracker_snapshot()[torch.device("cpu")]["Total"], "peak": named["Total"],
+                           **{ours: named[theirs] for ours, theirs in CATEGORIES.items()}})
+    return answer
 
 
 def recorded(spec: CausalLm, optimizer: str, steps: int, fake: bool, path: str | None = None) -> Recording:
@@ -68,7 +64,74 @@ def recorded(spec: CausalLm, optimizer: str, steps: int, fake: bool, path: str |
     return record(model, inputs, OPTIMIZERS[optimizer], steps, path=path)
 
 
-def counted(recording: Recording) -> dict[str, int]:
+def counted(recording: Recording) -> list[dict[str, int]]:
     """In the form of `memtracker`."""
-    assert recording.by_kind["other"] == 0
-    return {"peak": recording.peak, **{kind: recording.by_kind[kind] for kind in CATEGORIES}, "live": recording.live_after_step}
+    return [{"live": step.live, "peak": step.peak, **{kind: step.by_kind[kind] for kind in CATEGORIES}}
+            for step in recording.after_step]
+
+
+def memtracker_faults(theirs: list[dict[str, int]], ours: list[dict[str, int]], reentrant: bool) -> list[str]:
+    """Where the two differ, step by step; [] when byte for byte equal. With reentrant checkpointing
+    MemTracker's hooks keep activations of every step alive (`allocator_live` shows it): its peak may be
+    higher by what it holds after the step, all of it activations."""
+    faults = []
+    for step, (their, our) in enumerate(zip(theirs, ours, strict=True), 1):
+        held = their["live"] - our["live"]
+        if held and not (reentrant and held > 0):
+            faults.append(f"step {step}: {their['live']} bytes live by MemTracker, {our['live']} by us")
+        over = {name: their[name] - our[name] for name in their if name != "live" and their[name] != our[name]}
+        explained = set(over) == {"peak", "activation"} and over["peak"] == over["activation"] and 0 < over["peak"] <= held
+        if over and not explained:
+            faults.append(f"step {step}: MemTracker has more by {over}, and holds {held} bytes")
+    return faults
+
+
+def allocator_live(spec: CausalLm, optimizer: str, steps: int, watched: bool) -> list[int]:
+    """Bytes that PyTorch's CPU allocator itself has given out and not taken back, after each step,
+    counted from before the model is built; with MemTracker watching, or with nobody. Real tensors."""
+    train_step(*build(spec, fake=False), None)  # What is made once per process is made here.
+    gc.collect()
+    with torch.autograd.profiler.profile(profile_memory=True) as profile:
+        model, inputs = build(spec, fake=False)
+        chosen = OPTIMIZERS[optimizer](list(model.parameters()))
+        tracker = MemTracker() if watched else contextlib.nullcontext()
+        with tracker:
+            for _ in range(steps):
+                if watched:
+                    tracker.reset_mod_stats()
+                train_step(model, inputs, chosen)
+                with torch.profiler.record_function("step ends"):
+                    pass
+    events = sorted((event.start_ns(), event.name(), event.nbytes()) for event in profile.kineto_results.events()
+                    if event.name() in ("[memory]", "step ends"))
+    live, answer = 0, []
+    for _, name, size in events:
+        live += size if name == "[memory]" else 0
+        if name == "step ends":
+            answer.append(live)
+    return answer
+
+
+def replayed(path: str) -> dict:
+    """What `trainwright replay` says of a trace."""
+    run = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "replay", path, "--json"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+def replay_faults(recording: Recording, replay: dict) -> list[str]:
+    """Where the program's replay of the written trace and the recorder's own count differ."""
+    pairs = {"peak": (recording.peak, replay["peak"]), "ops": (recording.ops, replay["ops"]),
+             "storages": (recording.storages, replay["storages"]), "begin": (recording.live_begin, replay["begin"]),
+             "end": (recording.after_step[-1].live, replay["end"]),
+             "peak_op": (recording.peak_op, replay["peak_op"]["index"] if replay["peak_op"] else -1)}
+    pairs |= {kind: (size, replay["by_kind"][kind]) for kind, size in recording.by_kind.items()}
+    return [f"{name}: recorded {ours}, replayed {theirs}" for name, (ours, theirs) in pairs.items() if ours != theirs]
+
+
+def program() -> str | None:
+    """The built program, if it has the command that replays."""
+    binary = os.environ.get("TRAINWRIGHT_BINARY", "")
+    if not os.access(binary, os.X_OK):
+        return None
+    return binary if subprocess.run([binary, "replay", "--help"], capture_output=True).returncode == 0 else None

@@ -1,4 +1,6 @@
-"""`python -m trainwright.engine run schedule.csv --ranks 4`: a schedule on the real engine."""
+"""`python -m trainwright.engine run schedule.csv --ranks 4`: a schedule on the real engine.
+`python -m trainwright.engine record llama --output trace.jsonl`: a program's memory as a trace.
+"""
 import argparse
 import json
 import os
@@ -6,6 +8,7 @@ import sys
 
 from .group import EngineFailed, EngineGroup
 from .job import Job
+from .record_command import add_record
 from .schedule_csv import ScheduleError, read_schedule
 
 # What is left of a float64 gradient's digits after summing micro-batches in another order.
@@ -49,6 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
                      help="a rank that waits longer for a peer is reported as hung")
     run.add_argument("--memory", action="store_true", help="count live bytes per rank (slower)")
     run.add_argument("--json", action="store_true", help="everything, as one JSON object")
+    run.set_defaults(run=run_schedule)
+    add_record(commands)
     return parser
 
 
@@ -112,6 +117,10 @@ def is_right(answer: dict) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
+    return options.run(options)
+
+
+def run_schedule(options: argparse.Namespace) -> int:
     try:
         with open(options.schedule, newline="") as file:
             text = file.read()

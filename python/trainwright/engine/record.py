@@ -20,7 +20,7 @@ import dataclasses
 import io
 import pathlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TextIO
+from typing import Any
 
 import torch
 from torch._guards import detect_fake_mode
@@ -31,14 +31,21 @@ from .trace import Kind, TraceWriter
 
 
 @dataclasses.dataclass(frozen=True)
+class StepBytes:
+    """After a step: bytes alive, and the peak of all steps so far."""
+    live: int
+    peak: int
+    by_kind: dict[str, int]  # at that peak
+
+
+@dataclasses.dataclass(frozen=True)
 class Recording:
     """What the recorder counted itself; the replay of the trace must find the same. Bytes."""
     peak: int
     by_kind: dict[str, int]  # at the peak
     peak_op: int  # -1: before the first
     live_begin: int
-    live_end: int
-    live_after_step: list[int]
+    after_step: list[StepBytes]
     ops: int
     storages: int
     fake: bool
@@ -69,13 +76,16 @@ def record(program: torch.nn.Module | Callable, inputs: Any = (), optimizer: Any
         recorder.exist(*modules, optimizer, inputs)
         live_begin = writer.live
         stack.enter_context(recorder)
-        live_after_step = []
+        after_step = []
         for step in range(1, steps + 1):
             recorder.next_iteration(f"iteration {step}")
             train_step(program, inputs, optimizer, loss)
-            live_after_step.append(writer.live)
+            after_step.append(StepBytes(writer.live, writer.peak, _by_kind(writer)))
         writer.finish()
-        return _summary(writer, live_begin, live_after_step, mode is not None, file)
+        return Recording(
+            peak=writer.peak, by_kind=_by_kind(writer), peak_op=writer.peak_op, live_begin=live_begin,
+            after_step=after_step, ops=writer.ops, storages=writer.storages, fake=mode is not None,
+            text=file.getvalue() if isinstance(file, io.StringIO) else None)
 
 
 def train_step(program: Callable, inputs: Any, optimizer: torch.optim.Optimizer | None,
@@ -121,9 +131,5 @@ def _name(program: Callable) -> str:
     return getattr(program, "__name__", type(program).__name__)
 
 
-def _summary(writer: TraceWriter, live_begin: int, live_after_step: list[int], fake: bool, file: TextIO) -> Recording:
-    return Recording(
-        peak=writer.peak, by_kind={kind.name.lower(): writer.peak_by_kind[kind] for kind in Kind},
-        peak_op=writer.peak_op, live_begin=live_begin, live_end=writer.live, live_after_step=live_after_step,
-        ops=writer.ops, storages=writer.storages, fake=fake,
-        text=file.getvalue() if isinstance(file, io.StringIO) else None)
+def _by_kind(writer: TraceWriter) -> dict[str, int]:
+    return {kind.name.lower(): writer.peak_by_kind[kind] for kind in Kind}

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""The recorder against PyTorch's MemTracker on every combination; the last output stands in docs/record.md.
+
+    tools/record_check.py --program build/release/trainwright [--record]
+
+8 models x 4 kinds of checkpointing x 4 optimizers x 1, 2 and 3 steps, on real and on fake tensors:
+peak and bytes by category after every step, the program's replay of the written trace, and fake
+against real. Some ten minutes; the CI-size form is python/tests/test_record.py.
+"""
+import argparse
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import warnings
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/tests")]
+
+import programs  # noqa: E402
+
+from trainwright.engine.causal_lm import CHECKPOINTING, OPTIMIZERS  # noqa: E402
+
+STEPS = 3
+
+
+def check(kind: str, how: str, optimizer: str, path: str) -> dict:
+    """One model, three steps, both modes."""
+    spec = programs.small(kind, how)
+    row = {"programs": 0, "memtracker": 0, "held": 0, "replay": 0, "fake": 0, "faults": []}
+    counts = []
+    for fake in (False, True):
+        recording = programs.recorded(spec, optimizer, STEPS, fake, path)
+        ours = programs.counted(recording)
+        theirs = programs.memtracker(spec, optimizer, STEPS, fake)
+        faults = programs.memtracker_faults(theirs, ours, how == "reentrant")
+        row["programs"] += STEPS
+        row["memtracker"] += sum(their["peak"] == our["peak"] for their, our in zip(theirs, ours)) if not faults else 0
+        row["held"] = max(row["held"], theirs[-1]["live"] - ours[-1]["live"])
+        if programs.program():
+            wrong = programs.replay_faults(recording, programs.replayed(path))
+            row["replay"] += not wrong
+            faults += wrong
+        row["faults"] += [f"{kind} {how} {optimizer} {'fake' if fake else 'real'}: {fault}" for fault in faults]
+        counts.append(ours)
+    row["fake"] = sum(real == fake for real, fake in zip(*counts))
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", help="the built trainwright; default: TRAINWRIGHT_BINARY")
+    parser.add_argument("--models", default=",".join(programs.SIZES), help="separated by commas")
+    parser.add_argument("--record", action="store_true", help="write the output into docs/record.md")
+    options = parser.parse_args()
+    if options.program:
+        os.environ["TRAINWRIGHT_BINARY"] = os.path.abspath(options.program)
+    warnings.filterwarnings("ignore")
+    start, lines, faults, total = time.process_time(), [], [], 0
+
+    def say(line: str) -> None:
+        print(line, flush=True)
+        lines.append(line)
+
+    say(f"{'model':12} {'checkpointing':14} programs  = MemTracker  it keeps alive  traces = replay  fake = real")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in options.models.split(","):
+            for how in CHECKPOINTING:
+                rows = [check(kind, how, optimizer, f"{folder}/trace.jsonl") for optimizer in OPTIMIZERS if optimizer != "none"]
+                sums = {name: sum(row[name] for row in rows) for name in ("programs", "memtracker", "replay", "fake")}
+                total += sums["programs"]
+                say(f"{kind:12} {how:14} {sums['programs']:8}  {sums['memtracker']:12}  {max(row['held'] for row in rows):8} bytes"
+                    f"  {sums['replay']:8} of {2 * len(rows):2}  {sums['fake']:5} of {STEPS * len(rows)}")
+                faults += [fault for row in rows for fault in row["faults"]]
+    say(f"{total} programs, {len(faults)} faults, {time.process_time() - start:.0f} s of processor time")
+    for fault in faults:
+        say(fault)
+    if options.record:
+        document = ROOT / "docs/record.md"
+        head, rest = document.read_text().split("<!-- matrix: begin -->")
+        tail = rest.split("<!-- matrix: end -->")[1]
+        document.write_text(head + "<!-- matrix: begin -->\n```\n" + "\n".join(lines) + "\n```\n<!-- matrix: end -->" + tail)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
