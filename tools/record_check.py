@@ -8,6 +8,7 @@ peak and bytes by category after every step, the program's replay of the written
 against real. Some ten minutes; the CI-size form is python/tests/test_record.py.
 """
 import argparse
+import itertools
 import os
 import pathlib
 import sys
@@ -25,26 +26,24 @@ from trainwright.engine.causal_lm import CHECKPOINTING, OPTIMIZERS  # noqa: E402
 STEPS = 3
 
 
-def check(kind: str, how: str, optimizer: str, path: str) -> dict:
-    """One model, three steps, both modes."""
+def check(kind: str, how: str, optimizer: str, fake: bool, path: str) -> dict:
+    """One model, three steps."""
     spec = programs.small(kind, how)
-    row = {"programs": 0, "memtracker": 0, "held": 0, "replay": 0, "fake": 0, "faults": []}
-    counts = []
-    for fake in (False, True):
-        recording = programs.recorded(spec, optimizer, STEPS, fake, path)
-        ours = programs.counted(recording)
-        theirs = programs.memtracker(spec, optimizer, STEPS, fake)
-        faults = programs.memtracker_faults(theirs, ours, how == "reentrant")
-        row["programs"] += STEPS
-        row["memtracker"] += sum(their["peak"] == our["peak"] for their, our in zip(theirs, ours)) if not faults else 0
-        row["held"] = max(row["held"], theirs[-1]["live"] - ours[-1]["live"])
-        if programs.program():
-            wrong = programs.replay_faults(recording, programs.replayed(path))
-            row["replay"] += not wrong
-            faults += wrong
-        row["faults"] += [f"{kind} {how} {optimizer} {'fake' if fake else 'real'}: {fault}" for fault in faults]
-        counts.append(ours)
-    row["fake"] = sum(real == fake for real, fake in zip(*counts))
+    recording = programs.recorded(spec, optimizer, STEPS, fake, path)
+    ours = programs.counted(recording)
+    theirs = programs.memtracker(spec, optimizer, STEPS, fake)
+    faults = programs.memtracker_faults(theirs, ours, how == "reentrant")
+    row = {"memtracker": sum({**their, "live": 0} == {**our, "live": 0} for their, our in zip(theirs, ours)), "replay": 0,
+           "held": theirs[-1]["live"] - ours[-1]["live"], "as_real": 0}
+    if programs.program():
+        wrong = programs.replay_faults(recording, programs.replayed(path))
+        row["replay"] = not wrong
+        faults += wrong
+    if fake:
+        real = programs.counted(programs.recorded(spec, optimizer, STEPS, fake=False))
+        row["as_real"] = sum(one == other for one, other in zip(ours, real))
+        faults += ["differs from real"] if ours != real else []
+    row["faults"] = [f"{kind} {how} {optimizer} {'fake' if fake else 'real'}: {fault}" for fault in faults]
     return row
 
 
@@ -52,6 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the built trainwright; default: TRAINWRIGHT_BINARY")
     parser.add_argument("--models", default=",".join(programs.SIZES), help="separated by commas")
+    parser.add_argument("--modes", default="real,fake", help="kinds of tensors")
     parser.add_argument("--record", action="store_true", help="write the output into docs/record.md")
     options = parser.parse_args()
     if options.program:
@@ -63,16 +63,17 @@ def main() -> int:
         print(line, flush=True)
         lines.append(line)
 
-    say(f"{'model':12} {'checkpointing':14} programs  = MemTracker  it keeps alive  traces = replay  fake = real")
+    say(f"{'tensors':7} {'model':11} {'checkpointing':13} programs  = MemTracker  MemTracker holds  = replay  = real")
+    optimizers = [name for name in OPTIMIZERS if name != "none"]
     with tempfile.TemporaryDirectory() as folder:
-        for kind in options.models.split(","):
-            for how in CHECKPOINTING:
-                rows = [check(kind, how, optimizer, f"{folder}/trace.jsonl") for optimizer in OPTIMIZERS if optimizer != "none"]
-                sums = {name: sum(row[name] for row in rows) for name in ("programs", "memtracker", "replay", "fake")}
-                total += sums["programs"]
-                say(f"{kind:12} {how:14} {sums['programs']:8}  {sums['memtracker']:12}  {max(row['held'] for row in rows):8} bytes"
-                    f"  {sums['replay']:8} of {2 * len(rows):2}  {sums['fake']:5} of {STEPS * len(rows)}")
-                faults += [fault for row in rows for fault in row["faults"]]
+        for mode, kind, how in itertools.product(options.modes.split(","), options.models.split(","), CHECKPOINTING):
+            rows = [check(kind, how, optimizer, mode == "fake", f"{folder}/trace.jsonl") for optimizer in optimizers]
+            sums = {name: sum(row[name] for row in rows) for name in ("memtracker", "replay", "as_real")}
+            count = STEPS * len(rows)
+            total += count
+            say(f"{mode:7} {kind:11} {how:13} {count:8}  {sums['memtracker']:12}  {max(row['held'] for row in rows):10} bytes"
+                f"  {sums['replay']:3} of {len(rows)}  {str(sums['as_real']) + f' of {count}' if mode == 'fake' else ''}".rstrip())
+            faults += [fault for row in rows for fault in row["faults"]]
     say(f"{total} programs, {len(faults)} faults, {time.process_time() - start:.0f} s of processor time")
     for fault in faults:
         say(fault)

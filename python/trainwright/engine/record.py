@@ -60,7 +60,7 @@ def record(program: torch.nn.Module | Callable, inputs: Any = (), optimizer: Any
 
     `optimizer`: an optimizer, a function of the parameters that makes one (only for a module), or None.
     `loss`: a function of what the program returns; by default its `.loss`, or the tensor itself. A
-    program that returns None is taken to have run its own backward.
+    program that returns None is taken to have run its own backward; without gradients there is none.
     `rounding`: bytes that storages are rounded up to when counted; 512 is what a CUDA device counts.
     """
     modules = [program] if isinstance(program, torch.nn.Module) else []
@@ -94,7 +94,7 @@ def train_step(program: Callable, inputs: Any, optimizer: torch.optim.Optimizer 
     output = program(**inputs) if isinstance(inputs, Mapping) else program(*inputs)
     value = _loss_of(output, loss)
     del output
-    if value is not None:
+    if value is not None and value.requires_grad:
         value.backward()
     del value
     if optimizer is not None:
