@@ -52,6 +52,7 @@ def main() -> int:
     parser.add_argument("--program", help="the built trainwright; default: TRAINWRIGHT_BINARY")
     parser.add_argument("--models", default=",".join(programs.SIZES), help="separated by commas")
     parser.add_argument("--modes", default="real,fake", help="kinds of tensors")
+    parser.add_argument("--in-turn", action="store_true", help="one optimizer per row, in turn, instead of all")
     parser.add_argument("--record", action="store_true", help="write the output into docs/record.md")
     options = parser.parse_args()
     if options.program:
@@ -67,7 +68,9 @@ def main() -> int:
     optimizers = [name for name in OPTIMIZERS if name != "none"]
     with tempfile.TemporaryDirectory() as folder:
         for mode, kind, how in itertools.product(options.modes.split(","), options.models.split(","), CHECKPOINTING):
-            rows = [check(kind, how, optimizer, mode == "fake", f"{folder}/trace.jsonl") for optimizer in optimizers]
+            turn = (list(programs.SIZES).index(kind) + CHECKPOINTING.index(how)) % len(optimizers)
+            chosen = [optimizers[turn]] if options.in_turn else optimizers
+            rows = [check(kind, how, optimizer, mode == "fake", f"{folder}/trace.jsonl") for optimizer in chosen]
             sums = {name: sum(row[name] for row in rows) for name in ("memtracker", "replay", "as_real")}
             count = STEPS * len(rows)
             total += count

@@ -37,17 +37,17 @@ def test_fake_tensors_count_as_memtracker_and_as_real_ones_do(kind, how, optimiz
     assert ours == counted(recorded(spec, optimizer, 2, fake=False))
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+@pytest.mark.parametrize("kind", ["llama", "gpt_neox"])
 def test_the_allocator_sides_with_the_recorder_where_memtracker_differs(kind):
     """Reentrant checkpointing: MemTracker's hooks form cycles with autograd's nodes, which keep what
-    the checkpointed call was given. Unwatched, the process holds after each step what we count."""
+    the checkpointed call was given. Unwatched, the process holds after each step what we count;
+    watched, it really holds what MemTracker counts."""
     spec = small(kind, "reentrant")
     ours = [step["live"] for step in counted(recorded(spec, "sgd", STEPS, fake=False))]
     theirs = [step["live"] for step in memtracker(spec, "sgd", STEPS, fake=False)]
     assert programs.allocator_live(spec, "sgd", STEPS, watched=False) == ours
     assert all(their > our for their, our in zip(theirs, ours))
-    watched = programs.allocator_live(spec, "sgd", STEPS, watched=True)
-    assert all(held >= their for held, their in zip(watched, theirs))
+    assert programs.allocator_live(spec, "sgd", STEPS, watched=True) == theirs
 
 
 def test_without_checkpointing_the_allocator_holds_what_is_counted():

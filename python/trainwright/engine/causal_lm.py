@@ -57,7 +57,6 @@ def build(spec: CausalLm, fake: bool) -> tuple[torch.nn.Module, dict[str, torch.
     config = AutoConfig.for_model(spec.kind, **sizes)
     config._attn_implementation = spec.attention
     with tensors_of(spec, fake):
-        # Initial values would only be thrown away; on fake tensors some cannot even be made.
         model = AutoModelForCausalLM.from_config(config)
         ids = torch.randint(0, config.vocab_size, (spec.batch, spec.sequence))
         inputs = {"input_ids": ids, "labels": ids.clone()}
@@ -66,12 +65,13 @@ def build(spec: CausalLm, fake: bool) -> tuple[torch.nn.Module, dict[str, torch.
     return model, inputs
 
 
-def checkpoint(model: torch.nn.Module, how: str) -> None:
+def checkpoint(model: torch.nn.Module, how: str, **more: Any) -> None:
+    """Checkpoints every layer of a model of transformers; `more` goes to PyTorch's `checkpoint`."""
     from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
     if how == "none":
         return
-    options: dict[str, Any] = {"use_reentrant": how == "reentrant"}
+    options: dict[str, Any] = {"use_reentrant": how == "reentrant", **more}
     if how == "selective":
         options["context_fn"] = functools.partial(create_selective_checkpoint_contexts, list(KEPT_OPS))
     model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)

@@ -1,0 +1,102 @@
+"""Reading memory snapshots: plain data comes through, nothing in a hostile file runs."""
+import json
+import os
+import pickle
+import subprocess
+
+import programs
+import pytest
+
+from trainwright.engine.snapshot import SnapshotError, convert_snapshot, read_plain_pickle
+
+MIB = 2**20
+
+
+def event(action: str, address: int = 0, size: int = 0, stream: int = 0) -> dict:
+    return {"action": action, "addr": address, "size": size, "stream": stream, "time_us": 1, "frames": []}
+
+
+def snapshot(trace: list[dict], segments: list[dict] = [], **more) -> bytes:
+    return pickle.dumps({"segments": segments, "device_traces": [trace], **more})
+
+
+def lines(text: str) -> list:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_events_come_in_order_with_streams_numbered_as_they_appear():
+    trace = [event("segment_alloc", 4096, 2 * MIB, 77), event("alloc", 4096, 1000, 77), event("alloc", 8 * MIB, 10, 5),
+             event("free_requested", 4096, 1000, 77), event("free_completed", 4096, 1000, 77), event("snapshot")]
+    text = convert_snapshot(snapshot(trace, allocator_settings={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}))
+    assert lines(text) == [
+        {"trainwright_snapshot": 1, "device": 0, "settings": "expandable_segments:True"},
+        [3, 4096, 2 * MIB, 0], [0, 4096, 1000, 0], [0, 8 * MIB, 10, 1], [1, 4096, 1000, 0], [2, 4096, 1000, 0], [8, 0, 0, 2]]
+
+
+def test_what_was_there_before_the_recording_comes_first():
+    segment = {"address": 0x10000, "total_size": 2 * MIB, "stream": 0, "device": 0, "blocks": [
+        {"address": 0x10000, "size": 512, "requested_size": 500, "state": "active_allocated"},
+        {"address": 0x10200, "size": 512, "requested_size": 0, "state": "inactive"},
+        {"address": 0x10400, "size": 2 * MIB - 1024, "requested_size": 0, "state": "inactive"}]}
+    trace = [event("free_requested", 0x10200, 300), event("free_completed", 0x10200, 300)]
+    assert lines(convert_snapshot(snapshot(trace, [segment])))[0]["complete"] is False
+    assert lines(convert_snapshot(snapshot(trace, [segment])))[1:] == [
+        [3, 0x10000, 2 * MIB, 0], [0, 0x10000, 500, 0], [0, 0x10200, 300, 0], [1, 0x10200, 300, 0], [2, 0x10200, 300, 0]]
+
+
+class Hostile:
+    """Unpickled the usual way, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_nothing_in_a_hostile_pickle_runs(tmp_path, protocol):
+    trap = tmp_path / "trap"
+    for data in (Hostile(trap), {"device_traces": [[]], "segments": [Hostile(trap)]}):
+        with pytest.raises(SnapshotError, match="refused"):
+            convert_snapshot(pickle.dumps(data, protocol))
+    assert not trap.exists()
+    pickle.loads(pickle.dumps(Hostile(trap), protocol))  # The trap does work.
+    assert trap.exists()
+
+
+@pytest.mark.parametrize("data", [
+    b"cos\nsystem\n(S'true'\ntR.", b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.", b"(S'true'\nios\nsystem\n.",
+    b"Ppersistent\n.", b"\x82\x01.", b"(S'true'\nocos\nsystem\n.", b"\x80\x04}\x94}b.", b"\x80\x05\x97.", b"", b"\x80", b"}r\xff\xff\xff\x7f.no",
+    b"\x8e\xff\xff\xff\xff\xff\xff\xff\x7f.", b"]" * 100, b"\x80\x04N."])
+def test_damaged_and_hostile_files_are_refused(data):
+    with pytest.raises(SnapshotError):
+        convert_snapshot(data)
+
+
+def test_plain_data_is_read_as_it_is():
+    value = {"a": [1, -1, 2**70, 1.5, None, True, "text", b"bytes", (), (1,), (1, 2, 3, 4)], "b": {1: {}}}
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        if protocol > 2:  # Bytes have instructions of their own from protocol 3 on.
+            assert read_plain_pickle(pickle.dumps(value, protocol)) == value
+    assert read_plain_pickle(pickle.dumps({"a": [1, 2**70, "x"]}, 0)) == {"a": [1, 2**70, "x"]}
+
+
+@pytest.mark.parametrize("wrong", [{"action": "eat"}, {"addr": -1}, {"addr": "x"}, {"size": 2**63}, {"stream": None}])
+def test_events_with_wrong_fields_are_refused(wrong):
+    with pytest.raises(SnapshotError):
+        convert_snapshot(snapshot([{**event("alloc", 1, 1), **wrong}]))
+
+
+@pytest.mark.skipif(not programs.program(), reason="no program that replays in TRAINWRIGHT_BINARY")
+def test_the_program_replays_what_is_written(tmp_path):
+    """1000 bytes make a segment of 2 MiB, 2 MiB one of 20 MiB: the caching allocator's rules."""
+    trace = [event("segment_alloc", 1 << 30, 2 * MIB), event("alloc", 1 << 30, 1000),
+             event("segment_alloc", 1 << 31, 20 * MIB), event("alloc", 1 << 31, 2 * MIB),
+             event("free_requested", 1 << 30, 1000), event("free_completed", 1 << 30, 1000)]
+    path = tmp_path / "snapshot.jsonl"
+    path.write_text(convert_snapshot(snapshot(trace)))
+    run = subprocess.run([programs.program(), "replay", str(path), "--json"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    answer = json.loads(run.stdout)
+    assert answer["mismatches"] == 0 and answer["reserved_peak_modelled"] == 22 * MIB, answer

@@ -1,0 +1,157 @@
+"""Turns a PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`) into the form of docs/trace.md.
+
+A snapshot is a pickle, and a pickle from somebody else is a program. This reader is a machine that
+knows only the instructions for plain data (numbers, text, lists, tuples, dictionaries): those that
+look up a name, call something or set up an object do not exist in it, so nothing in the file can
+run. Sizes that the file claims are never believed, because all of it is in memory already.
+"""
+import io
+import json
+import pickle
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
+           "segment_unmap", "oom", "snapshot")
+_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_DATA = (
+    pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
+    pickle.NONE, pickle.NEWTRUE, pickle.NEWFALSE, pickle.INT, pickle.BININT, pickle.BININT1, pickle.BININT2,
+    pickle.LONG, pickle.LONG1, pickle.LONG4, pickle.FLOAT, pickle.BINFLOAT,
+    pickle.UNICODE, pickle.BINUNICODE, pickle.SHORT_BINUNICODE, pickle.BINUNICODE8,
+    pickle.SHORT_BINBYTES, pickle.BINBYTES, pickle.BINBYTES8,
+    pickle.EMPTY_LIST, pickle.LIST, pickle.APPEND, pickle.APPENDS, pickle.EMPTY_TUPLE, pickle.TUPLE,
+    pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3, pickle.EMPTY_DICT, pickle.DICT, pickle.SETITEM, pickle.SETITEMS,
+    pickle.GET, pickle.BINGET, pickle.LONG_BINGET, pickle.PUT, pickle.BINPUT, pickle.LONG_BINPUT, pickle.MEMOIZE,
+)
+
+
+class SnapshotError(ValueError):
+    """The file is no snapshot, or does something that a snapshot has no need of."""
+
+
+class _Instructions(dict):
+    def __missing__(self, code: int):
+        raise SnapshotError(f"instruction {bytes([code])!r} is not for plain data: refused")
+
+
+class _DataUnpickler(pickle._Unpickler):
+    """The one written in Python: its memo is a dictionary, where the other allocates what it is told."""
+    dispatch = _Instructions({code[0]: pickle._Unpickler.dispatch[code[0]] for code in _DATA})
+
+    def find_class(self, module: str, name: str):
+        raise SnapshotError(f"the file asks for {module}.{name}: refused")
+
+    def persistent_load(self, _):
+        raise SnapshotError("the file asks for an object outside it: refused")
+
+
+def read_plain_pickle(data: bytes) -> Any:
+    """The data of a pickle that holds nothing else; SnapshotError otherwise."""
+    try:
+        return _DataUnpickler(io.BytesIO(data)).load()
+    except SnapshotError:
+        raise
+    except Exception as error:  # A damaged pickle can fail anywhere in the machine.
+        raise SnapshotError(f"not a readable pickle: {type(error).__name__}: {error}") from None
+
+
+def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) -> str:
+    """The text of docs/trace.md, section Snapshots, for one device."""
+    snapshot = _typed(read_plain_pickle(data), dict, "the snapshot")
+    traces = _typed(snapshot.get("device_traces"), (list, tuple), "device_traces")
+    if not 0 <= device < len(traces):
+        raise SnapshotError(f"device {device}: the snapshot has {len(traces)}")
+    trace = [_event(entry) for entry in _typed(traces[device], (list, tuple), "the device's trace")]
+    segments = [_segment(entry) for entry in _typed(snapshot.get("segments", []), (list, tuple), "segments")]
+    before = _before(trace, [segment for segment in segments if segment["device"] == device])
+    header = {"trainwright_snapshot": 1, "device": device, "settings": _settings(snapshot)}
+    if capacity is not None:
+        header["capacity"] = capacity
+    if before:
+        header["complete"] = False
+    file = io.StringIO()
+    file.write(json.dumps(header) + "\n")
+    _write_events(file, [*before, *trace])
+    return file.getvalue()
+
+
+def _write_events(file: TextIO, events: list[tuple[int, int, int, int]]) -> None:
+    streams: dict[int, int] = {}
+    for action, address, size, stream in events:
+        file.write(f"[{action},{address},{size},{streams.setdefault(stream, len(streams))}]\n")
+
+
+def _typed(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
+    if not isinstance(value, kind):
+        raise SnapshotError(f"{what} is a {type(value).__name__}, not what a snapshot has there")
+    return value
+
+
+def _number(entry: dict, name: str, default: int | None = None) -> int:
+    value = entry.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
+        raise SnapshotError(f"'{name}' is {str(value)[:40]!r}, not a number of bytes, an address or a stream")
+    return value
+
+
+def _event(entry: Any) -> tuple[int, int, int, int]:
+    entry = _typed(entry, dict, "an event")
+    action = entry.get("action")
+    if action not in ACTIONS:
+        raise SnapshotError(f"action {str(action)[:40]!r} is unknown")
+    address = 0 if action in ("oom", "snapshot") else _number(entry, "addr")
+    return ACTIONS.index(action), address, _number(entry, "size", 0), _number(entry, "stream", 0)
+
+
+def _segment(entry: Any) -> dict:
+    entry = _typed(entry, dict, "a segment")
+    blocks = [_typed(block, dict, "a block") for block in _typed(entry.get("blocks"), (list, tuple), "blocks")]
+    address, placed = _number(entry, "address"), []
+    for block in blocks:  # Older snapshots give no address: blocks follow one another.
+        at = _number(block, "address", address)
+        placed.append((at, _number(block, "requested_size", _number(block, "size")), block.get("state") != "inactive"))
+        address = at + _number(block, "size")
+    return {"address": _number(entry, "address"), "size": _number(entry, "total_size"), "stream": _number(entry, "stream", 0),
+            "device": _number(entry, "device", 0), "expandable": bool(entry.get("is_expandable")), "blocks": placed}
+
+
+def _settings(snapshot: dict) -> str:
+    settings = snapshot.get("allocator_settings")
+    found = [settings[name] for name in _SETTINGS if isinstance(settings, dict) and isinstance(settings.get(name), str)]
+    return next((text for text in found if text), "")
+
+
+def _before(trace: list[tuple[int, int, int, int]], segments: list[dict]) -> list[tuple[int, int, int, int]]:
+    """What was there when the recording began, as events: every segment that is there at the end or is
+    given back and was never taken, followed by its blocks of which the same is true, by address."""
+    missing_segments = {address: (size, stream) for _, address, size, stream in
+                        _never_made(trace, made=("segment_alloc", "segment_map"), gone=("segment_free", "segment_unmap"))}
+    missing_blocks = {address: (size, stream) for _, address, size, stream in
+                      _never_made(trace, made=("alloc",), gone=("free_requested", "free_completed"))}
+    made = {ACTIONS.index(name): {event[1] for event in trace if event[0] == ACTIONS.index(name)}
+            for name in ("alloc", "segment_alloc", "segment_map")}
+    taken = made[ACTIONS.index("segment_alloc")] | made[ACTIONS.index("segment_map")]
+    expandable = {segment["address"] for segment in segments if segment["expandable"]}
+    for segment in segments:
+        if segment["address"] not in taken:
+            missing_segments.setdefault(segment["address"], (segment["size"], segment["stream"]))
+        for address, size, active in segment["blocks"]:
+            if active and address not in made[ACTIONS.index("alloc")]:
+                missing_blocks.setdefault(address, (size, segment["stream"]))
+    # A segment comes before the blocks at its address: sorted by address, then by kind.
+    events = [(address, 0, ACTIONS.index("segment_map" if address in expandable else "segment_alloc"), *rest)
+              for address, rest in missing_segments.items()]
+    events += [(address, 1, ACTIONS.index("alloc"), *rest) for address, rest in missing_blocks.items()]
+    return [(action, address, size, stream) for address, _, action, size, stream in sorted(events)]
+
+
+def _never_made(trace, made: tuple[str, ...], gone: tuple[str, ...]) -> Iterator[tuple[int, int, int, int]]:
+    makes, ends = ({ACTIONS.index(name) for name in names} for names in (made, gone))
+    known: set[int] = set()
+    for event in trace:
+        if event[0] in ends and event[1] not in known:
+            known.add(event[1])
+            yield event
+        elif event[0] in makes:
+            known.add(event[1])
