@@ -11,6 +11,7 @@ from .job import Job
 from .record_command import add_record
 from .schedule_csv import ScheduleError, read_schedule
 from .snapshot_command import add_snapshot
+from .stage_command import add_record_stage
 
 # What is left of a float64 gradient's digits after summing micro-batches in another order.
 GRADIENT_TOLERANCE = 1e-12
@@ -55,6 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="everything, as one JSON object")
     run.set_defaults(run=run_schedule)
     add_record(commands)
+    add_record_stage(commands)
     add_snapshot(commands)
     return parser
 
