@@ -130,11 +130,11 @@ Result<Output> run_replay(const Invocation& invocation) {
 Command replay_command() {
   return {
       .name = "replay",
-      .summary = "op-by-op memory of a recorded program: what is alive at the peak, and why",
+      .summary = "op-by-op memory of a recorded program",
       .details =
-          "Reads a trace of ops and storages (docs/trace.md) and says how many bytes are\n"
-          "live when, what is alive at the peak, what would lower it, and what a caching\n"
-          "allocator would reserve. A static program's variables die after their last use.\n"
+          "Reads a trace of ops and storages (docs/trace.md) and says how many bytes are live "
+          "when, what is alive at the peak and why, what would lower it, and what a caching "
+          "allocator would reserve. A static program's variables die after their last use. "
           "A converted PyTorch memory snapshot is checked against the allocator model.",
       .examples = {"trainwright replay trace.jsonl",
                    "trainwright replay trace.jsonl --capacity 80GiB --svg memory.svg",
