@@ -109,8 +109,9 @@ std::vector<RecomputeOption> recompute_options(const Trace& trace, const Replay&
     for (const AliveStorage* storage : group) sum += storage->size;
     largest.emplace_back(sum, maker);
   }
-  std::stable_sort(largest.begin(), largest.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::sort(largest.begin(), largest.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
   if (largest.size() > kMostMakers) largest.resize(kMostMakers);
   std::vector<RecomputeOption> options;
   std::vector<std::int64_t> change(largest.empty() ? 0 : trace.ops.size() + 1);
@@ -118,8 +119,9 @@ std::vector<RecomputeOption> recompute_options(const Trace& trace, const Replay&
     const RecomputeOption option = option_for(trace, replay, state, groups.at(maker), change);
     if (option.saved > Bytes(0)) options.push_back(option);
   }
-  std::stable_sort(options.begin(), options.end(),
-                   [](const auto& a, const auto& b) { return a.saved > b.saved; });
+  std::sort(options.begin(), options.end(), [](const auto& a, const auto& b) {
+    return a.saved != b.saved ? a.saved > b.saved : a.maker < b.maker;
+  });
   if (options.size() > most) options.resize(most);
   return options;
 }

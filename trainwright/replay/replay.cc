@@ -46,8 +46,10 @@ PeakState state_at_peak(const Trace& trace, Bytes rounding, std::size_t peak_eve
                            .last_use = std::max(maker, OpId(before[s])),
                            .waits_for = OpId(after[s])});
   }
-  std::stable_sort(state.alive.begin(), state.alive.end(),
-                   [](const AliveStorage& a, const AliveStorage& b) { return a.size > b.size; });
+  std::sort(state.alive.begin(), state.alive.end(),
+            [](const AliveStorage& a, const AliveStorage& b) {
+              return a.size != b.size ? a.size > b.size : a.storage < b.storage;
+            });
   return state;
 }
 
@@ -107,8 +109,9 @@ std::vector<std::pair<TraceTextId, Bytes>> bytes_by_module(const Trace& trace,
     sums[trace.storages[storage.storage.at()].module] += storage.size;
   }
   std::vector<std::pair<TraceTextId, Bytes>> modules(sums.begin(), sums.end());
-  std::stable_sort(modules.begin(), modules.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(modules.begin(), modules.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
   return modules;
 }
 
