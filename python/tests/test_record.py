@@ -114,6 +114,12 @@ def test_resizing_a_storage_directly_is_seen():
     assert recording.after_step[0].live == 2048
 
 
+def test_meta_tensors_beside_real_ones_have_no_memory():
+    recording = trainwright.record(lambda x: (torch.empty(1000, device="meta") * 2).sum().new_zeros((), device="cpu") + x.sum(),
+                                   (torch.ones(4),))
+    assert recording.peak <= 16 + 3 * 4
+
+
 def test_ops_carry_their_module_and_phase():
     model, inputs = build(small("llama", "non-reentrant"), fake=True)
     texts, events = events_of(trainwright.record(model, inputs, torch.optim.SGD).text)

@@ -86,7 +86,8 @@ class Recorder(TorchDispatchMode):
         for storage in _storages(results):
             number = self._number_of.get(storage._cdata)
             if number is None:
-                made.setdefault(storage._cdata, storage)
+                if self._has_memory(storage):
+                    made.setdefault(storage._cdata, storage)
             elif storage.nbytes() != self._writer.size_of(number):
                 self._writer.resize(number, storage.nbytes())
         numbers = self._writer.op(str(function), phase, self._module(phase), read, written,
@@ -122,6 +123,10 @@ class Recorder(TorchDispatchMode):
         path = self._paths.of_backward_op() if phase is Phase.BACKWARD else self._paths.of_forward_op()
         return self._writer.text(path)
 
+    def _has_memory(self, storage: torch.UntypedStorage) -> bool:
+        """Storages of the meta device are none, except that fake tensors are made of them."""
+        return self._fake or storage.device.type != "meta"
+
     def _follow(self, storage: torch.UntypedStorage, number: int) -> None:
         """Until it dies. PyTorch keeps a storage's Python object as long as the storage itself, so a
         weak reference tells the end even when only autograd held it."""
@@ -140,7 +145,8 @@ class Recorder(TorchDispatchMode):
         for storage in _storages(tensor):
             number = self._number_of.get(storage._cdata)
             if number is None:
-                self._follow(storage, self._writer.exist(storage.nbytes(), kind, name, module))
+                if self._has_memory(storage):
+                    self._follow(storage, self._writer.exist(storage.nbytes(), kind, name, module))
             else:
                 self._writer.relabel(number, kind)
 
