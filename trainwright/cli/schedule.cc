@@ -41,7 +41,7 @@ Result<Output> run_make(const Invocation& invocation) {
     json.add("seconds_to_make", Json::of(named.seconds_to_make));
     return Output{to_text(json)};
   }
-  return Output{files.text + to_summary(named.schedule, timeline, invocation.width)};
+  return Output{files.text + to_summary(named.schedule, timeline, named.costs, invocation.width)};
 }
 
 Result<Output> run_simulate(const Invocation& invocation) { return run_make(invocation); }
@@ -221,7 +221,14 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
   return json;
 }
 
-std::string to_summary(const Schedule& schedule, const Timeline& timeline, int width) {
+std::string memory_text(Bytes memory, const Costs& costs) {
+  const bool counted = std::all_of(costs.stages.begin(), costs.stages.end(),
+                                   [](const StageCosts& stage) { return stage.kept == Bytes(1); });
+  return counted ? fmt::format("{} kept", with_thousands(memory.value())) : to_text(memory);
+}
+
+std::string to_summary(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
+                       int width) {
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
                                  schedule.placement.ranks, schedule.placement.stages(),
                                  words_of(style_of(schedule.placement)), schedule.microbatches,
@@ -238,7 +245,7 @@ std::string to_summary(const Schedule& schedule, const Timeline& timeline, int w
     const RankTotals& totals = timeline.ranks[rank];
     table.rows.push_back({std::to_string(rank), to_text(totals.busy), to_text(totals.warmup),
                           to_text(totals.steady), to_text(totals.drain), to_text(totals.transfer),
-                          to_text(totals.peak)});
+                          memory_text(totals.peak, costs)});
   }
   return text + to_text(table, width);
 }

@@ -80,7 +80,7 @@ Result<Output> run_auto(const Invocation& invocation) {
   if (!result.schedule) {
     json.add("fits", Json::of(false)).add("smallest_cap", Json::of(result.smallest_cap.value()));
     const std::string text = fmt::format("nothing fits the cap; the smallest that does is {}\n",
-                                         result.smallest_cap.value());
+                                         memory_text(result.smallest_cap, found.costs));
     return Output{invocation.json ? to_text(json) : text, Exit::DoesNotFit};
   }
   const ClockOptions clock = TW_TRY(clock_of(invocation));
@@ -97,7 +97,8 @@ Result<Output> run_auto(const Invocation& invocation) {
         .add("seconds_to_make", Json::of(found.seconds_to_make));
     return Output{to_text(json)};
   }
-  return Output{files.text + to_summary(*result.schedule, result.timeline, invocation.width) +
+  return Output{files.text +
+                to_summary(*result.schedule, result.timeline, found.costs, invocation.width) +
                 fmt::format("no schedule under this cap is shorter than {}: at most {} above the "
                             "best\n",
                             to_text(result.lower_bound), percent(gap(result)))};
