@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "trainwright/schedule/auto_clock.h"
 
@@ -90,6 +91,7 @@ std::vector<PipelineOrder> extensions(const PipelineProblem& problem, const Cand
                                       int more, Purse& purse) {
   struct Trial {
     double period;
+    std::size_t number;  // the earlier of two equals
     Cut cut;
     int q;
   };
@@ -107,11 +109,13 @@ std::vector<PipelineOrder> extensions(const PipelineProblem& problem, const Cand
       if (!cut) continue;
       clock.run(longer, repeated(problem, candidate.order, *cut, q, copies));
       purse.pay(longer);
-      trials.push_back({(clock.makespan - candidate.makespan) / (copies * q), *cut, q});
+      trials.push_back(
+          {(clock.makespan - candidate.makespan) / (copies * q), trials.size(), *cut, q});
     }
   }
-  std::stable_sort(trials.begin(), trials.end(),
-                   [](const Trial& a, const Trial& b) { return a.period < b.period; });
+  std::sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) {
+    return std::tie(a.period, a.number) < std::tie(b.period, b.number);
+  });
   std::vector<PipelineOrder> found;
   for (const Trial& trial : trials) {
     if (found.size() == 2) break;

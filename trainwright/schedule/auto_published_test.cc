@@ -13,7 +13,7 @@ namespace {
 #ifdef NDEBUG
 constexpr int kMostRanks = 64;
 #else
-constexpr int kMostRanks = 8;  // the sanitisers' build is a hundred times slower
+constexpr int kMostRanks = 16;  // enough for the slower build with sanitisers
 #endif
 
 std::vector<std::vector<std::string>> read_cells(const std::string& name) {
@@ -68,7 +68,7 @@ TEST_CASE("auto is not longer than the published schedulers on any row at their 
   }
   for (const auto& [kind, count] : reached)
     MESSAGE(kind << ": " << count.first << " of " << count.second);
-  if (compared > 0) CHECK(compared == (kMostRanks == 64 ? 332 : 144));
+  if (compared > 0) CHECK(compared == (kMostRanks == 64 ? 332 : 216));
 }
 
 // Made by Paddle's VScheduleCreator. It adds the loss to F, B and W of the last stage, starts one
