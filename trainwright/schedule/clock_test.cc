@@ -97,15 +97,19 @@ TEST_CASE("under PyTorch's rules stage 0 frees and computes everything in W") {
   CHECK(torch.memory[0][1].live == Bytes(0));
 }
 
-// One cut between two ranks: an activation buffer per micro-batch on one side, a gradient buffer on
-// the other.
-TEST_CASE("under PyTorch's rules receive buffers stand for the whole step") {
+// One cut of 100 bytes between two ranks, four micro-batches: 400 bytes of receive buffers stand on
+// either side. Of the 150 bytes that F keeps, 100 are the output, which rank 0 cannot let go before
+// the step ends; on rank 1 the backward frees 150 and leaves 100 of sent gradient.
+//   rank 0: F0 150, F1 300, B0 250, F2 400, B1 350, F3 500, B2 450, B3 400
+//   rank 1: F0 150, B0 100, F1 250, B1 200, F2 350, B2 300, F3 450, B3 400
+TEST_CASE("under PyTorch's rules buffers stand and sent tensors stay for the whole step") {
   Costs costs = two_stages(1, 1, 1, 0);
   costs.boundaries[0].size = Bytes(100);
+  for (StageCosts& stage : costs.stages) stage.kept = Bytes(150);
   const Schedule schedule = *make(Kind::OneFOneB, {2, 4, 1});
   const Timeline timeline = simulate(schedule, costs, {.engine = EngineRules::PyTorch});
-  CHECK(timeline.ranks[0].peak == Bytes(2 + 400));
-  CHECK(timeline.ranks[1].peak == Bytes(1 + 400));
+  CHECK(timeline.ranks[0].peak == Bytes(500 + 400));
+  CHECK(timeline.ranks[1].peak == Bytes(450 + 400));
 }
 
 TEST_CASE("an I that keeps more than it frees raises the peak at its end") {
