@@ -150,7 +150,7 @@ Command list_of(std::string name, std::string summary, Result<Output> (*run)(con
 Command list_command() {
   return {
       .name = "list",
-      .summary = "models, families, accelerators, clusters, trainers, schedules",
+      .summary = "models, accelerators, clusters, trainers, schedules",
       .examples = {"trainwright list models"},
       .commands = {
           list_of("models", "the model zoo", run_list<list_models>),

@@ -70,7 +70,7 @@ Result<Output> run_show_trainer(const Invocation& invocation) {
 
 Command show_trainer_command() {
   return {.name = "trainer",
-          .summary = "what a trainer keeps, fuses, overlaps, schedules and refuses",
+          .summary = "what a trainer keeps, fuses, hides and refuses",
           .examples = {"trainwright show trainer megatron@0.12",
                        "trainwright show trainer torchtitan --json"},
           .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"}},
