@@ -221,12 +221,6 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
   return json;
 }
 
-std::string memory_text(Bytes memory, const Costs& costs) {
-  const bool counted = std::all_of(costs.stages.begin(), costs.stages.end(),
-                                   [](const StageCosts& stage) { return stage.kept == Bytes(1); });
-  return counted ? fmt::format("{} kept", with_thousands(memory.value())) : to_text(memory);
-}
-
 std::string to_summary(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
                        int width) {
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",

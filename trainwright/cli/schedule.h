@@ -53,7 +53,5 @@ Json to_json(const Schedule& schedule, const Timeline& timeline);
 // "8 ranks, 16 stages in a V, 32 micro-batches" and a table of the ranks' time and memory.
 std::string to_summary(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
                        int width);
-// "1.2 GiB", or "16 kept" where no sizes were given and memory counts kept activations.
-std::string memory_text(Bytes memory, const Costs& costs);
 
 }  // namespace trainwright::cli

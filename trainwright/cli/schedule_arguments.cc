@@ -186,7 +186,7 @@ Result<Files> write_files(const Invocation& invocation, const Schedule& schedule
   full.detail = Detail::Full;
   const Timeline timeline = simulate(schedule, costs, full);
   if (invocation.flag("trace")) TW_TRY(put("trace", to_trace(schedule, timeline)));
-  if (invocation.flag("svg")) TW_TRY(put("svg", to_svg(schedule, timeline)));
+  if (invocation.flag("svg")) TW_TRY(put("svg", to_svg(schedule, timeline, costs)));
   return files;
 }
 

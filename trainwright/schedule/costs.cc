@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -203,6 +204,12 @@ Diagnostics check_costs(const Costs& costs, int stages, int microbatches) {
     faults.push_back({"costs", "loss, action or overlap is out of range", {}});
   }
   return faults;
+}
+
+std::string memory_text(Bytes memory, const Costs& costs) {
+  const bool counted = std::all_of(costs.stages.begin(), costs.stages.end(),
+                                   [](const StageCosts& stage) { return stage.kept == Bytes(1); });
+  return counted ? fmt::format("{} kept", with_thousands(memory.value())) : to_text(memory);
 }
 
 }  // namespace trainwright

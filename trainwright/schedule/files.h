@@ -24,11 +24,14 @@ Result<Schedule> read_schedule_csv(std::string_view text, std::string_view origi
 Result<Costs> parse_costs(std::string_view text, int stages);
 Result<Costs> read_costs_json(std::string_view text, std::string_view origin, int stages);
 
+// "1.2 GiB", or "16 kept" where costs have no sizes and memory counts kept activations.
+std::string memory_text(Bytes memory, const Costs& costs);
+
 // The rest needs a Timeline with Detail::Full of the same schedule.
 // Chrome trace JSON for ui.perfetto.dev: a track per rank with actions and named bubbles, and a
 // memory counter per rank.
 std::string to_trace(const Schedule& schedule, const Timeline& timeline);
-std::string to_svg(const Schedule& schedule, const Timeline& timeline);
+std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs);
 // One line per rank, time from left to right, at most `width` columns (at least 20).
 enum class Colours : std::uint8_t { None, Ansi };
 std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int width = 80,

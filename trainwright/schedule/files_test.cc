@@ -176,11 +176,16 @@ TEST_CASE("more ranks than lines are thinned out") {
 
 TEST_CASE("an SVG has a rectangle for every action") {
   const Schedule schedule = *make(Kind::ZbV, {2, 3, 2});
-  const std::string svg = to_svg(schedule, timed(schedule));
+  Costs costs = even_costs(4, Seconds(1), Seconds(1), Seconds(1));
+  const std::string svg = to_svg(schedule, timed(schedule), costs);
   std::size_t titles = 0;
   for (std::size_t at = 0; (at = svg.find("<title>", at)) != std::string::npos; ++at) ++titles;
   CHECK(titles == 2 * 3 * 6);
   CHECK(svg.starts_with("<svg"));
+  // Without sizes the memory is a count, with sizes it is bytes.
+  CHECK(svg.find(" kept</text>") != std::string::npos);
+  costs.stages[0].kept = Bytes(2);
+  CHECK(to_svg(schedule, timed(schedule), costs).find(" B</text>") != std::string::npos);
 }
 
 }  // namespace

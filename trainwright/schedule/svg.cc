@@ -90,7 +90,7 @@ void draw_legend(Out out) {
 
 }  // namespace
 
-std::string to_svg(const Schedule& schedule, const Timeline& timeline) {
+std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs) {
   TW_CHECK(timeline.spans.size() == schedule.ranks.size(), "a drawing needs Detail::Full");
   Scale scale;
   if (timeline.makespan.value() > 0) {
@@ -130,7 +130,7 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline) {
                  "<text x=\"{:.0f}\" y=\"{:.0f}\">0</text><text x=\"{:.0f}\" y=\"{:.0f}\" "
                  "text-anchor=\"end\">{}, {} idle, peak {}</text>\n</svg>\n",
                  kLeft, height - 8, kWidth - kRight, height - 8, to_text(timeline.makespan),
-                 percent(bubble(timeline)), to_text(peak(timeline)));
+                 percent(bubble(timeline)), memory_text(peak(timeline), costs));
   return text;
 }
 

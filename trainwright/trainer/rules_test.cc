@@ -4,28 +4,12 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/trainer/trainer.h"
 
 using namespace trainwright;
 
 namespace {
-
-const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
-
-const std::vector<Trainer>& shipped() {
-  static const auto trainers = [] {
-    auto loaded = load_trainers(kData);
-    REQUIRE_MESSAGE(loaded.has_value(), to_text(loaded.error()));
-    return *std::move(loaded);
-  }();
-  return trainers;
-}
-
-Trainer picked(std::string_view text) {
-  auto trainer = pick_trainer(text, shipped());
-  REQUIRE_MESSAGE(trainer.has_value(), to_text(trainer.error()));
-  return *std::move(trainer);
-}
 
 // Sets "tp=2,schedule=1f1b,..." on top of what is there.
 void set_all(std::string_view text, Facts& facts) {
@@ -234,7 +218,7 @@ bool follows_from_facts(const Rule& rule) { return rule.source.rfind("the facts 
 }  // namespace
 
 TEST_CASE("a plain layout of 8 ranks is legal for every trainer and version") {
-  for (const Trainer& trainer : shipped()) {
+  for (const Trainer& trainer : shipped_trainers()) {
     const auto ids = violated(trainer, plain_facts(trainer.name));
     CHECK_MESSAGE(ids.empty(),
                   trainer.name << " " << to_text(trainer.from) << ": " << join(ids, ", "));
@@ -245,7 +229,7 @@ TEST_CASE("each rule is violated by its own layout and by nothing else") {
   for (const Case& row : all_cases()) {
     CAPTURE(row.trainer);
     CAPTURE(row.rule);
-    const Trainer trainer = picked(row.trainer);
+    const Trainer trainer = picked_trainer(row.trainer);
     Facts facts = plain_facts(trainer.name);
     set_all(row.change, facts);
     const auto ids = violated(trainer, facts);
@@ -256,11 +240,11 @@ TEST_CASE("each rule is violated by its own layout and by nothing else") {
 TEST_CASE("no rule of the data is left untried") {
   std::vector<Rule> tried;
   for (const Case& row : all_cases()) {
-    for (const Rule& rule : picked(row.trainer).rules) {
+    for (const Rule& rule : picked_trainer(row.trainer).rules) {
       if (rule.id == row.rule) tried.push_back(rule);
     }
   }
-  for (const Trainer& trainer : shipped()) {
+  for (const Trainer& trainer : shipped_trainers()) {
     for (const Rule& rule : trainer.rules) {
       if (follows_from_facts(rule)) continue;
       CHECK_MESSAGE(std::find(tried.begin(), tried.end(), rule) != tried.end(),
@@ -280,7 +264,7 @@ TEST_CASE("a kind is legal exactly when the trainer lists it") {
     for (const auto& entry : list) names.push_back(entry.kind);
     return names;
   };
-  for (const Trainer& trainer : shipped()) {
+  for (const Trainer& trainer : shipped_trainers()) {
     const std::vector<Listed> lists = {
         {Variable::Schedule, "schedule-offered", kinds(trainer.schedules)},
         {Variable::Recompute, "recompute-offered", kinds(trainer.recomputes)},
@@ -306,7 +290,7 @@ TEST_CASE("a kind is legal exactly when the trainer lists it") {
 
 TEST_CASE("a schedule with the wrong placement and an offload that does not exist are refused") {
   const auto refused = [](std::string_view trainer, std::string_view change) {
-    const Trainer known = picked(trainer);
+    const Trainer known = picked_trainer(trainer);
     Facts facts = plain_facts(known.name);
     set_all(change, facts);
     return join(violated(known, facts), ", ");

@@ -3,30 +3,14 @@
 #include <doctest/doctest.h>
 
 #include "trainwright/base/text.h"
+#include "trainwright/testing/shipped_trainers.h"
 
 using namespace trainwright;
 
 namespace {
 
-const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
-
-const std::vector<Trainer>& shipped() {
-  static const auto trainers = [] {
-    auto loaded = load_trainers(kData);
-    REQUIRE_MESSAGE(loaded.has_value(), to_text(loaded.error()));
-    return *std::move(loaded);
-  }();
-  return trainers;
-}
-
-Trainer picked(std::string_view text) {
-  auto trainer = pick_trainer(text, shipped());
-  REQUIRE_MESSAGE(trainer.has_value(), to_text(trainer.error()));
-  return *std::move(trainer);
-}
-
 std::string refusal(std::string_view text) {
-  const auto trainer = pick_trainer(text, shipped());
+  const auto trainer = pick_trainer(text, shipped_trainers());
   REQUIRE(!trainer.has_value());
   return to_text(trainer.error());
 }
@@ -37,7 +21,7 @@ bool contains(std::string_view text, std::string_view part) {
 
 ParameterBytes bytes_of(std::string_view trainer, std::string_view precision,
                         std::string_view optimizer, std::string_view gradient = {}) {
-  const auto bytes = parameter_bytes(picked(trainer), precision, optimizer, gradient);
+  const auto bytes = parameter_bytes(picked_trainer(trainer), precision, optimizer, gradient);
   REQUIRE_MESSAGE(bytes.has_value(), to_text(bytes.error()));
   return *bytes;
 }
@@ -86,7 +70,8 @@ TEST_CASE(
   // bf16 states 2 + 2 with an fp32 master 4, or with the remainder's 2.
   CHECK(shared_by_zero_1(bytes_of("megatron@0.12", "bf16", "adamw-precision-aware")) == 8);
   CHECK(shared_by_zero_1(bytes_of("megatron@0.13", "bf16", "adamw-precision-aware")) == 6);
-  const auto old = parameter_bytes(picked("megatron@0.10"), "bf16", "adamw-precision-aware");
+  const auto old =
+      parameter_bytes(picked_trainer("megatron@0.10"), "bf16", "adamw-precision-aware");
   REQUIRE(!old.has_value());
   CHECK(contains(to_text(old.error()), "Megatron-Core has no optimizer 'adamw-precision-aware'"));
 }
@@ -97,7 +82,7 @@ TEST_CASE("other trainers' bytes per parameter") {
   CHECK(deepspeed.weight + deepspeed.gradient + deepspeed.master + deepspeed.states == 16);
   // FSDP2 with mixed precision: fp32 weights, gradients and two states.
   CHECK(whole(bytes_of("torchtitan", "bf16", "adamw")) == 16);
-  CHECK(picked("torchtitan").precisions.front().compute == "bf16");
+  CHECK(picked_trainer("torchtitan").precisions.front().compute == "bf16");
   // nanotron: bf16 weights, fp32 gradients, fp32 copy and two states.
   CHECK(whole(bytes_of("nanotron", "bf16", "adamw")) == 18);
   // A pure bf16 model keeps its states in bf16: 2 + 2 + 2 x 2; in fp32 4 + 4 + 2 x 4.
@@ -106,7 +91,7 @@ TEST_CASE("other trainers' bytes per parameter") {
 }
 
 TEST_CASE("facts that later models lean on, by their sources") {
-  const Trainer megatron = picked("megatron@0.16");
+  const Trainer megatron = picked_trainer("megatron@0.16");
   // megatron-core 0.16.1 tensor_parallel/cross_entropy.py: 6 bytes per logit in forward, 4 kept,
   // split by tp.
   CHECK(megatron.losses.front().forward == 6);
@@ -118,23 +103,23 @@ TEST_CASE("facts that later models lean on, by their sources") {
   CHECK(megatron.rank_order == "tp-cp-ep-dp-pp");
   CHECK(megatron.pipeline.outputs_freed_early);
   CHECK(overlap_use(megatron, OverlapKind::ExpertAllToAll) == Use::OptIn);
-  CHECK(overlap_use(picked("megatron@0.13"), OverlapKind::ExpertAllToAll) == Use::Never);
+  CHECK(overlap_use(picked_trainer("megatron@0.13"), OverlapKind::ExpertAllToAll) == Use::Never);
   REQUIRE(find_kernel(megatron, KernelKind::FlashAttention) != nullptr);
   CHECK(find_kernel(megatron, KernelKind::FlashAttention)->kept_per_row == 4);
-  CHECK(find_kernel(picked("megatron@0.8"), KernelKind::FusedRouter) == nullptr);
+  CHECK(find_kernel(picked_trainer("megatron@0.8"), KernelKind::FusedRouter) == nullptr);
 
-  const Trainer titan = picked("torchtitan@0.3");
+  const Trainer titan = picked_trainer("torchtitan@0.3");
   CHECK(titan.losses.front().name == "chunked");
   CHECK(titan.losses.front().chunks == 8);
   CHECK(titan.allocator.expandable_segments);
   CHECK(!titan.pipeline.outputs_freed_early);
-  CHECK(picked("titan@0.2").losses.front().name == "loss-parallel");
-  CHECK(picked("deepspeed").buckets.front().least == 500'000'000);
+  CHECK(picked_trainer("titan@0.2").losses.front().name == "loss-parallel");
+  CHECK(picked_trainer("deepspeed").buckets.front().least == 500'000'000);
 }
 
 TEST_CASE("what changed between versions of Megatron is where its releases put it") {
   const auto offers = [](std::string_view trainer, std::string_view module) {
-    for (const Choice& choice : picked(trainer).recompute_modules) {
+    for (const Choice& choice : picked_trainer(trainer).recompute_modules) {
       if (choice.kind == module) return true;
     }
     return false;
@@ -143,25 +128,25 @@ TEST_CASE("what changed between versions of Megatron is where its releases put i
   CHECK(offers("megatron@0.12", "mlp"));
   CHECK(!offers("megatron@0.13", "shared_experts"));
   CHECK(offers("megatron@0.14", "shared_experts"));
-  CHECK(picked("megatron@0.9").cp_kinds.size() == 1);
-  CHECK(picked("megatron@0.10").cp_kinds.size() == 4);
+  CHECK(picked_trainer("megatron@0.9").cp_kinds.size() == 1);
+  CHECK(picked_trainer("megatron@0.10").cp_kinds.size() == 4);
 }
 
 TEST_CASE("a name and a version pick the right file") {
-  CHECK(to_text(picked("megatron@0.12").from) == "0.12");
-  CHECK(to_text(picked("megatron@0.9").from) == "0.8");
-  CHECK(to_text(picked("megatron@0.12.3").version) == "0.12.3");
-  CHECK(to_text(picked("megatron@0.12.3").from) == "0.12");
-  CHECK(to_text(picked("megatron").version) == "0.16");
-  CHECK(to_text(picked("  Megatron-LM ").version) == "0.16");
-  CHECK(picked("titan").name == "torchtitan");
-  CHECK(picked("paddle").name == "paddleformers");
-  CHECK(picked("paddlenlp@2.8").name == "paddlenlp");
-  CHECK(picked("eager").name == "pytorch");
-  CHECK(picked("deepspeed@0.17.2").name == "deepspeed");
+  CHECK(to_text(picked_trainer("megatron@0.12").from) == "0.12");
+  CHECK(to_text(picked_trainer("megatron@0.9").from) == "0.8");
+  CHECK(to_text(picked_trainer("megatron@0.12.3").version) == "0.12.3");
+  CHECK(to_text(picked_trainer("megatron@0.12.3").from) == "0.12");
+  CHECK(to_text(picked_trainer("megatron").version) == "0.16");
+  CHECK(to_text(picked_trainer("  Megatron-LM ").version) == "0.16");
+  CHECK(picked_trainer("titan").name == "torchtitan");
+  CHECK(picked_trainer("paddle").name == "paddleformers");
+  CHECK(picked_trainer("paddlenlp@2.8").name == "paddlenlp");
+  CHECK(picked_trainer("eager").name == "pytorch");
+  CHECK(picked_trainer("deepspeed@0.17.2").name == "deepspeed");
   for (const char* name : {"megatron-core", "torchtitan", "deepspeed", "nanotron", "paddlenlp",
                            "paddleformers", "pytorch"}) {
-    CHECK(picked(name).name == name);
+    CHECK(picked_trainer(name).name == name);
   }
 }
 
@@ -181,7 +166,7 @@ TEST_CASE("a rule with since and until only stays for those versions") {
      "trainers": ["megatron-core"]},
     {"id": "new", "require": "tp > 0", "reason": "", "hint": "", "source": "s", "since": "0.12.1"}
   ]})";
-  auto copy = to_json(picked("megatron@0.12"));
+  auto copy = to_json(picked_trainer("megatron@0.12"));
   const std::vector<TrainerFile> files = {{"rules.json", rules}, {"m.json", to_text(copy)}};
   const auto trainers = read_trainers(files);
   REQUIRE_MESSAGE(trainers.has_value(), to_text(trainers.error()));
@@ -200,7 +185,7 @@ TEST_CASE("a rule with since and until only stays for those versions") {
 }
 
 TEST_CASE("a trainer written as JSON reads back to the same trainer") {
-  for (const Trainer& trainer : shipped()) {
+  for (const Trainer& trainer : shipped_trainers()) {
     const std::string text = to_text(to_json(trainer));
     const std::vector<TrainerFile> files = {{"again.json", text}};
     const auto again = read_trainers(files);
@@ -259,7 +244,7 @@ TEST_CASE("files that build on each other must exist and must not go in circles"
 }
 
 TEST_CASE("two files must not hold for the same version, nor rules name unknown trainers") {
-  const std::string text = to_text(to_json(picked("nanotron")));
+  const std::string text = to_text(to_json(picked_trainer("nanotron")));
   CHECK(
       contains(faults_of({{"a.json", text}, {"b.json", text}}), "two files hold for version 0.4"));
   const std::string rules = R"({"rules": [{"id": "r", "require": "1", "reason": "", "hint": "",
@@ -272,5 +257,5 @@ TEST_CASE("a folder without trainers is a diagnostic") {
   REQUIRE(!trainers.has_value());
   CHECK(contains(to_text(trainers.error()), "no trainer files here"));
   CHECK(!find_trainer("megatron", "/nonexistent").has_value());
-  CHECK(find_trainer("megatron", kData).has_value());
+  CHECK(find_trainer("megatron", kShippedData).has_value());
 }
