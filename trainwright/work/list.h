@@ -1,0 +1,147 @@
+#pragma once
+// The operator list as a value. Part of work.h: include that one.
+//
+// A layer on one rank is a small graph: operators in the order they run, and the tensors between
+// them. A tensor is a storage: two views of the same bytes are one tensor, so nothing is ever
+// counted twice. An operator says which tensors its backward pass needs; nothing else about memory
+// is written down anywhere, it follows:
+//
+//   kept        a tensor that at least one operator saves, once;
+//   recompute   an operator that is run again saves nothing; what enters a segment of such
+//               operators from outside is kept instead;
+//   alive       from the operator that writes a tensor to the last one that reads it, or, if kept,
+//               to the backward of the first one that saves it;
+//   I and W     the backward pass has two halves, the gradients of the inputs (I) and of the
+//               weights (W), which zero-bubble schedules run apart. A saved tensor that W needs
+//               lives until W, and so does the gradient that enters an operator with weights.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/check.h"
+#include "trainwright/base/ids.h"
+#include "trainwright/base/units.h"
+#include "trainwright/layout/layout.h"
+
+namespace trainwright {
+
+using TensorId = Id<struct TensorTag>;      // an index into OperatorList::tensors
+using OperatorId = Id<struct OperatorTag>;  // an index into OperatorList::operators
+
+enum class Dtype : std::uint8_t { Fp32, Bf16, Fp16, Fp8, Int64, Int32, Bool };
+std::int64_t byte_size(Dtype dtype);  // of one number
+std::string_view name_of(Dtype dtype);
+
+// A short list without allocation. Longer than N is our bug.
+template <class T, std::size_t N>
+class Few {
+ public:
+  void push_back(T value) {
+    TW_CHECK(size_ < N);
+    items_[size_++] = value;
+  }
+  const T* begin() const { return items_.data(); }
+  const T* end() const { return items_.data() + size_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T& operator[](std::size_t i) const { return items_[i]; }
+
+ private:
+  std::array<T, N> items_{};
+  std::uint8_t size_ = 0;
+};
+
+// How the ranks of one tp x cp x ep group hold a tensor: each its own part, so that the parts add up
+// to the whole; or all the same, in which case it is counted once. Key and value heads beyond their
+// number are both: `copies` ranks share a part.
+struct Spread {
+  bool split = false;
+  std::int64_t copies = 1;  // ranks of the group that hold the same numbers
+};
+
+struct Tensor {
+  std::string_view name;  // "query", "gate_activated"; one word for one thing in every list
+  Dtype dtype = Dtype::Bf16;
+  std::int64_t elements = 0;  // on this rank
+  bool has_gradient = true;   // false for masks, indices, statistics, angles
+  Spread spread;
+
+  Bytes bytes() const { return Bytes(checked_mul(elements, byte_size(dtype))); }
+};
+
+// Which half of the backward pass needs a saved tensor.
+enum class Half : std::uint8_t { Input, Weight, Both };
+struct Save {
+  TensorId tensor;
+  Half half = Half::Input;
+};
+
+// What one pass of one operator costs, whatever the machine.
+struct Effort {
+  Flops matmul;   // matrix products and attention cores: what counts for MFU
+  Flops other;    // everything else, one per arithmetic operation
+  Bytes read;     // from the accelerator's memory
+  Bytes written;
+  Effort& operator+=(const Effort& other_effort);
+};
+
+enum class Pass : std::uint8_t { Forward, InputGradient, WeightGradient, Recompute };
+enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Ring };
+// One call. Bytes are the larger side on this rank: what an all-gather gives, what a reduce-scatter
+// takes, what an all-reduce or all-to-all holds; of a ring, what is sent in all its steps.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  GroupKind group = GroupKind::Tp;
+  Pass pass = Pass::Forward;
+  Bytes bytes;
+  // What it may hide behind where the trainer overlaps; Never where nothing runs meanwhile.
+  OverlapKind hidden_by = OverlapKind::TensorParallel;
+  bool may_hide = false;
+};
+
+enum class OperatorKind : std::uint8_t {
+  Matmul,         // with a weight
+  AttentionCore,  // scores, softmax, product with the values, in one kernel or as one of several
+  Norm,
+  Elementwise,  // activation, rotation, residual, dropout, cast
+  Lookup,       // rows of a table
+  Route,        // scores and choice of experts
+  Permute,      // tokens to experts and back
+  Loss,
+  Transfer,  // only a collective
+};
+std::string_view name_of(OperatorKind kind);
+
+struct Operator {
+  std::string_view name;  // "query_key_value", "attention_core"
+  OperatorKind kind = OperatorKind::Elementwise;
+  Part part = Part::Norm;  // of the model, for grouping
+  Few<TensorId, 8> inputs;
+  Few<TensorId, 4> outputs;
+  Few<Save, 8> saves;
+  Few<Collective, 4> collectives;
+  Effort forward, input_gradient, weight_gradient;
+  Bytes workspace;           // beside inputs and outputs, while it runs forward
+  Bytes backward_workspace;  // the same backward
+  bool has_weight = false;   // has a weight-gradient half
+  bool recomputed = false;   // run again in the backward pass
+};
+
+struct OperatorList {
+  std::vector<Tensor> tensors;
+  std::vector<Operator> operators;
+  TensorId input, output;  // what the previous list gives and the next one takes
+};
+
+// The tensors that stay from the forward to the backward pass, by the rules above.
+struct Kept {
+  TensorId tensor;
+  Half half = Half::Input;
+  bool checkpoint = false;  // entered a recomputed segment
+  OperatorId first_saver;
+};
+std::vector<Kept> kept_tensors(const OperatorList& list);
+
+}  // namespace trainwright
