@@ -14,9 +14,12 @@
 //   I and W     the backward pass has two halves, the gradients of the inputs (I) and of the
 //               weights (W), which zero-bubble schedules run apart. A saved tensor that W needs
 //               lives until W, and so does the gradient that enters an operator with weights.
+//
+// The input of a list belongs to it, its output to the list that follows.
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -31,15 +34,22 @@ using TensorId = Id<struct TensorTag>;      // an index into OperatorList::tenso
 using OperatorId = Id<struct OperatorTag>;  // an index into OperatorList::operators
 
 enum class Dtype : std::uint8_t { Fp32, Bf16, Fp16, Fp8, Int64, Int32, Bool };
-std::int64_t byte_size(Dtype dtype);  // of one number
+constexpr std::int64_t byte_size(Dtype dtype) {  // of one number
+  constexpr std::array<std::int64_t, 7> kSizes = {4, 2, 2, 1, 8, 4, 1};
+  return kSizes[static_cast<std::size_t>(dtype)];
+}
 std::string_view name_of(Dtype dtype);
 
 // A short list without allocation. Longer than N is our bug.
 template <class T, std::size_t N>
 class Few {
  public:
+  Few() = default;
+  Few(std::initializer_list<T> items) {
+    for (const T& item : items) push_back(item);
+  }
   void push_back(T value) {
-    TW_CHECK(size_ < N);
+    TW_CHECK(size_ < N, "more than a short list holds");
     items_[size_++] = value;
   }
   const T* begin() const { return items_.data(); }
@@ -53,20 +63,14 @@ class Few {
   std::uint8_t size_ = 0;
 };
 
-// How the ranks of one tp x cp x ep group hold a tensor: each its own part, so that the parts add up
-// to the whole; or all the same, in which case it is counted once. Key and value heads beyond their
-// number are both: `copies` ranks share a part.
-struct Spread {
-  bool split = false;
-  std::int64_t copies = 1;  // ranks of the group that hold the same numbers
-};
-
 struct Tensor {
-  std::string_view name;  // "query", "gate_activated"; one word for one thing in every list
+  std::string_view name;  // "query", "activated"; one word for one thing in every list
   Dtype dtype = Dtype::Bf16;
-  std::int64_t elements = 0;  // on this rank
-  bool has_gradient = true;   // false for masks, indices, statistics, angles
-  Spread spread;
+  std::int64_t elements = 0;  // on this rank; the most loaded one where they differ
+  // Ranks of the tp x cp group that hold the same numbers. 1: each has its own part, and the parts
+  // add up to the whole. tp: replicated. Key and value heads beyond their number are in between.
+  std::int64_t copies = 1;
+  bool has_gradient = true;  // false for masks, indices, statistics
 
   Bytes bytes() const { return Bytes(checked_mul(elements, byte_size(dtype))); }
 };
@@ -80,25 +84,36 @@ struct Save {
 
 // What one pass of one operator costs, whatever the machine.
 struct Effort {
-  Flops matmul;   // matrix products and attention cores: what counts for MFU
-  Flops other;    // everything else, one per arithmetic operation
-  Bytes read;     // from the accelerator's memory
+  Flops matmul;  // matrix products and attention cores: what counts for MFU
+  Flops other;   // everything else, one per arithmetic operation, roughly
+  Bytes read;    // from the accelerator's memory
   Bytes written;
-  Effort& operator+=(const Effort& other_effort);
+  Effort& operator+=(const Effort& more);
+  friend bool operator==(const Effort&, const Effort&) = default;
 };
 
 enum class Pass : std::uint8_t { Forward, InputGradient, WeightGradient, Recompute };
 enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Ring };
+// What may run meanwhile: nothing; the product it feeds or follows, piece by piece (OverlapKind::
+// TensorParallel); the weight gradient of the same matrix; the other steps of the ring
+// (ContextParallel); another micro-batch (ExpertAllToAll); the shared experts (SharedExpert).
+enum class Beside : std::uint8_t {
+  Nothing,
+  OwnProduct,
+  WeightGradient,
+  RingSteps,
+  OtherMicroBatch,
+  SharedExperts,
+};
 // One call. Bytes are the larger side on this rank: what an all-gather gives, what a reduce-scatter
-// takes, what an all-reduce or all-to-all holds; of a ring, what is sent in all its steps.
+// takes, what an all-reduce or all-to-all holds; of a ring, what is sent in all its steps. A call
+// of the forward pass is made again when its operator is run again.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  GroupKind group = GroupKind::Tp;
-  Pass pass = Pass::Forward;
+  GroupKind group = GroupKind::Tp;  // Tp, Cp, Ep or Etp
+  Pass pass = Pass::Forward;        // not Recompute
+  Beside beside = Beside::Nothing;
   Bytes bytes;
-  // What it may hide behind where the trainer overlaps; Never where nothing runs meanwhile.
-  OverlapKind hidden_by = OverlapKind::TensorParallel;
-  bool may_hide = false;
 };
 
 enum class OperatorKind : std::uint8_t {
@@ -112,36 +127,49 @@ enum class OperatorKind : std::uint8_t {
   Loss,
   Transfer,  // only a collective
 };
-std::string_view name_of(OperatorKind kind);
+
+// Whether an operator is run again in the backward pass. Rerun: its outputs stay if somebody else
+// saves them. Discarded: they go too. Stored: it belongs to a segment that is run again, but its
+// outputs are kept instead. Tail: after the last thing of its segment that anybody needs, so it
+// saves nothing and is not run.
+enum class Again : std::uint8_t { No, Rerun, Discarded, Stored, Tail };
 
 struct Operator {
   std::string_view name;  // "query_key_value", "attention_core"
   OperatorKind kind = OperatorKind::Elementwise;
   Part part = Part::Norm;  // of the model, for grouping
   Few<TensorId, 8> inputs;
-  Few<TensorId, 4> outputs;
+  Few<TensorId, 4> outputs;  // one that is an input too is overwritten in place
   Few<Save, 8> saves;
   Few<Collective, 4> collectives;
   Effort forward, input_gradient, weight_gradient;
-  Bytes workspace;           // beside inputs and outputs, while it runs forward
-  Bytes backward_workspace;  // the same backward
-  bool has_weight = false;   // has a weight-gradient half
-  bool recomputed = false;   // run again in the backward pass
+  Bytes workspace;               // beside inputs and outputs, while it runs forward
+  Bytes backward_workspace;      // beside what is saved and the gradients
+  bool has_weight = false;       // has a weight-gradient half that can be put off
+  bool passes_gradient = false;  // the gradient of its inputs is that of its output, as of a sum
+  Again again = Again::No;
+  std::uint8_t segment = 0;  // operators of one segment are run again together; 0: none
 };
 
 struct OperatorList {
   std::vector<Tensor> tensors;
   std::vector<Operator> operators;
   TensorId input, output;  // what the previous list gives and the next one takes
+
+  const Tensor& at(TensorId id) const { return tensors[id.at()]; }
 };
 
-// The tensors that stay from the forward to the backward pass, by the rules above.
+// The tensors that stay from the forward to the backward pass, by the rules above, in their order.
 struct Kept {
   TensorId tensor;
   Half half = Half::Input;
-  bool checkpoint = false;  // entered a recomputed segment
-  OperatorId first_saver;
+  bool checkpoint = false;  // only because it entered, or was stored in, a segment run again
 };
 std::vector<Kept> kept_tensors(const OperatorList& list);
+
+std::string_view name_of(OperatorKind kind);
+std::string_view name_of(CollectiveKind kind);
+std::string_view name_of(Pass pass);
+std::string_view name_of(Half half);
 
 }  // namespace trainwright

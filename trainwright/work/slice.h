@@ -3,7 +3,6 @@
 //
 // Of a whole decision only a slice matters to one layer. Slices are few (a few thousand in a search
 // over millions of layouts), so every list is made once.
-#include <compare>
 #include <cstdint>
 #include <optional>
 
@@ -16,7 +15,9 @@ namespace trainwright {
 // scale-mask-softmax, product. Eager: every step its own kernel. Sdpa: PyTorch's
 // scaled_dot_product_attention as it runs on CPU (transformers' default there).
 enum class AttentionKernel : std::uint8_t { Flash, FusedSoftmax, Eager, Sdpa };
+std::string_view name_of(AttentionKernel kernel);
 
+// Degrees need not divide what they split: a list is that of the most loaded rank.
 struct Slice {
   std::int64_t tp = 1, cp = 1, ep = 1, etp = 1;
   std::int64_t mbs = 1, seq = 1;  // the whole sequence, before cp cuts it
@@ -26,22 +27,30 @@ struct Slice {
   DispatcherKind dispatcher = DispatcherKind::AllToAll;
   PrecisionKind precision = PrecisionKind::Bf16;
   AttentionKernel attention = AttentionKernel::Flash;
-  Recompute recompute;  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective,
-                        // or Full; which layers Block and EveryNth mean is settled by the stage
+  bool distribute_saved = false;  // the input that full recompute keeps is cut over tp
+  Recompute recompute;  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
+                        // Full; which layers Block and EveryNth mean is settled by the stage
   friend bool operator==(const Slice&, const Slice&) = default;
 };
-// The slice of a layer that is or is not among those recomputed; `attention`: nullopt for what the
-// trainer does by default.
-Slice slice_of(const Layout& layout, const Trainer& trainer,
+// The slice of a layer of that stage (its recompute as written there); `attention`: nullopt for
+// what the trainer does by default. Block and EveryNth: see recompute_of_layer.
+Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage = 0,
                std::optional<AttentionKernel> attention = std::nullopt);
+// What `recompute` means for the i-th layer of its stage: None or Full instead of Block and
+// EveryNth.
+Recompute recompute_of_layer(const Recompute& recompute, std::int64_t i);
 
-// What the fused version of a step keeps: its input, its output, so many bytes per row. A step
-// without one is run as plain PyTorch would, operator by operator.
+// What the fused version of a step keeps: its input, its output (a dropout: its mask), so many
+// bytes per row. A step without one is run as plain PyTorch would, operator by operator.
 struct FusedKeeps {
   bool input = false;
   bool output = false;
   double row_bytes = 0;
 };
+
+// Where the scores of the chosen experts enter: scaling the tokens sent, inside the activation, or
+// what comes back.
+enum class ExpertScores : std::uint8_t { BeforeExperts, InActivation, AtCombine };
 
 // Which code runs, as far as it changes what is kept or moved: the trainer's facts, settled for one
 // precision. Trainers differ in this value and nowhere else.
@@ -50,13 +59,25 @@ struct Recipe {
   Dtype weight = Dtype::Bf16;   // as kernels read them
   std::optional<FusedKeeps> norm, rope, gated_activation, bias_activation, bias_dropout;
   std::optional<FusedKeeps> flash;  // row: one token of one head
+  std::optional<FusedKeeps> softmax;
+  AttentionKernel attention = AttentionKernel::Eager;  // unasked
   bool grouped_gemm = true;
+  bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
+  bool accumulates_in_product = false;  // weight gradients are added by the product itself
+  bool joined_projections = true;       // query, key and value are one product, gate and up another
   bool gathers_again = true;     // with sp: the gathered input of a matrix is dropped and gathered
                                  // again for the weight gradient
-  bool dropout = true;           // hidden dropout as the model says; false: switched off
+  bool dropout = true;           // as the model says; false: switched off
   bool vocabulary_split = true;  // embedding and head over tp
-  Loss loss;                     // bytes per logit
-  double fp8_input_copies = 0;   // bytes per element kept of a matrix' input in fp8 recipes
+  std::int64_t vocabulary_multiple = 1;  // a rank's share of the vocabulary is padded to it
+  bool delays_vectors =
+      false;  // the W half holds gradients of gains and biases too, not only matrices
+  bool stops_early = false;  // recompute ends with the last tensor that is needed
+  ExpertScores expert_scores = ExpertScores::AtCombine;
+  Loss loss;  // bytes per logit
+  double input_copy =
+      0;  // bytes per element kept of a matrix' input instead of the input; 0: itself
+  double weight_copy = 0;  // bytes per parameter of low-precision weights beside the stored ones
 };
 Recipe recipe_of(const Trainer& trainer, PrecisionKind precision);
 

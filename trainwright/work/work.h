@@ -11,16 +11,14 @@
 //   s b h / t (34), 2 s b h                selective and full recompute  (section 5)
 //   s b h / t (16 + 6 f / h) + 4 a s b / t Llama layer in Transformer Engine with flash attention
 //
-// A list is made from (model, layer kind, slice, recipe) and knows no hardware (list.h, slice.h). Its
-// totals are plain numbers; a stage is a sum of totals, which costs a few additions.
+// A list is made from (model, layer kind, slice, recipe) and knows no hardware (list.h, slice.h).
+// Its totals are plain numbers; a stage is a sum of totals, which costs a few additions.
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "trainwright/base/json.h"
-#include "trainwright/base/result.h"
 #include "trainwright/work/list.h"
 #include "trainwright/work/slice.h"
 
@@ -31,45 +29,64 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
 OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe& recipe);
 // Final norm, head and loss.
 OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe);
-// What a multi-token-prediction module does beside its layer: norms, projection, head and loss.
+// What a multi-token-prediction module does beside its layer: embedding, norms, projection, head
+// and loss.
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe);
 
-// Weights one rank holds. Expert weights are sharded over another group (edp), hence apart;
-// replicated ones (norms, router, key and value heads beyond their number) are part of `dense`.
+// Weights one rank holds. Expert weights are sharded over another group (edp), hence apart.
 struct HeldParameters {
-  Params dense, expert, replicated;
+  Params dense, expert;
+  Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
+  Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
   HeldParameters& operator+=(const HeldParameters& other);
+  friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
 };
-HeldParameters held_parameters(const std::vector<Weight>& weights, const Model& model,
+// `weights` as from layer_weights, embedding_weights, head_weights, mtp_weights.
+HeldParameters held_parameters(std::span<const Weight> weights, const Model& model,
                                const Slice& slice, const Recipe& recipe);
 
 // Calls and bytes of one kind over one group in one pass.
 struct Traffic {
   std::int64_t calls = 0;
   Bytes bytes;
+  friend bool operator==(const Traffic&, const Traffic&) = default;
 };
-inline constexpr std::size_t kTrafficGroups = 4;  // tp, cp, ep, etp
+// All collectives of a list or of many, summed; most are zero, and adding costs only those that are
+// not.
+class TrafficTable {
+ public:
+  void add(GroupKind group, CollectiveKind kind, Pass pass, const Traffic& traffic);
+  void add(const TrafficTable& other, std::int64_t times);
+  const Traffic& at(GroupKind group, CollectiveKind kind, Pass pass) const;
+  friend bool operator==(const TrafficTable&, const TrafficTable&) = default;
 
-// A moment of a list: the bytes alive beyond what was there before its forward pass began, and
-// where. Earlier lists' kept bytes come on top.
+ private:
+  std::array<Traffic, 4 * 5 * 4> cells_{};  // group, kind, pass
+  std::array<std::uint64_t, 2> used_{};     // one bit a cell
+};
+
+// A moment of a list: the bytes alive beyond those that earlier lists keep, and where. The input of
+// the list counts as its own.
 struct Peak {
   Bytes bytes;
   OperatorId at;
+  friend bool operator==(const Peak&, const Peak&) = default;
 };
 
 // The sums of a list, or of many.
 struct Totals {
   std::array<Effort, 4> effort{};  // by Pass
   Bytes kept;                      // from forward to backward
-  Bytes kept_for_weights;          // of these, what W still needs after I
+  Bytes kept_for_weights;          // what W still needs after I, recomputed tensors included
   Bytes held_gradients;            // made by I and held until W
-  Peak forward;                    // kept so far included
-  Peak backward;                   // what is still kept, recomputed tensors and gradients
+  Bytes input, output;             // the tensors at both ends; output is not part of `kept`
+  Peak forward;                    // kept so far, the operator's inputs, outputs and workspace
+  Peak backward;                   // what is still kept, recomputed tensors, gradients, workspace
   HeldParameters parameters;
-  // [group][kind][pass]
-  std::array<std::array<std::array<Traffic, 4>, 5>, kTrafficGroups> traffic{};
+  TrafficTable traffic;
+  friend bool operator==(const Totals&, const Totals&) = default;
 };
-Totals totals(const OperatorList& list, const HeldParameters& parameters);
+Totals totals(const OperatorList& list, const HeldParameters& parameters = {});
 
 // `count` equal lists in a row, of a stage.
 struct Portion {
@@ -79,18 +96,48 @@ struct Portion {
 // The sums of a stage, in the order of its layers; allocates nothing. Its peaks are the highest of
 //   forward   kept of all before + forward peak          backward   kept of all before + backward
 Totals compose(std::span<const Portion> portions);
+// n layers that are run again as one, of which only the first one's input is kept: `plain` is such
+// a layer without recompute, `full` with.
+Totals checkpointed_together(const Totals& plain, const Totals& full, std::int64_t n);
 
-// Every list of one model and recipe that was asked for, made once. A look-up is a hash of the slice.
-// Not for several threads at once; each has its own.
+// Every list of one model and recipe that was asked for, made once. A look-up is a hash of the
+// slice; references stay valid. Not for several threads at once; each has its own.
 class WorkCache {
  public:
   WorkCache(const Model& model, const Recipe& recipe);
+  ~WorkCache();
+  WorkCache(WorkCache&&) noexcept;
+  WorkCache& operator=(WorkCache&&) noexcept;
+
   const Totals& layer(LayerKindId kind, const Slice& slice);
   const Totals& embedding(const Slice& slice);
   const Totals& head(const Slice& slice);
   const Totals& mtp(const Slice& slice);
-  std::size_t size() const;
-  // (members: private maps)
+  // A stage's portions in order; `slice` as from slice_of for that stage.
+  std::vector<Portion> stage(const Stage& stage, const Slice& slice);
+  std::size_t size() const;  // lists made
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
+
+// What data parallelism moves for one stage, by layout.sharding and zero. Calls of a step; the
+// per-micro-batch ones are counted for each of the given number of micro-batches.
+struct ParameterTraffic {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  GroupKind group = GroupKind::DpCp;  // Shard, Replicate, DpCp, or Edp of experts
+  Pass pass = Pass::Forward;          // gathers of weights before Forward, InputGradient; gradients
+                                      // after WeightGradient
+  std::int64_t calls = 0;             // units: layers, or 1 for the whole stage
+  Bytes bytes;                        // of all calls, the larger side
+  bool every_micro_batch = false;     // or once a step
+};
+std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
+                                                const Layout& layout, const Recipe& recipe,
+                                                const ParameterBytes& bytes);
+// What one rank sends to the next stage for a micro-batch; the gradient that comes back is as
+// large.
+Bytes boundary_bytes(const Model& model, const Slice& slice, const Recipe& recipe);
 
 }  // namespace trainwright
