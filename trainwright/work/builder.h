@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string_view>
+#include <vector>
 
 #include "trainwright/work/work.h"
 
@@ -29,7 +30,10 @@ struct Builder {
   const Recipe& recipe;
   LocalRows rows;
   OperatorList list = {};
-  Part part = Part::Norm;  // of the operators added next
+  // Of the operators added next: the part of the model, and the module that recompute may name.
+  Part part = Part::Norm;
+  Flags<RecomputeModule> modules = {};
+  std::vector<Flags<RecomputeModule>> module_of = {};  // of each operator
 
   Builder(const Model& of_model, const Slice& of_slice, const Recipe& of_recipe);
 
@@ -52,6 +56,21 @@ struct Builder {
   Operator& last() { return list.operators.back(); }
 };
 
+// Operators added while it lives belong to that module too.
+class InModule {
+ public:
+  InModule(Builder& b, RecomputeModule module) : b_(b), before_(b.modules) {
+    b.modules.insert(module);
+  }
+  ~InModule() { b_.modules = before_; }
+  InModule(const InModule&) = delete;
+  InModule& operator=(const InModule&) = delete;
+
+ private:
+  Builder& b_;
+  Flags<RecomputeModule> before_;
+};
+
 // A share of n among `ways`, of the rank with most.
 inline std::int64_t share(std::int64_t n, std::int64_t ways) { return ceil_div(n, ways); }
 // Ranks that hold the same part when n things are split more ways than there are.
@@ -60,7 +79,7 @@ inline std::int64_t copies_of(std::int64_t n, std::int64_t ways) { return n < wa
 // The first tensor is the input. Bytes that operators move are added up from their tensors.
 OperatorList finished(Builder&& builder, TensorId output);
 
-// Marks what the slice's recompute runs again (recompute.cc). `layer`: the whole is one layer.
+// Marks what the slice's recompute runs again (recompute.cc). The list is one whole layer.
 void mark_recompute(Builder& builder);
 
 }  // namespace trainwright::detail

@@ -95,12 +95,13 @@ struct Effort {
 enum class Pass : std::uint8_t { Forward, InputGradient, WeightGradient, Recompute };
 enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Ring };
 // What may run meanwhile: nothing; the product it feeds or follows, piece by piece (OverlapKind::
-// TensorParallel); the weight gradient of the same matrix; the other steps of the ring
+// TensorParallel); the weight or the input gradient of the same matrix; the other steps of the ring
 // (ContextParallel); another micro-batch (ExpertAllToAll); the shared experts (SharedExpert).
 enum class Beside : std::uint8_t {
   Nothing,
   OwnProduct,
   WeightGradient,
+  InputGradient,
   RingSteps,
   OtherMicroBatch,
   SharedExperts,
@@ -111,7 +112,7 @@ enum class Beside : std::uint8_t {
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   GroupKind group = GroupKind::Tp;  // Tp, Cp, Ep or Etp
-  Pass pass = Pass::Forward;        // not Recompute
+  Pass pass = Pass::Forward;        // Recompute: only then
   Beside beside = Beside::Nothing;
   Bytes bytes;
 };
@@ -139,14 +140,15 @@ struct Operator {
   OperatorKind kind = OperatorKind::Elementwise;
   Part part = Part::Norm;  // of the model, for grouping
   Few<TensorId, 8> inputs;
-  Few<TensorId, 4> outputs;  // one that is an input too is overwritten in place
+  Few<TensorId, 6> outputs;  // one that is an input too is overwritten in place
   Few<Save, 8> saves;
-  Few<Collective, 4> collectives;
+  Few<Collective, 6> collectives;
   Effort forward, input_gradient, weight_gradient;
-  Bytes workspace;               // beside inputs and outputs, while it runs forward
-  Bytes backward_workspace;      // beside what is saved and the gradients
-  bool has_weight = false;       // has a weight-gradient half that can be put off
-  bool passes_gradient = false;  // the gradient of its inputs is that of its output, as of a sum
+  Bytes workspace;           // beside inputs and outputs, while it runs forward
+  Bytes backward_workspace;  // beside what is saved and the gradients
+  bool has_weight = false;   // has a weight-gradient half that can be put off
+  // So many of the first inputs have the gradient of the output itself, as the terms of a sum.
+  std::uint8_t gradients_passed = 0;
   Again again = Again::No;
   std::uint8_t segment = 0;  // operators of one segment are run again together; 0: none
 };

@@ -10,27 +10,39 @@
 
 namespace trainwright::detail {
 
-// x times a matrix, one product. The tensor saved for the weight gradient is x, or its
-// low-precision copy (recipe.input_copy).
+// What the output of a product is called and how wide it is on this rank.
 struct Output {
-  std::string_view name;    // of the tensor
-  std::int64_t width = 0;   // on this rank
+  std::string_view name;
+  std::int64_t width = 0;
   std::int64_t copies = 1;  // ranks of tp with the same columns
 };
+// The tensor saved for the weight gradient is x, or its low-precision copy (recipe.input_copy).
+struct Matrix {
+  std::string_view name;    // of the operator
+  std::int64_t in = 0;      // width of x on this rank
+  std::int64_t copies = 1;  // matrices: experts on this rank
+  bool bias = false;
+  bool low_precision = true;  // of those a low-precision recipe takes
+};
 // Column-parallel: x has outer rows, which are gathered first with sp; the outputs have inner rows
-// and are split over tp. One product for all outputs if the recipe joins them, else one each;
-// `name` is that of a joined one.
-Few<TensorId, 8> columns(Builder& b, std::string_view name, TensorId x, std::int64_t in,
-                         std::span<const Output> outputs, bool bias);
+// and are split over tp. One product for all outputs if the recipe joins them, else one each, named
+// by its output.
+Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
+                         std::span<const Output> outputs);
 // Row-parallel: x has inner rows, split over tp; the sum over tp has outer rows.
-TensorId rows(Builder& b, std::string_view name, TensorId x, std::int64_t in,
-              std::string_view output, bool bias);
+TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view output);
 // A matrix that every rank of tp holds whole, applied to the rows that x has.
-TensorId replicated(Builder& b, std::string_view name, TensorId x, std::int64_t in,
-                    const Output& output, bool bias);
-// The product alone; `low_precision`: the recipe's input_copy applies.
-Operator& product(Builder& b, std::string_view name, TensorId x, std::int64_t in,
-                  std::span<const TensorId> outputs, bool low_precision);
+Few<TensorId, 6> replicated(Builder& b, const Matrix& matrix, TensorId x,
+                            std::span<const Output> outputs);
+// The product alone; `row_count` rows of x are multiplied.
+struct Product {
+  Few<TensorId, 6> outputs;
+  TensorId saved;
+};
+Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
+                std::int64_t row_copies, std::span<const Output> outputs);
+// x with outer rows to one with inner rows, by an all-gather over tp where they differ.
+TensorId gathered(Builder& b, std::string_view name, TensorId x);
 
 // Rows of `width` numbers; Norm::None gives x back. Replicated gain.
 TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);
@@ -44,6 +56,16 @@ struct Rotated {
 Rotated rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim);
 Rotated fused_rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim);
 Rotated eager_rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim);
+
+// Of latent attention: the parts without positions and the values come in one tensor, and one
+// rotated key head serves all. Writes `value`, which is there already.
+struct LatentHeads {
+  TensorId query, key_value, key_rope, value;
+  std::int64_t heads = 0, nope_dim = 0, rope_dim = 0;
+};
+Rotated latent_rope(Builder& b, const LatentHeads& x);
+Rotated fused_latent_rope(Builder& b, const LatentHeads& x);
+Rotated eager_latent_rope(Builder& b, const LatentHeads& x);
 
 // Queries, keys and values of one rank, after rotation and after any all-to-all of cp.
 struct Core {

@@ -41,8 +41,12 @@ struct HeldParameters {
   HeldParameters& operator+=(const HeldParameters& other);
   friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
 };
-// `weights` as from layer_weights, embedding_weights, head_weights, mtp_weights.
-HeldParameters held_parameters(std::span<const Weight> weights, const Model& model,
+// One weight as from layer_weights (of that kind), embedding_weights, head_weights or mtp_weights
+// (no kind). A tied head counts nothing; where it is on another stage than the embedding, that
+// stage holds a copy of the embedding.
+HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
+                               const Recipe& recipe);
+HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,
                                const Slice& slice, const Recipe& recipe);
 
 // Calls and bytes of one kind over one group in one pass.
@@ -77,6 +81,7 @@ struct Peak {
 struct Totals {
   std::array<Effort, 4> effort{};  // by Pass
   Bytes kept;                      // from forward to backward
+  Bytes kept_of_experts;           // of these, what grows with the tokens that experts receive
   Bytes kept_for_weights;          // what W still needs after I, recomputed tensors included
   Bytes held_gradients;            // made by I and held until W
   Bytes input, output;             // the tensors at both ends; output is not part of `kept`

@@ -1,0 +1,193 @@
+// Softmax and latent attention.
+#include "trainwright/work/attention.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trainwright::detail {
+namespace {
+
+// out * sigmoid(gate): both are needed backward.
+TensorId gated(Builder& b, TensorId x, TensorId gate) {
+  const TensorId y = b.like(x, "attended_gated");
+  Operator& op = b.add("output_gate", OperatorKind::Elementwise, {x, gate}, {y});
+  op.saves = {{x, Half::Input}, {gate, Half::Input}};
+  op.forward.other = op.input_gradient.other = Flops(5 * real(b.at(x).elements));
+  return y;
+}
+
+TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
+                           TensorId x) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
+  const std::int64_t kv_copies = copies_of(a.kv_heads, b.slice.tp);
+  const Output query{"query", heads * a.head_dim};
+  const Output gate{"attention_gate", heads * a.head_dim};
+  const Output key{"key", kv_heads * a.head_dim, kv_copies};
+  const Output value{"value", kv_heads * a.head_dim, kv_copies};
+  const std::array<Output, 4> outputs = {query, key, value, gate};
+  const Few<TensorId, 6> made =
+      columns(b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x,
+              std::span(outputs).first(a.output_gate ? 4 : 3));
+  Rotated turned{made[0], made[1]};
+  if (a.qk_norm != Norm::None) {
+    const auto width = [&](std::int64_t all) { return a.qk_norm_per_head ? a.head_dim : all; };
+    turned.query = norm(b, "query_norm", a.qk_norm, turned.query, width(query.width));
+    turned.key = norm(b, "key_norm", a.qk_norm, turned.key, width(key.width));
+  }
+  if (a.rotary) turned = rope(b, turned.query, turned.key, a.head_dim);
+  TensorId y = spread_core(b, whole,
+                           {.query = turned.query,
+                            .key = turned.key,
+                            .value = made[2],
+                            .heads = heads,
+                            .kv_heads = kv_heads,
+                            .all_heads = a.heads,
+                            .key_dim = a.head_dim,
+                            .value_dim = a.head_dim});
+  if (a.output_gate) y = gated(b, y, made[3]);
+  return rows(b, {.name = "attention_output", .in = heads * a.head_dim, .bias = a.output_bias}, y,
+              "attention_out");
+}
+
+// Down projections are whole on every rank of tp and work on the outer rows; the up projections are
+// split by heads (Megatron-Core's MLASelfAttention).
+TensorId latent_attention(Builder& b, const Attention& whole, const LatentAttention& a,
+                          TensorId x) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const std::int64_t hidden = b.model.hidden;
+  const std::array<Output, 2> latents = {Output{"kv_latent", a.kv_rank},
+                                         Output{"key_rope", a.rope_dim}};
+  TensorId query = x;
+  std::int64_t query_in = hidden;
+  if (a.query_rank > 0) {
+    const Output latent{"query_latent", a.query_rank};
+    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.bias}, x, {&latent, 1})[0];
+    query_in = a.query_rank;
+  }
+  const auto down = replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, latents);
+  const TensorId key_rope = gathered(b, "key_rope_gathered", down[1]);
+  const InModule module(b, RecomputeModule::MlaUpProjection);
+  if (a.query_rank > 0) query = norm(b, "query_down_norm", Norm::Rms, query, a.query_rank);
+  const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
+  query = columns(b, {.name = a.query_rank > 0 ? "query_up" : "query", .in = query_in}, query,
+                  {&query_heads, 1})[0];
+  const TensorId latent = norm(b, "kv_down_norm", Norm::Rms, down[0], a.kv_rank);
+  // One matrix whatever the recipe joins: keys and values come from one latent.
+  const Output kv{"key_value", heads * (a.nope_dim + a.value_dim)};
+  const TensorId key_value = columns(b, {.name = "kv_up", .in = a.kv_rank}, latent, {&kv, 1})[0];
+  const TensorId value = b.tensor("value", b.recipe.compute, b.rows.inner * heads * a.value_dim);
+  const Rotated turned = latent_rope(b, {.query = query,
+                                         .key_value = key_value,
+                                         .key_rope = key_rope,
+                                         .value = value,
+                                         .heads = heads,
+                                         .nope_dim = a.nope_dim,
+                                         .rope_dim = a.rope_dim});
+  b.modules = {};
+  const TensorId y = spread_core(b, whole,
+                                 {.query = turned.query,
+                                  .key = turned.key,
+                                  .value = value,
+                                  .heads = heads,
+                                  .kv_heads = heads,
+                                  .all_heads = a.heads,
+                                  .key_dim = a.nope_dim + a.rope_dim,
+                                  .value_dim = a.value_dim});
+  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
+              "attention_out");
+}
+
+// What passing keys and values around costs, on the operators of the core.
+void add_cp_calls(Builder& b, Operator& op, std::int64_t ways, Bytes key, Bytes value) {
+  if (ways <= 1) return;
+  const auto call = [&](CollectiveKind kind, Pass pass, Bytes bytes) {
+    const bool ring = kind == CollectiveKind::Ring;
+    op.collectives.push_back(
+        {kind, GroupKind::Cp, pass, ring ? Beside::RingSteps : Beside::Nothing, bytes});
+  };
+  if (b.slice.cp_kind != CpKind::AllGather) {
+    // Every step sends its keys and values on while it computes with the last ones; backward their
+    // gradients travel too.
+    call(CollectiveKind::Ring, Pass::Forward, (key + value) * (ways - 1));
+    call(CollectiveKind::Ring, Pass::InputGradient, (key + value) * (2 * (ways - 1)));
+    op.workspace += (key + value) * 2;
+    op.backward_workspace += (key + value) * 4;
+    return;
+  }
+  for (const Bytes part : {key, value}) {
+    call(CollectiveKind::AllGather, Pass::Forward, part * ways);
+    call(CollectiveKind::AllGather, Pass::InputGradient, part * ways);
+    call(CollectiveKind::ReduceScatter, Pass::InputGradient, part * ways);
+  }
+  op.workspace += (key + value) * ways;
+  op.backward_workspace += (key + value) * (2 * ways);
+}
+
+}  // namespace
+
+CpSplit cp_split(const Slice& slice) {
+  switch (slice.cp_kind) {
+    case CpKind::Ring:
+    case CpKind::AllGather: return {1, slice.cp};
+    case CpKind::Ulysses: return {slice.cp, 1};
+    case CpKind::UlyssesRing: {
+      const std::int64_t inside = std::clamp(slice.cp_ulysses, std::int64_t{1}, slice.cp);
+      return {inside, share(slice.cp, inside)};
+    }
+  }
+  return {};
+}
+
+TensorId exchanged(Builder& b, TensorId x, std::string_view name, std::int64_t elements,
+                   std::int64_t ways) {
+  if (ways <= 1) return x;
+  const Bytes before = b.at(x).bytes();
+  const TensorId y = b.tensor(name, b.at(x).dtype, elements, b.at(x).copies);
+  const Bytes most = std::max(before, b.at(y).bytes());
+  Operator& op = b.add("exchange_heads", OperatorKind::Transfer, {x}, {y});
+  for (const Pass pass : {Pass::Forward, Pass::InputGradient}) {
+    op.collectives.push_back(
+        {CollectiveKind::AllToAll, GroupKind::Cp, pass, Beside::Nothing, most});
+  }
+  return y;
+}
+
+TensorId spread_core(Builder& b, const Attention& attention, const CoreHeads& x) {
+  const CpSplit cp = cp_split(b.slice);
+  const std::int64_t heads = share(x.heads, cp.ulysses);
+  const std::int64_t kv_heads = share(x.kv_heads, cp.ulysses);
+  const std::int64_t tokens = b.rows.sequence * cp.ulysses;
+  const std::int64_t rows = b.slice.mbs * tokens;
+  Core core{
+      .attention = attention,
+      .query = exchanged(b, x.query, "query_exchanged", rows * heads * x.key_dim, cp.ulysses),
+      .key = exchanged(b, x.key, "key_exchanged", rows * kv_heads * x.key_dim, cp.ulysses),
+      .value = exchanged(b, x.value, "value_exchanged", rows * kv_heads * x.value_dim, cp.ulysses),
+      .heads = heads,
+      .kv_heads = kv_heads,
+      .key_dim = x.key_dim,
+      .value_dim = x.value_dim,
+      .query_tokens = tokens,
+      .key_tokens = b.slice.seq,
+      .share = real(heads) / real(x.all_heads) * real(tokens) / real(b.slice.seq)};
+  const std::size_t first = b.list.operators.size();
+  const TensorId y = attention_core(b, core);
+  add_cp_calls(b, b.list.operators[first], cp.others, b.at(core.key).bytes(),
+               b.at(core.value).bytes());
+  return exchanged(b, y, "attended_exchanged", b.rows.inner * x.heads * x.value_dim, cp.ulysses);
+}
+
+TensorId attention(Builder& b, const Attention& attention, TensorId x) {
+  b.part = Part::SelfAttention;
+  if (const auto* a = std::get_if<SoftmaxAttention>(&attention)) {
+    return softmax_attention(b, attention, *a, x);
+  }
+  if (const auto* a = std::get_if<LatentAttention>(&attention)) {
+    return latent_attention(b, attention, *a, x);
+  }
+  if (std::holds_alternative<GatedDeltaNet>(attention)) return gated_delta_net(b, attention, x);
+  return lightning_attention(b, attention, x);
+}
+
+}  // namespace trainwright::detail

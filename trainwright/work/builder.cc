@@ -1,0 +1,91 @@
+#include "trainwright/work/builder.h"
+
+#include <utility>
+
+namespace trainwright::detail {
+namespace {
+
+LocalRows local_rows(const Slice& slice) {
+  LocalRows rows;
+  rows.sequence = share(slice.seq, slice.cp);
+  rows.inner = checked_mul(slice.mbs, rows.sequence);
+  rows.outer = slice.sp ? share(rows.inner, slice.tp) : rows.inner;
+  rows.outer_copies = slice.sp ? 1 : slice.tp;
+  return rows;
+}
+
+// The bytes that an operator's tensors make it move.
+void add_moved(const OperatorList& list, Operator& op) {
+  Bytes in, out, in_gradients, out_gradients, saved_for_inputs, saved_for_weights;
+  for (const TensorId id : op.inputs) {
+    const Tensor& tensor = list.at(id);
+    in += tensor.bytes();
+    if (tensor.has_gradient) in_gradients += tensor.bytes();
+  }
+  for (const TensorId id : op.outputs) {
+    const Tensor& tensor = list.at(id);
+    out += tensor.bytes();
+    if (tensor.has_gradient) out_gradients += tensor.bytes();
+  }
+  for (const Save& save : op.saves) {
+    if (save.half != Half::Weight) saved_for_inputs += list.at(save.tensor).bytes();
+    if (save.half != Half::Input) saved_for_weights += list.at(save.tensor).bytes();
+  }
+  op.forward.read += in;
+  op.forward.written += out;
+  if (op.gradients_passed < op.inputs.size()) {
+    op.input_gradient.read += out_gradients + saved_for_inputs;
+    op.input_gradient.written += in_gradients;
+  }
+  if (op.has_weight) op.weight_gradient.read += out_gradients + saved_for_weights;
+}
+
+}  // namespace
+
+Builder::Builder(const Model& of_model, const Slice& of_slice, const Recipe& of_recipe)
+    : model(of_model), slice(of_slice), recipe(of_recipe), rows(local_rows(of_slice)) {
+  list.tensors.reserve(64);
+  list.operators.reserve(40);
+  module_of.reserve(40);
+}
+
+TensorId Builder::tensor(std::string_view name, Dtype dtype, std::int64_t elements,
+                         std::int64_t copies) {
+  list.tensors.push_back({.name = name, .dtype = dtype, .elements = elements, .copies = copies});
+  return TensorId(static_cast<std::int32_t>(list.tensors.size() - 1));
+}
+
+TensorId Builder::constant(std::string_view name, Dtype dtype, std::int64_t elements,
+                           std::int64_t copies) {
+  const TensorId id = tensor(name, dtype, elements, copies);
+  list.tensors.back().has_gradient = false;
+  return id;
+}
+
+TensorId Builder::like(TensorId other, std::string_view name, Dtype dtype) {
+  const Tensor model_of = at(other);
+  return tensor(name, dtype, model_of.elements, model_of.copies);
+}
+
+Operator& Builder::add(std::string_view name, OperatorKind kind,
+                       std::initializer_list<TensorId> inputs,
+                       std::initializer_list<TensorId> outputs) {
+  Operator& op = list.operators.emplace_back();
+  op.name = name;
+  op.kind = kind;
+  op.part = part;
+  op.inputs = inputs;
+  op.outputs = outputs;
+  module_of.push_back(modules);
+  return op;
+}
+
+OperatorList finished(Builder&& builder, TensorId output) {
+  OperatorList list = std::move(builder.list);
+  list.input = TensorId(0);
+  list.output = output;
+  for (Operator& op : list.operators) add_moved(list, op);
+  return list;
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,121 @@
+#include <unordered_map>
+
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+namespace {
+
+// What a list is of: a layer kind, or one of the ends.
+constexpr std::int32_t kEmbedding = -1;
+constexpr std::int32_t kHead = -2;
+constexpr std::int32_t kMtp = -3;
+
+struct Key {
+  std::int32_t of = 0;
+  Slice slice;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+struct KeyHash {
+  std::size_t operator()(const Key& key) const {
+    std::uint64_t hash = 0x9e3779b97f4a7c15U + static_cast<std::uint32_t>(key.of);
+    const auto mix = [&hash](std::int64_t value) {
+      hash = (hash ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
+      hash ^= hash >> 32U;
+    };
+    const Slice& s = key.slice;
+    mix(s.tp | s.cp << 24);
+    mix(s.ep | s.etp << 24);
+    mix(s.mbs);
+    mix(s.seq);
+    mix(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
+        static_cast<std::int64_t>(s.dispatcher) << 16 |
+        static_cast<std::int64_t>(s.precision) << 8 | static_cast<std::int64_t>(s.attention) << 2 |
+        (s.sp ? 2 : 0) | (s.distribute_saved ? 1 : 0));
+    mix(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
+        static_cast<std::int64_t>(s.recompute.kind));
+    return hash;
+  }
+};
+
+}  // namespace
+
+struct WorkCache::State {
+  Model model;
+  Recipe recipe;
+  std::unordered_map<Key, Totals, KeyHash> made;
+
+  // A recompute that only layers know makes no difference to the ends.
+  template <class Make>
+  const Totals& find(std::int32_t of, const Slice& slice, Make make) {
+    const Key key{of, slice};
+    const auto found = made.find(key);
+    if (found != made.end()) return found->second;
+    return made.emplace(key, make()).first->second;
+  }
+};
+
+WorkCache::WorkCache(const Model& model, const Recipe& recipe)
+    : state_(std::make_unique<State>(State{model, recipe, {}})) {}
+WorkCache::~WorkCache() = default;
+WorkCache::WorkCache(WorkCache&&) noexcept = default;
+WorkCache& WorkCache::operator=(WorkCache&&) noexcept = default;
+
+const Totals& WorkCache::layer(LayerKindId id, const Slice& slice) {
+  return state_->find(id.index(), slice, [&] {
+    const LayerKind& kind = state_->model.kinds[id.at()];
+    const auto weights = layer_weights(state_->model, kind);
+    return totals(layer_work(state_->model, kind, slice, state_->recipe),
+                  held_parameters(weights, &kind, slice, state_->recipe));
+  });
+}
+
+const Totals& WorkCache::embedding(const Slice& slice) {
+  return state_->find(kEmbedding, slice, [&] {
+    return totals(
+        embedding_work(state_->model, slice, state_->recipe),
+        held_parameters(embedding_weights(state_->model), nullptr, slice, state_->recipe));
+  });
+}
+
+const Totals& WorkCache::head(const Slice& slice) {
+  return state_->find(kHead, slice, [&] {
+    return totals(head_work(state_->model, slice, state_->recipe),
+                  held_parameters(head_weights(state_->model), nullptr, slice, state_->recipe));
+  });
+}
+
+const Totals& WorkCache::mtp(const Slice& slice) {
+  return state_->find(kMtp, slice, [&] {
+    return totals(mtp_work(state_->model, slice, state_->recipe),
+                  held_parameters(mtp_weights(state_->model), nullptr, slice, state_->recipe));
+  });
+}
+
+std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
+  std::vector<Portion> portions;
+  if (stage.embedding) portions.push_back({&embedding(slice), 1});
+  std::int64_t at = 0;  // of the layer in its stage
+  for (const LayerRun& run : stage.runs) {
+    for (std::int64_t i = 0; i < run.count; ++i, ++at) {
+      Slice own = slice;
+      own.recompute = recompute_of_layer(slice.recompute, at);
+      const Totals* one = &layer(run.kind, own);
+      if (!portions.empty() && portions.back().totals == one) {
+        ++portions.back().count;
+      } else {
+        portions.push_back({one, 1});
+      }
+    }
+  }
+  for (std::int64_t i = 0; i < stage.mtp; ++i) {
+    portions.push_back({&mtp(slice), 1});
+    portions.push_back({&layer(state_->model.mtp[static_cast<std::size_t>(i)], slice), 1});
+  }
+  if (stage.head) portions.push_back({&head(slice), 1});
+  return portions;
+}
+
+std::size_t WorkCache::size() const { return state_->made.size(); }
+
+}  // namespace trainwright

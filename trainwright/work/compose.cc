@@ -1,0 +1,126 @@
+// Sums of sums: what a stage does, from what its layers do.
+#include <bit>
+
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::size_t kKinds = 5;
+constexpr std::size_t kPasses = 4;
+
+std::size_t row_of(GroupKind group) {
+  switch (group) {
+    case GroupKind::Tp: return 0;
+    case GroupKind::Cp: return 1;
+    case GroupKind::Ep: return 2;
+    case GroupKind::Etp: return 3;
+    case GroupKind::Dp:
+    case GroupKind::Pp:
+    case GroupKind::TpCp:
+    case GroupKind::DpCp:
+    case GroupKind::Shard:
+    case GroupKind::Replicate:
+    case GroupKind::Model:
+    case GroupKind::EtpEp:
+    case GroupKind::Edp:
+    case GroupKind::World: break;
+  }
+  TW_CHECK(false, "layers talk over tp, cp, ep and etp only");
+  return 0;
+}
+
+std::size_t cell_of(GroupKind group, CollectiveKind kind, Pass pass) {
+  return (row_of(group) * kKinds + static_cast<std::size_t>(kind)) * kPasses +
+         static_cast<std::size_t>(pass);
+}
+
+void add(Effort& sum, const Effort& one, std::int64_t times) {
+  const double n = static_cast<double>(times);
+  sum.matmul += one.matmul * n;
+  sum.other += one.other * n;
+  sum.read += one.read * times;
+  sum.written += one.written * times;
+}
+
+}  // namespace
+
+HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {
+  dense += other.dense;
+  expert += other.expert;
+  replicated += other.replicated;
+  low_precision += other.low_precision;
+  return *this;
+}
+
+void TrafficTable::add(GroupKind group, CollectiveKind kind, Pass pass, const Traffic& traffic) {
+  const std::size_t cell = cell_of(group, kind, pass);
+  cells_[cell].calls += traffic.calls;
+  cells_[cell].bytes += traffic.bytes;
+  used_[cell / 64] |= std::uint64_t{1} << (cell % 64);
+}
+
+void TrafficTable::add(const TrafficTable& other, std::int64_t times) {
+  for (std::size_t word = 0; word < used_.size(); ++word) {
+    for (std::uint64_t left = other.used_[word]; left != 0; left &= left - 1) {
+      const std::size_t cell = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      cells_[cell].calls += other.cells_[cell].calls * times;
+      cells_[cell].bytes += other.cells_[cell].bytes * times;
+    }
+    used_[word] |= other.used_[word];
+  }
+}
+
+const Traffic& TrafficTable::at(GroupKind group, CollectiveKind kind, Pass pass) const {
+  return cells_[cell_of(group, kind, pass)];
+}
+
+Totals compose(std::span<const Portion> portions) {
+  Totals sum;
+  if (portions.empty()) return sum;
+  sum.input = portions.front().totals->input;
+  sum.output = portions.back().totals->output;
+  for (const Portion& portion : portions) {
+    const Totals& one = *portion.totals;
+    const std::int64_t n = portion.count;
+    if (n <= 0) continue;
+    // The last of the equal ones stands on the most.
+    const Bytes below = sum.kept + one.kept * (n - 1);
+    if (below + one.forward.bytes > sum.forward.bytes) {
+      sum.forward = {below + one.forward.bytes, one.forward.at};
+    }
+    if (below + one.backward.bytes > sum.backward.bytes) {
+      sum.backward = {below + one.backward.bytes, one.backward.at};
+    }
+    for (std::size_t pass = 0; pass < sum.effort.size(); ++pass) {
+      add(sum.effort[pass], one.effort[pass], n);
+    }
+    sum.kept += one.kept * n;
+    sum.kept_of_experts += one.kept_of_experts * n;
+    sum.kept_for_weights += one.kept_for_weights * n;
+    sum.held_gradients += one.held_gradients * n;
+    sum.parameters.dense += one.parameters.dense * n;
+    sum.parameters.expert += one.parameters.expert * n;
+    sum.parameters.replicated += one.parameters.replicated * n;
+    sum.parameters.low_precision += one.parameters.low_precision * n;
+    sum.traffic.add(one.traffic, n);
+  }
+  return sum;
+}
+
+Totals checkpointed_together(const Totals& plain, const Totals& full, std::int64_t n) {
+  const Portion layers{&full, n};
+  Totals sum = compose({&layers, 1});
+  sum.kept = full.kept;
+  sum.kept_of_experts = full.kept_of_experts;
+  sum.forward = full.forward;
+  // All n layers have been run again when the backward of the last one begins.
+  const Bytes again = plain.kept * (n - 1);
+  sum.backward = plain.backward;
+  if (plain.forward.bytes > sum.backward.bytes) sum.backward = plain.forward;
+  sum.backward.bytes += again + full.output;
+  if (full.backward.bytes > sum.backward.bytes) sum.backward = full.backward;
+  return sum;
+}
+
+}  // namespace trainwright

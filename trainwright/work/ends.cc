@@ -1,0 +1,225 @@
+// Both ends of the model: embedding; final norm, head and loss; and what a multi-token-prediction
+// module repeats of them.
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/work/steps.h"
+#include "trainwright/work/vocabulary.h"
+
+namespace trainwright {
+namespace detail {
+
+std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const Recipe& recipe) {
+  const std::int64_t mine = recipe.vocabulary_split ? share(vocabulary, slice.tp) : vocabulary;
+  return checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
+}
+
+void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
+  const Loss& facts = b.recipe.loss;
+  const Tensor of = b.at(logits);
+  const auto bytes = [&](double per_logit) {
+    return Bytes(std::llround(std::max(0.0, per_logit) * real(of.elements)));
+  };
+  const double size = real(byte_size(of.dtype));
+  const bool keeps_logits = facts.kept == size;  // overwritten by what is kept
+  const TensorId kept =
+      keeps_logits ? logits
+                   : b.constant("softmax", Dtype::Fp8, bytes(facts.kept).value(), of.copies);
+  const TensorId mean = b.tensor("loss", Dtype::Fp32, 1, b.slice.tp);
+  Operator& op = b.add("loss", OperatorKind::Loss, {logits}, {mean});
+  if (!keeps_logits) op.outputs.push_back(kept);
+  op.saves = {{kept, Half::Input}};
+  const double beside = keeps_logits ? 0 : facts.kept;
+  op.workspace = bytes(facts.forward - size - beside);
+  op.backward_workspace = bytes(facts.backward - facts.kept - (keeps_logits ? 0 : size));
+  op.forward.other = Flops(5 * real(of.elements));
+  op.input_gradient.other = Flops(2 * real(of.elements));
+  if (facts.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1) {
+    // The largest logit, the one of the label and the sum, of every token in fp32.
+    for (int call = 0; call < 3; ++call) {
+      op.collectives.push_back({CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward,
+                                Beside::Nothing, Bytes(rows * byte_size(Dtype::Fp32))});
+    }
+  }
+}
+
+namespace {
+
+// Rows of the table; with its vocabulary over tp every rank looks up what it has, and the sum over
+// tp is what all others have.
+TensorId looked_up(Builder& b, TensorId tokens) {
+  b.part = Part::Embedding;
+  const std::int64_t width = b.model.embedding_width;
+  const bool split = b.recipe.vocabulary_split && b.slice.tp > 1;
+  const bool scatters = split && b.slice.sp;
+  const std::int64_t rows = scatters ? b.rows.inner : b.rows.outer;
+  const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", b.recipe.compute,
+                                  checked_mul(rows, width), scatters ? 1 : b.rows.outer_copies);
+  Operator& op = b.add("embedding", OperatorKind::Lookup, {tokens}, {found});
+  op.saves = {{tokens, Half::Weight}};
+  op.has_weight = b.recipe.delays_vectors;
+  const Bytes bytes = b.at(found).bytes();
+  if (split && !scatters) {
+    op.collectives.push_back(
+        {CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward, Beside::Nothing, bytes});
+  }
+  if (!split && b.slice.sp && b.slice.tp > 1) {
+    op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Tp, Pass::WeightGradient,
+                              Beside::Nothing, bytes * b.slice.tp});
+  }
+  if (!scatters) return found;
+  const TensorId part = b.tensor("embedded", b.recipe.compute, checked_mul(b.rows.outer, width));
+  Operator& scatter = b.add("scatter_tokens", OperatorKind::Transfer, {found}, {part});
+  scatter.collectives.push_back(
+      {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::Nothing, bytes});
+  scatter.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient, Beside::Nothing, bytes});
+  return part;
+}
+
+TensorId with_positions(Builder& b, TensorId x) {
+  if (b.model.learned_positions == 0) return x;
+  const TensorId rows = b.like(x, "positions");
+  Operator& look = b.add("positions", OperatorKind::Lookup, {}, {rows});
+  look.has_weight = b.recipe.delays_vectors;
+  const TensorId sum = b.like(x, "hidden");
+  Operator& op = b.add("add_positions", OperatorKind::Elementwise, {x, rows}, {sum});
+  op.gradients_passed = 2;
+  op.forward.other = Flops(real(b.at(x).elements));
+  return sum;
+}
+
+TensorId dropped(Builder& b, TensorId x) {
+  if (!b.recipe.dropout || b.model.dropout_hidden <= 0) return x;
+  const Tensor of = b.at(x);
+  const TensorId y = b.like(x, "hidden");
+  const TensorId mask = b.constant("dropout_mask", Dtype::Bool, of.elements, of.copies);
+  Operator& op = b.add("dropout", OperatorKind::Elementwise, {x}, {y, mask});
+  op.saves = {{mask, Half::Input}};
+  op.forward.other = op.input_gradient.other = Flops(2 * real(of.elements));
+  return y;
+}
+
+TensorId embedded(Builder& b, TensorId tokens) {
+  TensorId x = looked_up(b, tokens);
+  if (b.model.embedding_width != b.model.hidden) {
+    const Output wide{"hidden", b.model.hidden};
+    x = replicated(b,
+                   {.name = "embedding_up", .in = b.model.embedding_width, .low_precision = false},
+                   x, {&wide, 1})[0];
+  }
+  x = with_positions(b, x);
+  b.part = Part::Norm;
+  x = norm(b, "embedding_norm", b.model.embedding_norm, x, b.model.hidden);
+  return dropped(b, x);
+}
+
+// Logits of every token on every rank of tp, each for its share of the vocabulary or all of it.
+TensorId logits_of(Builder& b, TensorId x, std::int64_t chunks) {
+  b.part = Part::Head;
+  const Matrix matrix{.name = "head",
+                      .in = b.model.embedding_width,
+                      .bias = b.model.head_bias,
+                      .low_precision = false};
+  const std::int64_t width = local_vocabulary(b.model.vocabulary, b.slice, b.recipe);
+  const Output logits{"logits", width, b.recipe.vocabulary_split ? 1 : b.slice.tp};
+  TensorId made;
+  if (b.recipe.vocabulary_split) {
+    made = columns(b, matrix, x, {&logits, 1})[0];
+  } else {
+    x = gathered(b, "gathered", x);
+    made = product(b, matrix, x, b.rows.inner, 1, {&logits, 1}).outputs[0];
+  }
+  // Piece by piece: a part of the logits at a time, the whole of the work.
+  Tensor& piece = b.list.tensors[made.at()];
+  piece.elements = share(piece.elements, chunks);
+  return made;
+}
+
+// Chunked losses run head and loss forward and backward at once: nothing of them is kept but the
+// gradient of the hidden states.
+void keep_gradient_instead(Builder& b, std::size_t first, TensorId x) {
+  const TensorId gradient =
+      b.constant("hidden_gradient", b.recipe.compute, b.at(x).elements, b.at(x).copies);
+  for (std::size_t i = first; i < b.list.operators.size(); ++i) b.list.operators[i].saves = {};
+  b.last().outputs.push_back(gradient);
+  b.last().saves.push_back({gradient, Half::Input});
+}
+
+TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
+  b.part = Part::Norm;
+  x = norm(b, norm_name, b.model.final_norm, x, b.model.hidden);
+  b.part = Part::Head;
+  if (b.model.embedding_width != b.model.hidden) {
+    const Output narrow{"narrowed", b.model.embedding_width};
+    x = replicated(b, {.name = "embedding_down", .in = b.model.hidden, .low_precision = false}, x,
+                   {&narrow, 1})[0];
+  }
+  const std::int64_t chunks = std::max<std::int64_t>(1, b.recipe.loss.chunks);
+  const std::size_t first = b.list.operators.size();
+  const TensorId logits = logits_of(b, x, chunks);
+  loss(b, logits, b.rows.inner);
+  if (chunks > 1) keep_gradient_instead(b, first, x);
+  return b.last().outputs[0];
+}
+
+TensorId projected(Builder& b, TensorId embedding, TensorId hidden) {
+  const TensorId both =
+      b.tensor("joined", b.recipe.compute, 2 * b.at(hidden).elements, b.rows.outer_copies);
+  b.add("join", OperatorKind::Elementwise, {embedding, hidden}, {both});
+  const std::int64_t width = share(b.model.hidden, b.slice.tp);
+  const Output part{"projected_part", width};
+  b.part = Part::Embedding;
+  const TensorId mine =
+      columns(b, {.name = "mtp_projection", .in = 2 * b.model.hidden}, both, {&part, 1})[0];
+  if (b.slice.tp == 1) return mine;
+  const TensorId y = b.like(hidden, "projected");
+  Operator& op = b.add("gather_channels", OperatorKind::Transfer, {mine}, {y});
+  const Bytes bytes = b.at(mine).bytes() * b.slice.tp;
+  op.workspace = bytes;
+  op.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward, Beside::Nothing, bytes});
+  if (b.slice.sp) {
+    op.collectives.push_back(
+        {CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient, Beside::Nothing, bytes});
+  }
+  return y;
+}
+
+TensorId hidden_input(Builder& b) {
+  return b.tensor("hidden", b.recipe.compute, checked_mul(b.rows.outer, b.model.hidden),
+                  b.rows.outer_copies);
+}
+
+}  // namespace
+}  // namespace detail
+
+OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+  detail::Builder b(model, slice, recipe);
+  const TensorId tokens = b.constant("tokens", Dtype::Int64, b.rows.inner, slice.tp);
+  const TensorId y = detail::embedded(b, tokens);
+  return detail::finished(std::move(b), y);
+}
+
+OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+  detail::Builder b(model, slice, recipe);
+  const TensorId x = detail::hidden_input(b);
+  const TensorId y = detail::head_and_loss(b, "final_norm", x);
+  return detail::finished(std::move(b), y);
+}
+
+OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+  detail::Builder b(model, slice, recipe);
+  const TensorId hidden = detail::hidden_input(b);
+  const TensorId tokens = b.constant("tokens", Dtype::Int64, b.rows.inner, slice.tp);
+  TensorId next = detail::looked_up(b, tokens);
+  b.part = Part::Norm;
+  next = detail::norm(b, "mtp_embedding_norm", model.final_norm, next, model.hidden);
+  const TensorId normed =
+      detail::norm(b, "mtp_hidden_norm", model.final_norm, hidden, model.hidden);
+  const TensorId x = detail::projected(b, next, normed);
+  const TensorId y = detail::head_and_loss(b, "mtp_final_norm", x);
+  return detail::finished(std::move(b), y);
+}
+
+}  // namespace trainwright

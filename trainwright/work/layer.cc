@@ -1,0 +1,106 @@
+// A layer: norms, the attention branch, the feed-forward branch, and how they are put together.
+#include <array>
+
+#include "trainwright/work/attention.h"
+#include "trainwright/work/steps.h"
+
+namespace trainwright {
+namespace detail {
+
+TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& names) {
+  const std::int64_t width = share(mlp.width, b.slice.tp);
+  const std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
+  const auto made = columns(
+      b, {.name = mlp.gated ? names.joined : names.up, .in = b.model.hidden, .bias = mlp.bias}, x,
+      std::span(outputs).last(mlp.gated ? 2 : 1));
+  const TensorId activated = activation(b, {.gate = made[0],
+                                            .up = made[made.size() - 1],
+                                            .scores = {},
+                                            .gated = mlp.gated,
+                                            .bias = mlp.bias,
+                                            .activation = mlp.activation});
+  return rows(b, {.name = names.down, .in = width, .bias = mlp.bias}, activated,
+              "feed_forward_out");
+}
+
+namespace {
+
+TensorId layer_norm(Builder& b, std::string_view name, Norm kind, TensorId x) {
+  b.part = Part::Norm;
+  return norm(b, name, kind, x, b.model.hidden);
+}
+
+// A norm that a branch begins with: its output may be dropped and made again.
+TensorId norm_before(Builder& b, std::string_view name, Norm kind, TensorId x) {
+  const InModule module(b, RecomputeModule::Norm);
+  return layer_norm(b, name, kind, x);
+}
+
+TensorId feed_forward_branch(Builder& b, const FeedForward& branch, TensorId x) {
+  if (const auto* m = std::get_if<MixtureOfExperts>(&branch)) return mixture(b, *m, x);
+  b.part = Part::DenseFeedForward;
+  const InModule module(b, RecomputeModule::Mlp);
+  return feed_forward(b, std::get<Mlp>(branch), x, {"gate_up", "gate", "up", "down"});
+}
+
+TensorId added(Builder& b, TensorId x, TensorId branch) {
+  b.part = Part::Norm;
+  return residual(b, x, branch);
+}
+
+TensorId parallel_layer(Builder& b, const LayerKind& kind, TensorId x) {
+  const TensorId first = norm_before(b, "before_attention", kind.before_attention, x);
+  const TensorId second = kind.before_feed_forward == Norm::None
+                              ? first
+                              : norm_before(b, "before_feed_forward", kind.before_feed_forward, x);
+  const TensorId attended = attention(b, kind.attention, first);
+  const TensorId fed = feed_forward_branch(b, kind.feed_forward, second);
+  return added(b, added(b, x, attended), fed);
+}
+
+// x + after(branch), or after(x + branch).
+TensorId joined(Builder& b, const LayerKind& kind, std::string_view name, Norm after, TensorId x,
+                TensorId branch) {
+  if (kind.norm_after_residual) return layer_norm(b, name, after, added(b, x, branch));
+  return added(b, x, layer_norm(b, name, after, branch));
+}
+
+TensorId sequential_layer(Builder& b, const LayerKind& kind, TensorId x) {
+  TensorId y = norm_before(b, "before_attention", kind.before_attention, x);
+  y = attention(b, kind.attention, y);
+  x = joined(b, kind, "after_attention", kind.after_attention, x, y);
+  y = norm_before(b, "before_feed_forward", kind.before_feed_forward, x);
+  y = feed_forward_branch(b, kind.feed_forward, y);
+  return joined(b, kind, "after_feed_forward", kind.after_feed_forward, x, y);
+}
+
+// Only a part of the input is kept, and gathered over tp before the layer is run again.
+TensorId input_in_parts(Builder& b, TensorId x) {
+  const Tensor whole = b.at(x);
+  const TensorId part = b.tensor("input_part", whole.dtype, share(whole.elements, b.slice.tp));
+  b.add("keep_part", OperatorKind::Elementwise, {x}, {part}).gradients_passed = 1;
+  const TensorId again = b.like(x, "input_again");
+  Operator& op = b.add("gather_part", OperatorKind::Transfer, {part}, {again});
+  op.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Tp, Pass::Recompute, Beside::Nothing, whole.bytes()});
+  return again;
+}
+
+}  // namespace
+}  // namespace detail
+
+OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& slice,
+                        const Recipe& recipe) {
+  using namespace detail;
+  Builder b(model, slice, recipe);
+  TensorId x = b.tensor("hidden", recipe.compute, checked_mul(b.rows.outer, model.hidden),
+                        b.rows.outer_copies);
+  const bool in_parts = slice.recompute.kind == RecomputeKind::Full && slice.distribute_saved &&
+                        slice.tp > 1 && !slice.sp;
+  if (in_parts) x = input_in_parts(b, x);
+  const TensorId y = kind.parallel ? parallel_layer(b, kind, x) : sequential_layer(b, kind, x);
+  mark_recompute(b);
+  return finished(std::move(b), y);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,138 @@
+// Products with weights: column-parallel, row-parallel, replicated.
+#include <cmath>
+
+#include "trainwright/work/steps.h"
+
+namespace trainwright::detail {
+namespace {
+
+// Bytes that one pass over the matrix' numbers moves.
+Bytes times(std::int64_t numbers, std::int64_t bytes) { return Bytes(checked_mul(numbers, bytes)); }
+
+std::int64_t width_of(std::span<const Output> outputs) {
+  std::int64_t width = 0;
+  for (const Output& output : outputs) width += output.width;
+  return width;
+}
+
+// What is saved of x for the weight gradient.
+TensorId saved_of(Builder& b, const Matrix& matrix, TensorId x) {
+  const double copy = b.recipe.input_copy;
+  if (copy <= 0 || !matrix.low_precision) return x;
+  const std::int64_t bytes = std::llround(std::ceil(copy * real(b.at(x).elements)));
+  return b.constant("input_copy", Dtype::Fp8, bytes, b.at(x).copies);
+}
+
+// The calls of a column-parallel product: it gathers its input, and its input's gradient is summed.
+void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std::int64_t in) {
+  if (b.slice.tp == 1) return;
+  const Bytes whole = times(checked_mul(b.rows.inner, in), byte_size(b.at(x).dtype));
+  const auto call = [&](CollectiveKind kind, Pass pass, Beside beside, Bytes bytes) {
+    op.collectives.push_back({kind, GroupKind::Tp, pass, beside, bytes});
+  };
+  if (!b.slice.sp) {
+    call(CollectiveKind::AllReduce, Pass::InputGradient, Beside::WeightGradient, whole);
+    return;
+  }
+  if (!b.recipe.gathers_again) return;  // `gathered` has done it
+  // What is gathered is what is multiplied: a low-precision copy, if there is one.
+  const Bytes sent = saved == x ? whole : b.at(saved).bytes() * b.slice.tp;
+  call(CollectiveKind::AllGather, Pass::Forward, Beside::OwnProduct, sent);
+  call(CollectiveKind::ReduceScatter, Pass::InputGradient, Beside::WeightGradient, whole);
+  call(CollectiveKind::AllGather, Pass::WeightGradient, Beside::InputGradient, sent);
+  op.workspace += sent;
+  op.backward_workspace += sent + whole;
+}
+
+}  // namespace
+
+Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
+                std::int64_t row_copies, std::span<const Output> outputs) {
+  Product made;
+  made.saved = saved_of(b, matrix, x);
+  for (const Output& output : outputs) {
+    const std::int64_t elements = checked_mul(row_count, output.width);
+    made.outputs.push_back(
+        b.tensor(output.name, b.recipe.compute, elements, row_copies * output.copies));
+  }
+  Operator& op = b.add(matrix.name, OperatorKind::Matmul, {x}, {});
+  op.outputs = made.outputs;
+  if (made.saved != x) op.outputs.push_back(made.saved);
+  op.saves.push_back({made.saved, Half::Weight});
+  op.has_weight = true;
+  const std::int64_t width = width_of(outputs);
+  const Flops flops(2 * real(row_count) * real(matrix.in) * real(width));
+  op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = flops;
+  if (matrix.bias) op.forward.other = Flops(real(row_count) * real(width));
+  const std::int64_t numbers = checked_mul(checked_mul(matrix.in, width), matrix.copies);
+  op.forward.read = op.input_gradient.read = times(numbers, byte_size(b.recipe.weight));
+  if (b.recipe.accumulates_in_product) {
+    op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
+  } else {
+    op.weight_gradient.written = op.backward_workspace =
+        times(numbers, byte_size(b.recipe.compute));
+  }
+  return made;
+}
+
+TensorId gathered(Builder& b, std::string_view name, TensorId x) {
+  if (!b.slice.sp || b.slice.tp == 1) return x;
+  const Tensor part = b.at(x);
+  const std::int64_t width = part.elements / b.rows.outer;
+  const TensorId whole =
+      b.tensor(name, part.dtype, checked_mul(b.rows.inner, width), part.copies * b.slice.tp);
+  Operator& op = b.add("gather_tokens", OperatorKind::Transfer, {x}, {whole});
+  const Bytes bytes = b.at(whole).bytes();
+  op.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
+  op.collectives.push_back({CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::InputGradient,
+                            Beside::WeightGradient, bytes});
+  return whole;
+}
+
+Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
+                         std::span<const Output> outputs) {
+  if (!b.recipe.gathers_again) x = gathered(b, "gathered", x);
+  const auto one = [&](const Matrix& part, std::span<const Output> of) {
+    const Product made = product(b, part, x, b.rows.inner, 1, of);
+    add_column_calls(b, b.last(), x, made.saved, part.in);
+    return made.outputs;
+  };
+  if (b.recipe.joined_projections || outputs.size() == 1) return one(matrix, outputs);
+  Few<TensorId, 6> all;
+  for (const Output& output : outputs) {
+    Matrix part = matrix;
+    part.name = output.name;
+    all.push_back(one(part, {&output, 1})[0]);
+  }
+  return all;
+}
+
+TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view output) {
+  const bool scatters = b.slice.sp && b.slice.tp > 1;
+  const Output wide{scatters ? "partial_sum" : output, b.model.hidden, b.slice.tp};
+  const TensorId sum = product(b, matrix, x, b.rows.inner, 1, {&wide, 1}).outputs[0];
+  if (b.slice.tp == 1) return sum;
+  const Bytes bytes = b.at(sum).bytes();
+  if (!scatters) {
+    b.last().collectives.push_back(
+        {CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
+    return sum;
+  }
+  const TensorId part =
+      b.tensor(output, b.recipe.compute, checked_mul(b.rows.outer, b.model.hidden));
+  Operator& op = b.add("scatter_tokens", OperatorKind::Transfer, {sum}, {part});
+  op.collectives.push_back(
+      {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
+  op.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient, Beside::OwnProduct, bytes});
+  return part;
+}
+
+Few<TensorId, 6> replicated(Builder& b, const Matrix& matrix, TensorId x,
+                            std::span<const Output> outputs) {
+  const Tensor of = b.at(x);
+  return product(b, matrix, x, of.elements / matrix.in, of.copies, outputs).outputs;
+}
+
+}  // namespace trainwright::detail

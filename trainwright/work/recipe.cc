@@ -1,0 +1,59 @@
+// A trainer's facts, settled for one precision.
+#include <algorithm>
+
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+namespace {
+
+Dtype dtype_named(std::string_view name) {
+  if (name == "bf16") return Dtype::Bf16;
+  if (name == "fp16") return Dtype::Fp16;
+  return Dtype::Fp32;
+}
+
+bool does(const Kernel* kernel) { return kernel != nullptr && kernel->use >= Use::ByDefault; }
+
+std::optional<FusedKeeps> keeps_of(const Trainer& trainer, KernelKind kind) {
+  const Kernel* kernel = find_kernel(trainer, kind);
+  if (!does(kernel)) return std::nullopt;
+  return FusedKeeps{.input = kernel->kept_per_input > 0,
+                    .output = kernel->kept_per_output > 0,
+                    .row_bytes = kernel->kept_per_row};
+}
+
+const PrecisionFacts* precision_facts(const Trainer& trainer, PrecisionKind precision) {
+  for (const PrecisionFacts& facts : trainer.precisions) {
+    if (facts.kind == name_of(precision)) return &facts;
+  }
+  return trainer.precisions.empty() ? nullptr : &trainer.precisions.front();
+}
+
+AttentionKernel usual_attention(const Recipe& recipe) {
+  if (recipe.flash) return AttentionKernel::Flash;
+  return recipe.softmax ? AttentionKernel::FusedSoftmax : AttentionKernel::Eager;
+}
+
+}  // namespace
+
+Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
+  Recipe recipe;
+  if (const PrecisionFacts* facts = precision_facts(trainer, precision)) {
+    recipe.compute = recipe.weight = dtype_named(facts->compute);
+    recipe.weight_copy = facts->weight_copies;
+  }
+  recipe.norm = keeps_of(trainer, KernelKind::FusedNorm);
+  recipe.rope = keeps_of(trainer, KernelKind::FusedRope);
+  recipe.gated_activation = keeps_of(trainer, KernelKind::FusedGatedActivation);
+  recipe.bias_activation = keeps_of(trainer, KernelKind::FusedBiasActivation);
+  recipe.bias_dropout = keeps_of(trainer, KernelKind::FusedBiasDropout);
+  recipe.flash = keeps_of(trainer, KernelKind::FlashAttention);
+  recipe.softmax = keeps_of(trainer, KernelKind::FusedSoftmax);
+  recipe.attention = usual_attention(recipe);
+  recipe.grouped_gemm = does(find_kernel(trainer, KernelKind::GroupedGemm));
+  recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
+  if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
+  return recipe;
+}
+
+}  // namespace trainwright

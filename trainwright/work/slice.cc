@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <array>
+
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+
+Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
+               std::optional<AttentionKernel> attention) {
+  Slice slice{.tp = layout.tp,
+              .cp = layout.cp,
+              .ep = layout.ep,
+              .etp = layout.etp,
+              .mbs = layout.mbs,
+              .seq = layout.seq,
+              .sp = layout.sp,
+              .cp_kind = layout.cp_kind,
+              .cp_ulysses = layout.cp_ulysses,
+              .dispatcher = layout.dispatcher,
+              .precision = layout.precision,
+              .distribute_saved = asks(layout, Switch::DistributeSaved, trainer),
+              .recompute = layout.recompute};
+  const auto at = static_cast<std::size_t>(stage);
+  if (at < layout.recompute_by_stage.size()) slice.recompute = layout.recompute_by_stage[at];
+  slice.attention = attention.value_or(recipe_of(trainer, layout.precision).attention);
+  return slice;
+}
+
+// EveryNth: of n layers the last is run again, so that n = 1 is every layer (torchtitan counts
+// layers and checkpoints when the count divides).
+Recompute recompute_of_layer(const Recompute& recompute, std::int64_t i) {
+  const Recompute none;
+  const Recompute full{.kind = RecomputeKind::Full, .modules = {}, .n = 1};
+  switch (recompute.kind) {
+    case RecomputeKind::Block: return i < recompute.n ? full : none;
+    case RecomputeKind::EveryNth:
+      return (i + 1) % std::max<std::int64_t>(1, recompute.n) == 0 ? full : none;
+    case RecomputeKind::None:
+    case RecomputeKind::Selective:
+    case RecomputeKind::FeedForwardOnly:
+    case RecomputeKind::Modules:
+    case RecomputeKind::OpSelective:
+    case RecomputeKind::Full: return recompute;
+  }
+  return recompute;
+}
+
+namespace {
+template <std::size_t N, class E>
+std::string_view name_in(const std::array<std::string_view, N>& names, E kind) {
+  return names[static_cast<std::size_t>(kind)];
+}
+}  // namespace
+
+std::string_view name_of(AttentionKernel kernel) {
+  return name_in<4>({"flash", "fused-softmax", "eager", "sdpa"}, kernel);
+}
+std::string_view name_of(Dtype dtype) {
+  return name_in<7>({"fp32", "bf16", "fp16", "fp8", "int64", "int32", "bool"}, dtype);
+}
+std::string_view name_of(OperatorKind kind) {
+  return name_in<9>({"matmul", "attention", "norm", "elementwise", "lookup", "route", "permute",
+                     "loss", "transfer"},
+                    kind);
+}
+std::string_view name_of(CollectiveKind kind) {
+  return name_in<5>({"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "ring"}, kind);
+}
+std::string_view name_of(Pass pass) {
+  return name_in<4>({"forward", "input-gradient", "weight-gradient", "recompute"}, pass);
+}
+std::string_view name_of(Half half) { return name_in<3>({"input", "weight", "both"}, half); }
+
+}  // namespace trainwright

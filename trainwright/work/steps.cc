@@ -1,0 +1,53 @@
+// Which version of a step runs: the fused one where the recipe has a kernel for it.
+#include "trainwright/work/steps.h"
+
+namespace trainwright::detail {
+
+TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width) {
+  if (norm == Norm::None) return x;
+  return b.recipe.norm ? fused_norm(b, name, norm, x, width) : eager_norm(b, name, norm, x, width);
+}
+
+Rotated rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim) {
+  return b.recipe.rope ? fused_rope(b, query, key, head_dim) : eager_rope(b, query, key, head_dim);
+}
+
+Rotated latent_rope(Builder& b, const LatentHeads& x) {
+  return b.recipe.rope ? fused_latent_rope(b, x) : eager_latent_rope(b, x);
+}
+
+TensorId attention_core(Builder& b, const Core& core) {
+  const InModule module(b, RecomputeModule::CoreAttention);
+  switch (b.slice.attention) {
+    case AttentionKernel::Flash: return flash_core(b, core);
+    case AttentionKernel::FusedSoftmax: return softmax_core(b, core);
+    case AttentionKernel::Eager: return eager_core(b, core);
+    case AttentionKernel::Sdpa: return sdpa_core(b, core);
+  }
+  return flash_core(b, core);
+}
+
+TensorId activation(Builder& b, const Preactivation& x) {
+  const bool fused =
+      x.gated ? b.recipe.gated_activation.has_value() : b.recipe.bias_activation.has_value();
+  return fused ? fused_activation(b, x) : eager_activation(b, x);
+}
+
+TensorId residual(Builder& b, TensorId x, TensorId branch) {
+  return b.recipe.bias_dropout ? fused_residual(b, x, branch) : eager_residual(b, x, branch);
+}
+
+TensorId mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  const InModule module(b, RecomputeModule::Moe);
+  return b.recipe.permutes_tokens ? permuted_mixture(b, m, x) : eager_mixture(b, m, x);
+}
+
+void loss(Builder& b, TensorId logits, std::int64_t rows) {
+  if (b.recipe.loss.name == "eager") {
+    eager_loss(b, logits, rows);
+  } else {
+    counted_loss(b, logits, rows);
+  }
+}
+
+}  // namespace trainwright::detail
