@@ -28,8 +28,9 @@ struct Slice {
   PrecisionKind precision = PrecisionKind::Bf16;
   AttentionKernel attention = AttentionKernel::Flash;
   bool distribute_saved = false;  // the input that full recompute keeps is cut over tp
-  Recompute recompute;  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
-                        // Full; which layers Block and EveryNth mean is settled by the stage
+  Recompute recompute =
+      {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
+           // Full; which layers Block and EveryNth mean is settled by the stage
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 // The slice of a layer of that stage (its recompute as written there); `attention`: nullopt for
