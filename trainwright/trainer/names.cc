@@ -43,6 +43,7 @@ constexpr std::string_view kGroups[] = {"world",
                                         "sep",
                                         "p2p"};
 constexpr std::string_view kOffloads[] = {"optimizer", "activations", "parameters"};
+constexpr std::string_view kExpertScores[] = {"before-experts", "in-activation", "at-combine"};
 constexpr std::string_view kBuckets[] = {
     "gradient-reduce",       "first-gradient-reduce", "parameter-gather", "prefetch",
     "persistent-parameters", "live-parameters",       "optimizer-step"};
@@ -103,6 +104,7 @@ std::span<const std::string_view> dtype_names() {
 std::span<const std::string_view> group_names() { return kGroups; }
 std::span<const std::string_view> offload_names() { return kOffloads; }
 std::span<const std::string_view> bucket_names() { return kBuckets; }
+std::span<const std::string_view> expert_score_names() { return kExpertScores; }
 
 std::optional<double> dtype_bytes(std::string_view dtype) {
   for (const Dtype& known : kDtypes) {

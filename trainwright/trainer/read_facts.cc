@@ -81,6 +81,7 @@ void read(Entry at, PrecisionFacts& precision) {
   precision.gradient_copied_at_step =
       at.fields.optional_bool("gradient_copied_at_step").value_or(false);
   precision.weight_copies = bytes_in(at.fields, "weight_copies");
+  precision.input_copy = bytes_in(at.fields, "input_copy");
   precision.setting = setting_in(at.fields);
 }
 
@@ -199,6 +200,33 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
   at.finish();
 }
 
+// Fields that a file leaves out stay as they were.
+void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
+  const Json* object = fields.raw("code");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("code"), faults);
+  if (!object->is_object()) return;
+  const auto flag = [&](std::string_view key, bool& fact) {
+    fact = at.optional_bool(key).value_or(fact);
+  };
+  flag("joined_projections", code.joined_projections);
+  flag("norm_in_product", code.norm_in_product);
+  flag("gathers_again", code.gathers_again);
+  flag("vocabulary_split", code.vocabulary_split);
+  flag("dropout", code.dropout);
+  flag("delays_vectors", code.delays_vectors);
+  flag("stops_early", code.stops_early);
+  flag("permutes_tokens", code.permutes_tokens);
+  constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
+  code.vocabulary_multiple =
+      at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);
+  if (at.raw("expert_scores") != nullptr) {
+    code.expert_scores = name_in(at, "expert_scores", owned(expert_score_names()));
+  }
+  code.source = source_in(at);
+  at.finish();
+}
+
 void read_allocator(JsonFields& fields, AllocatorFacts& allocator, Diagnostics& faults) {
   const Json* object = fields.raw("allocator");
   if (object == nullptr) return;
@@ -281,6 +309,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_entries(fields, "communicators", owned(group_names()), trainer.communicators, faults);
   read_entries(fields, "buckets", owned(bucket_names()), trainer.buckets, faults);
   read_pipeline(fields, trainer.pipeline, faults);
+  read_code(fields, trainer.code, faults);
   read_allocator(fields, trainer.allocator, faults);
   read_settings(fields, trainer);
 }

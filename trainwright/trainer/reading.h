@@ -30,6 +30,7 @@ std::span<const std::string_view> dtype_names();
 std::span<const std::string_view> group_names();  // communicator groups
 std::span<const std::string_view> offload_names();
 std::span<const std::string_view> bucket_names();  // purposes of buckets
+std::span<const std::string_view> expert_score_names();
 
 std::optional<Use> use_named(std::string_view name);
 std::optional<KernelKind> kernel_named(std::string_view name);

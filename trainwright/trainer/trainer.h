@@ -21,12 +21,10 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
+#include "trainwright/trainer/code.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
-
-// Whether a trainer can do a thing, and whether it does so unasked.
-enum class Use { Never, OptIn, ByDefault, Always };
 
 struct PrecisionFacts {
   std::string kind;                      // of symbols(Variable::Precision)
@@ -35,7 +33,8 @@ struct PrecisionFacts {
   std::string master;                    // dtype of the second, exact copy; "none" if there is none
   std::vector<std::string> gradients;    // dtypes of the buffer that lives all step, default first
   bool gradient_copied_at_step = false;  // narrower gradients become fp32 for the step
-  double weight_copies = 0;     // bytes per parameter of cast or transposed weights kept beside it
+  double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
+  double input_copy = 0;     // bytes per element kept of a matrix' input instead of it; 0: itself
   std::string setting, source;  // what to set, empty if the default; where it is written
 };
 
@@ -43,42 +42,6 @@ struct OptimizerFacts {
   std::string kind;                 // of symbols(Variable::Optimizer)
   std::vector<std::string> states;  // dtypes, or "as-weight"; one number per parameter each
   std::string master;               // dtype, where it replaces the precision's; else empty
-  std::string setting, source;
-};
-
-// Fused kernels (what is not fused keeps what eager code keeps), and what may be hidden.
-// clang-format off
-enum class KernelKind {
-  FlashAttention, FusedSoftmax, FusedRope, FusedNorm, FusedGatedActivation, FusedBiasActivation,
-  FusedBiasDropout, FusedGradientAccumulation, GroupedGemm, FusedRouter, FusedPermute,
-};
-enum class OverlapKind {
-  TensorParallel, ContextParallel, GradientReduce, ParameterGather, GatherWithStep, PointToPoint,
-  ExpertAllToAll, SharedExpert,
-};
-// clang-format on
-
-// Bytes kept for backward per element it reads, per element it writes, and per row: a token of a
-// norm, a token and head of attention.
-struct Kernel {
-  KernelKind kind = KernelKind::FlashAttention;
-  Use use = Use::Never;
-  double kept_per_input = 0;
-  double kept_per_output = 0;
-  double kept_per_row = 0;
-  std::string setting, source;
-};
-
-// Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
-// most alive in forward, what stays for backward, the most alive in backward.
-struct Loss {
-  std::string name;  // "vocabulary-parallel"
-  Use use = Use::OptIn;
-  double forward = 0;
-  double kept = 0;
-  double backward = 0;
-  bool split_by_tp = false;
-  std::int64_t chunks = 1;  // logits are made and used up piece by piece
   std::string setting, source;
 };
 
@@ -138,6 +101,7 @@ struct Trainer {
   std::vector<OptimizerFacts> optimizers;
   std::vector<Kernel> kernels;
   std::vector<Loss> losses;  // the default first
+  CodeFacts code;
   std::vector<Overlap> overlaps;
   std::vector<TrainerSchedule> schedules;
   std::vector<Choice> shardings;          // of symbols(Variable::Sharding)

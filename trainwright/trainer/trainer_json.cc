@@ -25,7 +25,8 @@ Json precisions(const Trainer& trainer) {
         .add("master", Json::of(entry.master))
         .add("gradients", strings(entry.gradients))
         .add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
-        .add("weight_copies", Json::of(entry.weight_copies));
+        .add("weight_copies", Json::of(entry.weight_copies))
+        .add("input_copy", Json::of(entry.input_copy));
     all.add(entry.kind, finish(json, entry.setting, entry.source));
   }
   return all;
@@ -121,6 +122,21 @@ Json pipeline(const PipelineFacts& facts) {
   return finish(json, "", facts.source);
 }
 
+Json code(const CodeFacts& facts) {
+  Json json = Json::object();
+  json.add("joined_projections", Json::of(facts.joined_projections))
+      .add("norm_in_product", Json::of(facts.norm_in_product))
+      .add("gathers_again", Json::of(facts.gathers_again))
+      .add("vocabulary_split", Json::of(facts.vocabulary_split))
+      .add("vocabulary_multiple", Json::of(facts.vocabulary_multiple))
+      .add("dropout", Json::of(facts.dropout))
+      .add("delays_vectors", Json::of(facts.delays_vectors))
+      .add("stops_early", Json::of(facts.stops_early))
+      .add("permutes_tokens", Json::of(facts.permutes_tokens))
+      .add("expert_scores", Json::of(facts.expert_scores));
+  return finish(json, "", facts.source);
+}
+
 Json allocator(const AllocatorFacts& facts) {
   Json json = Json::object();
   json.add("expandable_segments", Json::of(facts.expandable_segments));
@@ -176,8 +192,9 @@ Json to_json(const Trainer& trainer) {
       .add("offloads", choices(trainer.offloads))
       .add("communicators", choices(trainer.communicators))
       .add("buckets", buckets(trainer))
-      .add("pipeline", pipeline(trainer.pipeline))
-      .add("allocator", allocator(trainer.allocator))
+      .add("pipeline", pipeline(trainer.pipeline));
+  if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
+  json.add("allocator", allocator(trainer.allocator))
       .add("settings", std::move(settings))
       .add("rules", rules(trainer));
   return json;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/testing/shipped_trainers.h"
 
@@ -115,6 +117,23 @@ TEST_CASE("facts that later models lean on, by their sources") {
   CHECK(!titan.pipeline.outputs_freed_early);
   CHECK(picked_trainer("titan@0.2").losses.front().name == "loss-parallel");
   CHECK(picked_trainer("deepspeed").buckets.front().least == 500'000'000);
+}
+
+TEST_CASE("how layers are written is a fact, and a later file changes only what it names") {
+  const CodeFacts old = picked_trainer("megatron@0.12").code;
+  CHECK(old.joined_projections);
+  CHECK(old.vocabulary_multiple == 128);
+  CHECK(old.expert_scores == "at-combine");
+  const CodeFacts now = picked_trainer("megatron@0.13").code;
+  CHECK(now.expert_scores == "in-activation");
+  CHECK(now.vocabulary_multiple == 128);
+  CHECK(!picked_trainer("torchtitan").code.joined_projections);
+  CHECK(picked_trainer("pytorch").code.stops_early);
+  const auto& precisions = picked_trainer("megatron@0.12").precisions;
+  const auto mx = std::find_if(precisions.begin(), precisions.end(),
+                               [](const PrecisionFacts& facts) { return facts.kind == "mxfp8"; });
+  REQUIRE(mx != precisions.end());
+  CHECK(mx->input_copy == 1.03125);
 }
 
 TEST_CASE("what changed between versions of Megatron is where its releases put it") {

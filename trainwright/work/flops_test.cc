@@ -70,8 +70,8 @@ TEST_CASE("full recompute runs the forward pass of the layers once more") {
     CAPTURE(entry.model.name);
     const Slice slice{.mbs = 1, .seq = 512};
     const LayerKind& kind = entry.model.kinds.front();
-    const Totals sum = totals(layer_work(entry.model, kind, recomputed(slice, RecomputeKind::Full),
-                                         paper_recipe()));
+    const Totals sum = totals(
+        layer_work(entry.model, kind, recomputed(slice, RecomputeKind::Full), paper_recipe()));
     CHECK(sum.effort[3] == sum.effort[0]);
     CHECK(sum.kept == sum.input);
   }

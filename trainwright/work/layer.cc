@@ -30,10 +30,22 @@ TensorId layer_norm(Builder& b, std::string_view name, Norm kind, TensorId x) {
   return norm(b, name, kind, x, b.model.hidden);
 }
 
-// A norm that a branch begins with: its output may be dropped and made again.
-TensorId norm_before(Builder& b, std::string_view name, Norm kind, TensorId x) {
-  const InModule module(b, RecomputeModule::Norm);
-  return layer_norm(b, name, kind, x);
+// A norm that a branch begins with: its output may be dropped and made again, unless it is part of
+// the product that follows.
+TensorId norm_before_attention(Builder& b, const LayerKind& kind, TensorId x) {
+  const bool part =
+      b.recipe.norm_in_product && !std::holds_alternative<LatentAttention>(kind.attention);
+  const Flags<RecomputeModule> outside = b.modules;
+  if (!part) b.modules.insert(RecomputeModule::Norm);
+  const TensorId y = layer_norm(b, "before_attention", kind.before_attention, x);
+  b.modules = outside;
+  return y;
+}
+
+TensorId norm_before_feed_forward(Builder& b, const LayerKind& kind, TensorId x) {
+  const bool part = b.recipe.norm_in_product && std::holds_alternative<Mlp>(kind.feed_forward);
+  const InModule module(b, part ? RecomputeModule::Mlp : RecomputeModule::Norm);
+  return layer_norm(b, "before_feed_forward", kind.before_feed_forward, x);
 }
 
 TensorId feed_forward_branch(Builder& b, const FeedForward& branch, TensorId x) {
@@ -49,10 +61,9 @@ TensorId added(Builder& b, TensorId x, TensorId branch) {
 }
 
 TensorId parallel_layer(Builder& b, const LayerKind& kind, TensorId x) {
-  const TensorId first = norm_before(b, "before_attention", kind.before_attention, x);
-  const TensorId second = kind.before_feed_forward == Norm::None
-                              ? first
-                              : norm_before(b, "before_feed_forward", kind.before_feed_forward, x);
+  const TensorId first = norm_before_attention(b, kind, x);
+  const TensorId second =
+      kind.before_feed_forward == Norm::None ? first : norm_before_feed_forward(b, kind, x);
   const TensorId attended = attention(b, kind.attention, first);
   const TensorId fed = feed_forward_branch(b, kind.feed_forward, second);
   return added(b, added(b, x, attended), fed);
@@ -66,10 +77,10 @@ TensorId joined(Builder& b, const LayerKind& kind, std::string_view name, Norm a
 }
 
 TensorId sequential_layer(Builder& b, const LayerKind& kind, TensorId x) {
-  TensorId y = norm_before(b, "before_attention", kind.before_attention, x);
+  TensorId y = norm_before_attention(b, kind, x);
   y = attention(b, kind.attention, y);
   x = joined(b, kind, "after_attention", kind.after_attention, x, y);
-  y = norm_before(b, "before_feed_forward", kind.before_feed_forward, x);
+  y = norm_before_feed_forward(b, kind, x);
   y = feed_forward_branch(b, kind.feed_forward, y);
   return joined(b, kind, "after_feed_forward", kind.after_feed_forward, x, y);
 }

@@ -1,5 +1,5 @@
 // A trainer's facts, settled for one precision.
-#include <algorithm>
+#include <utility>
 
 #include "trainwright/work/work.h"
 
@@ -29,6 +29,25 @@ const PrecisionFacts* precision_facts(const Trainer& trainer, PrecisionKind prec
   return trainer.precisions.empty() ? nullptr : &trainer.precisions.front();
 }
 
+ExpertScores scores_named(std::string_view name) {
+  if (name == "before-experts") return ExpertScores::BeforeExperts;
+  return name == "in-activation" ? ExpertScores::InActivation : ExpertScores::AtCombine;
+}
+
+Recipe with_code(Recipe recipe, const CodeFacts& code) {
+  recipe.joined_projections = code.joined_projections;
+  recipe.norm_in_product = code.norm_in_product;
+  recipe.gathers_again = code.gathers_again;
+  recipe.vocabulary_split = code.vocabulary_split;
+  recipe.vocabulary_multiple = code.vocabulary_multiple;
+  recipe.dropout = code.dropout;
+  recipe.delays_vectors = code.delays_vectors;
+  recipe.stops_early = code.stops_early;
+  recipe.permutes_tokens = code.permutes_tokens;
+  recipe.expert_scores = scores_named(code.expert_scores);
+  return recipe;
+}
+
 AttentionKernel usual_attention(const Recipe& recipe) {
   if (recipe.flash) return AttentionKernel::Flash;
   return recipe.softmax ? AttentionKernel::FusedSoftmax : AttentionKernel::Eager;
@@ -41,6 +60,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   if (const PrecisionFacts* facts = precision_facts(trainer, precision)) {
     recipe.compute = recipe.weight = dtype_named(facts->compute);
     recipe.weight_copy = facts->weight_copies;
+    recipe.input_copy = facts->input_copy;
   }
   recipe.norm = keeps_of(trainer, KernelKind::FusedNorm);
   recipe.rope = keeps_of(trainer, KernelKind::FusedRope);
@@ -53,7 +73,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   recipe.grouped_gemm = does(find_kernel(trainer, KernelKind::GroupedGemm));
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
-  return recipe;
+  return with_code(std::move(recipe), trainer.code);
 }
 
 }  // namespace trainwright

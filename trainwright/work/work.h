@@ -127,16 +127,15 @@ class WorkCache {
   std::unique_ptr<State> state_;
 };
 
-// What data parallelism moves for one stage, by layout.sharding and zero. Calls of a step; the
-// per-micro-batch ones are counted for each of the given number of micro-batches.
+// What data parallelism moves for one stage, by layout.sharding and zero: `units` calls (layers,
+// the embedding, the head) of the kinds that work layer by layer.
 struct ParameterTraffic {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  GroupKind group = GroupKind::DpCp;  // Shard, Replicate, DpCp, or Edp of experts
-  Pass pass = Pass::Forward;          // gathers of weights before Forward, InputGradient; gradients
-                                      // after WeightGradient
-  std::int64_t calls = 0;             // units: layers, or 1 for the whole stage
-  Bytes bytes;                        // of all calls, the larger side
-  bool every_micro_batch = false;     // or once a step
+  GroupKind group = GroupKind::DpCp;  // DpCp, Shard or Replicate; Edp of experts
+  Pass pass = Pass::Forward;          // before which weights are gathered, after which gradients go
+  std::int64_t calls = 0;
+  Bytes bytes;                     // of all calls, the larger side
+  bool every_micro_batch = false;  // or once a step
 };
 std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
                                                 const Layout& layout, const Recipe& recipe,

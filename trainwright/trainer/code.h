@@ -1,0 +1,64 @@
+#pragma once
+// What a trainer's code does on one rank: kernels, losses, how its layers are cut. Part of
+// trainer.h: include that one.
+#include <cstdint>
+#include <string>
+
+namespace trainwright {
+
+// Whether a trainer can do a thing, and whether it does so unasked.
+enum class Use { Never, OptIn, ByDefault, Always };
+
+// Fused kernels (what is not fused keeps what eager code keeps), and what may be hidden.
+// clang-format off
+enum class KernelKind {
+  FlashAttention, FusedSoftmax, FusedRope, FusedNorm, FusedGatedActivation, FusedBiasActivation,
+  FusedBiasDropout, FusedGradientAccumulation, GroupedGemm, FusedRouter, FusedPermute,
+};
+enum class OverlapKind {
+  TensorParallel, ContextParallel, GradientReduce, ParameterGather, GatherWithStep, PointToPoint,
+  ExpertAllToAll, SharedExpert,
+};
+// clang-format on
+
+// Bytes kept for backward per element it reads, per element it writes, and per row: a token of a
+// norm, a token and head of attention.
+struct Kernel {
+  KernelKind kind = KernelKind::FlashAttention;
+  Use use = Use::Never;
+  double kept_per_input = 0;
+  double kept_per_output = 0;
+  double kept_per_row = 0;
+  std::string setting, source;
+};
+
+// Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
+// most alive in forward, what stays for backward, the most alive in backward.
+struct Loss {
+  std::string name;  // "vocabulary-parallel"
+  Use use = Use::OptIn;
+  double forward = 0;
+  double kept = 0;
+  double backward = 0;
+  bool split_by_tp = false;
+  std::int64_t chunks = 1;  // logits are made and used up piece by piece
+  std::string setting, source;
+};
+
+// How its layers are written, where no kernel says so. The defaults are Megatron's.
+struct CodeFacts {
+  bool joined_projections = true;  // query, key and value are one product, gate and up another
+  bool norm_in_product = false;    // a norm belongs to the matrix after it: it is run again with it
+  bool gathers_again = true;     // sequence parallelism: the gathered input of a matrix is dropped
+                                 // and gathered again for the weight gradient
+  bool vocabulary_split = true;  // embedding and head over tp
+  std::int64_t vocabulary_multiple = 1;  // a rank's part of the vocabulary is padded to it
+  bool dropout = true;                   // as the model says; false: there is none
+  bool delays_vectors = false;  // a split backward puts off gradients of gains and biases too
+  bool stops_early = false;     // recompute ends with the last tensor that is needed
+  bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
+  std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
+  std::string source;
+};
+
+}  // namespace trainwright
