@@ -1,0 +1,238 @@
+// Tensor, sequence, context and expert parallelism: collectives, copies, low precision.
+#include <doctest/doctest.h>
+
+#include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/work_cases.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::int64_t kHidden = 4096;
+constexpr std::int64_t kTokens = 2 * 8192;
+constexpr std::int64_t kRow = kTokens * kHidden * 2;
+
+Model llama() { return llama_model(kHidden, 32, 8, 14336); }
+
+Totals of(const Slice& slice, const Recipe& recipe = paper_recipe()) {
+  return layer_totals(llama(), slice, recipe);
+}
+
+Slice slice_with(std::int64_t tp, std::int64_t cp = 1) {
+  return {.tp = tp, .cp = cp, .etp = tp, .mbs = 2, .seq = 8192};
+}
+
+Traffic moved(const Totals& sum, GroupKind group, CollectiveKind kind, Pass pass) {
+  return sum.traffic.at(group, kind, pass);
+}
+
+}  // namespace
+
+TEST_CASE("tensor parallelism sums twice forward and twice backward") {
+  // arXiv:1909.08053 section 3: one all-reduce after attention and one after the feed-forward, and
+  // one before each of them backward, of a whole hidden state.
+  const Totals sum = of(slice_with(4));
+  const auto tp = [&](CollectiveKind kind, Pass pass) {
+    return moved(sum, GroupKind::Tp, kind, pass);
+  };
+  CHECK(tp(CollectiveKind::AllReduce, Pass::Forward) == Traffic{2, Bytes(2 * kRow)});
+  CHECK(tp(CollectiveKind::AllReduce, Pass::InputGradient) == Traffic{2, Bytes(2 * kRow)});
+  CHECK(tp(CollectiveKind::AllGather, Pass::Forward) == Traffic{});
+}
+
+TEST_CASE("sequence parallelism gathers and scatters instead, and gathers once more for weights") {
+  // arXiv:2205.05198 section 4.2.2: an all-gather and a reduce-scatter move what an all-reduce
+  // does; the input of a matrix is kept in parts and gathered again backward.
+  Slice slice = slice_with(4);
+  slice.sp = true;
+  const Totals sum = of(slice);
+  const auto tp = [&](CollectiveKind kind, Pass pass) {
+    return moved(sum, GroupKind::Tp, kind, pass);
+  };
+  const Traffic twice{2, Bytes(2 * kRow)};
+  CHECK(tp(CollectiveKind::AllGather, Pass::Forward) == twice);
+  CHECK(tp(CollectiveKind::ReduceScatter, Pass::Forward) == twice);
+  CHECK(tp(CollectiveKind::AllGather, Pass::InputGradient) == twice);
+  CHECK(tp(CollectiveKind::ReduceScatter, Pass::InputGradient) == twice);
+  CHECK(tp(CollectiveKind::AllGather, Pass::WeightGradient) == twice);
+  CHECK(tp(CollectiveKind::AllReduce, Pass::Forward) == Traffic{});
+
+  Recipe once = paper_recipe();
+  once.gathers_again = false;
+  const Totals kept = of(slice, once);
+  CHECK(moved(kept, GroupKind::Tp, CollectiveKind::AllGather, Pass::WeightGradient) == Traffic{});
+  // Two gathered inputs of 1 instead of two parts of 1/4.
+  CHECK(kept.kept - sum.kept == Bytes(2 * kRow - 2 * kRow / 4));
+}
+
+TEST_CASE("key and value heads beyond their number are copied") {
+  const Model model = llama_model(kHidden, 32, 2, 14336);
+  const LayerKind& kind = model.kinds.front();
+  const OperatorList list = layer_work(model, kind, slice_with(8), paper_recipe());
+  for (const Tensor& tensor : list.tensors) {
+    if (tensor.name == "key") {
+      CHECK(tensor.copies == 4);
+      CHECK(tensor.elements == kTokens * 128);
+    }
+    if (tensor.name == "query") CHECK(tensor.copies == 1);
+  }
+  // Each rank holds one of two key heads, so four times the key weights in all.
+  const auto held =
+      held_parameters(Weight{.name = "key", .part = Part::SelfAttention, .in = kHidden, .out = 256},
+                      &kind, slice_with(8), paper_recipe());
+  CHECK(held.dense == Params(kHidden * 128));
+}
+
+TEST_CASE("a ring passes keys and values cp - 1 times, and twice that backward") {
+  const Totals sum = of(slice_with(2, 4));
+  // One rank of tp 2: 4 of 8 key heads of 128, a quarter of the tokens, 2 bytes, keys and values.
+  const std::int64_t block = kTokens / 4 * 4 * 128 * 2 * 2;
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::Ring, Pass::Forward) ==
+        Traffic{1, Bytes(3 * block)});
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::Ring, Pass::InputGradient) ==
+        Traffic{1, Bytes(6 * block)});
+  CHECK(sum.kept * 4 == of(slice_with(2)).kept);
+}
+
+TEST_CASE("an all-gather of keys and values is repeated backward and its gradients scattered") {
+  Slice slice = slice_with(1, 4);
+  slice.cp_kind = CpKind::AllGather;
+  const Totals sum = of(slice);
+  const std::int64_t keys = kTokens * 8 * 128 * 2;
+  const Traffic both{2, Bytes(2 * keys)};
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::AllGather, Pass::Forward) == both);
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::AllGather, Pass::InputGradient) == both);
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::ReduceScatter, Pass::InputGradient) == both);
+}
+
+TEST_CASE("Ulysses exchanges queries, keys, values and the output") {
+  Slice slice = slice_with(1, 4);
+  slice.cp_kind = CpKind::Ulysses;
+  const Totals sum = of(slice);
+  const std::int64_t query = kTokens / 4 * 32 * 128 * 2;
+  const std::int64_t key = query / 4;
+  const Traffic four{4, Bytes(2 * query + 2 * key)};
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::AllToAll, Pass::Forward) == four);
+  CHECK(moved(sum, GroupKind::Cp, CollectiveKind::AllToAll, Pass::InputGradient) == four);
+  // The projection's input is another tensor than the kernel's output.
+  CHECK(sum.kept == of(slice_with(1, 4)).kept + Bytes(query));
+  slice.cp_kind = CpKind::UlyssesRing;
+  slice.cp_ulysses = 2;
+  const Totals mixed = of(slice);
+  CHECK(moved(mixed, GroupKind::Cp, CollectiveKind::AllToAll, Pass::Forward) == four);
+  CHECK(moved(mixed, GroupKind::Cp, CollectiveKind::Ring, Pass::Forward) ==
+        Traffic{1, Bytes(2 * key)});
+  CHECK(mixed.effort[0].matmul.value() == doctest::Approx(sum.effort[0].matmul.value()));
+}
+
+TEST_CASE("expert parallelism sends every row there and back") {
+  const MixtureOfExperts experts{.experts = 16,
+                                 .experts_per_token = 4,
+                                 .expert = {.width = 1024, .gated = true},
+                                 .shared = {}};
+  const Model model = with_experts(llama(), experts);
+  Slice slice = slice_with(1);
+  const Totals alone = layer_totals(model, slice, paper_recipe());
+  CHECK(moved(alone, GroupKind::Ep, CollectiveKind::AllToAll, Pass::Forward) == Traffic{});
+  slice.ep = 8;
+  const Totals spread = layer_totals(model, slice, paper_recipe());
+  const Traffic both{2, Bytes(2 * 4 * kRow)};
+  CHECK(moved(spread, GroupKind::Ep, CollectiveKind::AllToAll, Pass::Forward) == both);
+  CHECK(moved(spread, GroupKind::Ep, CollectiveKind::AllToAll, Pass::InputGradient) == both);
+  CHECK(spread.parameters.expert * 8 == alone.parameters.expert);
+  CHECK(spread.effort[0].matmul == alone.effort[0].matmul);  // as many rows, of other ranks
+  slice.dispatcher = DispatcherKind::AllGather;
+  const Totals gathers = layer_totals(model, slice, paper_recipe());
+  CHECK(moved(gathers, GroupKind::Ep, CollectiveKind::AllGather, Pass::Forward) ==
+        Traffic{1, Bytes(8 * kRow)});
+}
+
+TEST_CASE("the parts of an expert gather each other's rows over etp") {
+  const MixtureOfExperts experts{.experts = 16,
+                                 .experts_per_token = 4,
+                                 .expert = {.width = 1024, .gated = true},
+                                 .shared = {}};
+  const Model model = with_experts(llama(), experts);
+  Slice slice = slice_with(4);
+  slice.sp = true;
+  slice.ep = 2;
+  slice.etp = 2;
+  const Totals sum = layer_totals(model, slice, paper_recipe());
+  const std::int64_t sent = 4 * kRow / 4;  // four experts each of a quarter of the tokens
+  CHECK(moved(sum, GroupKind::Etp, CollectiveKind::AllGather, Pass::Forward) ==
+        Traffic{1, Bytes(2 * sent)});
+  CHECK(moved(sum, GroupKind::Etp, CollectiveKind::ReduceScatter, Pass::Forward) ==
+        Traffic{1, Bytes(2 * sent)});
+  // Rows double and widths halve: the work is the same as without.
+  slice.etp = 1;
+  CHECK(layer_totals(model, slice, paper_recipe()).effort[0].matmul == sum.effort[0].matmul);
+}
+
+TEST_CASE("an fp8 recipe keeps copies of the matrices' inputs") {
+  Recipe recipe = paper_recipe();
+  recipe.input_copy = 1;
+  const Slice slice{.mbs = 2, .seq = 8192};
+  const Totals narrow = of(slice, recipe);
+  const Totals wide = of(slice);
+  // Normed 2 x 2 -> 1, the activation 2 -> 1; attention's output stays for the kernel and is
+  // copied.
+  const std::int64_t row = kTokens * kHidden;
+  CHECK(wide.kept - narrow.kept == Bytes(2 * row + kTokens * 14336 - row));
+  CHECK(narrow.effort[0].matmul == wide.effort[0].matmul);
+}
+
+TEST_CASE("the facts of Megatron-Core give the Transformer Engine layer") {
+  const Recipe recipe = recipe_of(picked_trainer("megatron@0.13"), PrecisionKind::Bf16);
+  CHECK(recipe.attention == AttentionKernel::Flash);
+  CHECK(recipe.vocabulary_multiple == 128);
+  const Model model = llama_model(4096, 32, 32, 11008);
+  const Slice slice{.tp = 2, .etp = 2, .mbs = 1, .seq = 4096, .sp = true};
+  CHECK(layer_totals(model, slice, recipe).kept ==
+        Bytes(2048 * (16 * 4096 + 6 * 11008) + 4 * 32 * 2048 + 2 * 4 * 2048));
+}
+
+TEST_CASE("weight gradients that can wait hold the inputs of matrices and what enters them") {
+  const Slice slice{.mbs = 2, .seq = 8192};
+  const Totals sum = of(slice);
+  const std::int64_t wide = kTokens * 14336 * 2;
+  // Inputs: both normed, attention's output, the activation.
+  CHECK(sum.kept_for_weights == Bytes(3 * kRow + wide));
+  // Gradients of query, key, value, of both branches' outputs, of gate and up.
+  CHECK(sum.held_gradients == Bytes(kRow + kRow / 2 + 2 * kRow + 2 * wide));
+}
+
+TEST_CASE("data parallelism: what ZeRO and FSDP move") {
+  const HeldParameters held{Params(1000), Params(600), Params(10), Params(1500)};
+  const ParameterBytes bytes{.weight = 2, .gradient = 4, .master = 4, .states = 8};
+  Layout layout;
+  layout.dp = 8;
+  const auto traffic = [&] { return parameter_traffic(held, 5, layout, paper_recipe(), bytes); };
+  REQUIRE(traffic().size() == 2);
+  CHECK(traffic()[0].kind == CollectiveKind::AllReduce);
+  CHECK(traffic()[0].bytes == Bytes(4000));
+  CHECK(traffic()[1].group == GroupKind::Edp);
+  layout.zero = 1;
+  layout.sharding = ShardingKind::Zero;
+  REQUIRE(traffic().size() == 4);
+  CHECK(traffic()[0].kind == CollectiveKind::AllGather);
+  CHECK(traffic()[0].bytes == Bytes(2000));
+  CHECK(!traffic()[0].every_micro_batch);
+  layout.zero = 3;
+  layout.sharding = ShardingKind::Hsdp;
+  layout.dp_replicate = 2;
+  // Gathers before forward and backward, a reduce-scatter, an all-reduce of a quarter; experts
+  // three.
+  REQUIRE(traffic().size() == 7);
+  CHECK(traffic()[0].calls == 5);
+  CHECK(traffic()[1].pass == Pass::InputGradient);
+  CHECK(traffic()[3].group == GroupKind::Replicate);
+  CHECK(traffic()[3].bytes == Bytes(1000));
+}
+
+TEST_CASE("a boundary between stages passes one hidden state") {
+  CHECK(boundary_bytes(llama(), slice_with(4), paper_recipe()) == Bytes(kRow));
+  Slice slice = slice_with(4, 2);
+  slice.sp = true;
+  CHECK(boundary_bytes(llama(), slice, paper_recipe()) == Bytes(kRow / 8));
+}
+
+}  // namespace trainwright
