@@ -1,0 +1,237 @@
+"""What one decoder layer of `transformers` keeps alive for its backward pass, storage by storage.
+
+The layer runs alone on real CPU tensors while `trainwright.record`'s recorder follows every storage. Then
+everything but the autograd graph is let go, and what is still alive is kept. How things are counted:
+
+* The layer's input is made inside the recording and let go like the rest, so it counts if and only if the
+  graph (or a checkpoint) holds it. In a stack it is the output of the layer before, which counts it nowhere
+  else: a layer's output is not counted unless the layer itself saves it.
+* Parameters, buffers and what the model makes once for all layers (mask, cosine and sine, positions) were
+  there before and are not the layer's; `shared` lists those that the layer's graph refers to.
+* States of the random generator that checkpoints save are not tensors of the device and no op makes them.
+"""
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import sys
+
+import torch
+from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+from trainwright.engine.causal_lm import KEPT_OPS
+from trainwright.engine.recorder import Recorder, _storages
+from trainwright.engine.trace import TraceWriter
+
+DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.int64: "int64",
+          torch.int32: "int32", torch.bool: "bool", torch.uint8: "uint8"}
+# What is recomputed: nothing; the layer; the attention core; everything but matrix products.
+RECOMPUTES = ("none", "full", "selective", "op-selective")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """One storage. `made_by`: the op, or "input"; `savers`: autograd nodes that hold it, with their field."""
+    size: int
+    dtype: str
+    made_by: str
+    module: str
+    savers: tuple[str, ...]
+
+    @property
+    def kind(self) -> tuple[int, str]:
+        return self.size, self.dtype
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """A layer to run: `config` is the content of a config.json, `index` its place in the model."""
+    config: dict
+    index: int = 0
+    batch: int = 1
+    sequence: int = 16
+    dtype: torch.dtype = torch.bfloat16
+    attention: str = "sdpa"
+    recompute: str = "none"
+
+
+class DtypedRecorder(Recorder):
+    """Remembers the dtype with which a storage was made."""
+
+    def __init__(self, writer: TraceWriter):
+        super().__init__(writer, fake=False)
+        self.dtypes: dict[int, str] = {}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        results = super().__torch_dispatch__(function, types, args, kwargs)
+        if results is not NotImplemented:
+            self._note(results)
+        return results
+
+    def _note(self, results) -> None:
+        for tensor in torch.utils._pytree.tree_leaves(results):
+            if isinstance(tensor, torch.Tensor):
+                number = self.number(tensor)
+                if number is not None:
+                    self.dtypes.setdefault(number, DTYPES[tensor.dtype])
+
+    def number(self, tensor: torch.Tensor) -> int | None:
+        return self._number_of.get(_storages(tensor)[0]._cdata)
+
+
+class Watch:
+    """`with Watch(module, *others) as watch: x = watch.input(x); output = ...; watch.end(output)`: the storages
+    that only `output`'s graph holds are then in `watch.kept`. The caller lets go of all tensors but those."""
+
+    def __init__(self, module: torch.nn.Module, *others):
+        self._file = io.StringIO()
+        self._writer = TraceWriter(self._file, "layer", "cpu")
+        self._recorder = DtypedRecorder(self._writer)
+        self._recorder.exist(module, others)
+        self._before = self._writer.storages
+        self._input: int | None = None
+        self.node = None  # Holds the graph.
+
+    def __enter__(self):
+        self._recorder.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        self._recorder.__exit__(*exception)
+
+    def input(self, x: torch.Tensor) -> torch.Tensor:
+        """A copy of x that nothing but its users hold, as if an earlier layer had made it."""
+        leaf = x.detach().clone().requires_grad_()
+        made = leaf * 1
+        self._input = self._recorder.number(made)
+        self._leaf = self._recorder.number(leaf)
+        return made
+
+    def kept(self, output: torch.Tensor, checkpointed: bool = False) -> list[Kept]:
+        """Call with the only reference that is left: `watch.kept(outputs.pop())`. To look at what a checkpoint
+        saves is to run it again, so there nobody is asked for savers."""
+        self.node = output.grad_fn
+        savers = {} if checkpointed else _savers(self.node, self._recorder)
+        del output
+        makers = self._makers()
+        return [self._described(number, makers, savers) for number in range(self._before, self._writer.storages)
+                if self._writer.is_alive(number) and number != self._leaf]
+
+    def alive(self) -> int:
+        """Bytes alive now that were not there before."""
+        return sum(self._writer.size_of(number) for number in range(self._before, self._writer.storages)
+                   if self._writer.is_alive(number) and number != self._leaf)
+
+    def _described(self, number: int, makers, savers) -> Kept:
+        op, module = ("input", "") if number == self._input else makers[number]
+        return Kept(self._writer.size_of(number), self._recorder.dtypes[number], op, module,
+                    tuple(sorted(savers.get(number, ()))))
+
+    def _makers(self) -> dict[int, tuple[str, str]]:
+        """The op and the module that made each storage."""
+        texts: list[str] = []
+        makers: dict[int, tuple[str, str]] = {}
+        for line in self._file.getvalue().splitlines()[1:]:
+            value = json.loads(line)
+            if isinstance(value, str):
+                texts.append(value)
+            elif value[0] == 0:
+                module = texts[value[3]] if value[3] >= 0 else ""
+                reads = 4 + 1 + value[4]
+                writes = reads + 1 + value[reads]
+                for position in range(value[writes]):
+                    makers[value[writes + 1 + 3 * position]] = texts[value[1]], module
+        return makers
+
+
+def _savers(node, recorder: DtypedRecorder) -> dict[int, set[str]]:
+    """Who saves what, by a walk over the graph."""
+    found: dict[int, set[str]] = {}
+    seen, stack = set(), [node]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        stack += [following for following, _ in node.next_functions]
+        for name in dir(node):
+            if not name.startswith("_raw_saved_"):
+                continue
+            field = name.removeprefix("_raw_saved_")
+            with contextlib.suppress(RuntimeError, AttributeError):
+                values = getattr(node, "_saved_" + field)
+                for value in values if isinstance(values, (tuple, list)) else (values,):
+                    if isinstance(value, torch.Tensor):
+                        number = recorder.number(value)
+                        if number is not None:
+                            found.setdefault(number, set()).add(f"{node.name()}.{field}")
+    return found
+
+
+def recomputed_core(module, query, key, value, mask, **options):
+    """Attention of the family, checkpointed alone."""
+    how = options.pop("core_of")
+    if how == "eager":
+        function = sys.modules[type(module).__module__].eager_attention_forward
+    else:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward as function
+    return checkpoint(function, module, query, key, value, mask, use_reentrant=False, **options)
+
+
+@contextlib.contextmanager
+def dropout_as_on_a_gpu():
+    """PyTorch's CPU keeps a dropout's noise as numbers of the input's dtype; CUDA runs `native_dropout`, which
+    keeps a bool for each. The latter is what trainers meet, and it exists on CPU too."""
+    before = torch.nn.functional.dropout
+
+    def dropout(input, p=0.5, training=True, inplace=False):
+        return torch.native_dropout(input, p, True)[0] if training and p > 0 else input
+
+    torch.nn.functional.dropout = dropout
+    try:
+        yield
+    finally:
+        torch.nn.functional.dropout = before
+
+
+def layers_of(model: torch.nn.Module) -> torch.nn.ModuleList:
+    return model.h if hasattr(model, "h") else model.layers
+
+
+def build_layer(spec: Layer):
+    """The layer, its input and the other arguments that the model calls it with."""
+    from transformers import AutoConfig, AutoModel
+
+    sizes = {key: value for key, value in spec.config.items() if key != "model_type"}
+    config = AutoConfig.for_model(spec.config["model_type"], use_cache=False, **sizes)
+    config._attn_implementation = spec.attention
+    torch.manual_seed(1)
+    model = AutoModel.from_config(config).to(spec.dtype).train()
+    ids = torch.randint(0, config.vocab_size, (spec.batch, spec.sequence))
+    caught = []
+    layer = layers_of(model)[spec.index]
+    hook = layer.register_forward_pre_hook(lambda _, args, kwargs: caught.append((args, kwargs)), with_kwargs=True)
+    model(ids)
+    hook.remove()
+    (x, *args), kwargs = caught[0]
+    if spec.recompute in ("full", "op-selective"):
+        options = {"use_reentrant": False}
+        if spec.recompute == "op-selective":
+            options["context_fn"] = functools.partial(create_selective_checkpoint_contexts, list(KEPT_OPS))
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
+    if spec.recompute == "selective":
+        from transformers import AttentionInterface
+
+        AttentionInterface.register("recomputed", functools.partial(recomputed_core, core_of=spec.attention))
+        config._attn_implementation = "recomputed"
+    return layer, x.detach(), args, kwargs
+
+
+def kept_by_layer(spec: Layer) -> list[Kept]:
+    layer, x, args, kwargs = build_layer(spec)
+    with dropout_as_on_a_gpu(), Watch(layer, x, args, kwargs) as watch:
+        def run():
+            output = layer(watch.input(x), *args, **kwargs)
+            return [output[0] if isinstance(output, tuple) else output]
+        return watch.kept(run().pop(), spec.recompute != "none")
