@@ -118,6 +118,10 @@ class Watch:
         return [self._described(number, makers, savers) for number in range(self._before, self._writer.storages)
                 if self._writer.is_alive(number) and number != self._leaf]
 
+    def backward(self, gradient: torch.Tensor) -> None:
+        """The whole backward pass, from the graph that is left."""
+        torch.autograd.backward([torch.autograd.graph.GradientEdge(self.node, 0)], [gradient])
+
     def alive(self) -> int:
         """Bytes alive now that were not there before."""
         return sum(self._writer.size_of(number) for number in range(self._before, self._writer.storages)
@@ -199,14 +203,21 @@ def layers_of(model: torch.nn.Module) -> torch.nn.ModuleList:
     return model.h if hasattr(model, "h") else model.layers
 
 
-def build_layer(spec: Layer):
-    """The layer, its input and the other arguments that the model calls it with."""
-    from transformers import AutoConfig, AutoModel
+def configuration(spec: Layer):
+    from transformers import AutoConfig
 
     sizes = {key: value for key, value in spec.config.items() if key != "model_type"}
     config = AutoConfig.for_model(spec.config["model_type"], use_cache=False, **sizes)
     config._attn_implementation = spec.attention
     torch.manual_seed(1)
+    return config
+
+
+def build_layer(spec: Layer):
+    """The layer, its input and the other arguments that the model calls it with."""
+    from transformers import AutoModel
+
+    config = configuration(spec)
     model = AutoModel.from_config(config).to(spec.dtype).train()
     ids = torch.randint(0, config.vocab_size, (spec.batch, spec.sequence))
     caught = []
@@ -235,3 +246,46 @@ def kept_by_layer(spec: Layer) -> list[Kept]:
             output = layer(watch.input(x), *args, **kwargs)
             return [output[0] if isinstance(output, tuple) else output]
         return watch.kept(run().pop(), spec.recompute != "none")
+
+
+def kept_by_head(spec: Layer) -> list[Kept]:
+    """The same of final norm, head and loss. The logits, which the model's output would hold, are let go."""
+    from transformers import AutoModelForCausalLM
+
+    config = configuration(spec)
+    model = AutoModelForCausalLM.from_config(config).to(spec.dtype).train()
+    ids = torch.randint(0, config.vocab_size, (spec.batch, spec.sequence))
+    x = torch.randn(spec.batch, spec.sequence, config.hidden_size, dtype=spec.dtype)
+    backbone = model.base_model
+    norm = next(getattr(backbone, name) for name in ("norm", "ln_f", "final_layer_norm") if hasattr(backbone, name))
+    with Watch(model, x, ids) as watch:
+        def run():
+            logits = model.get_output_embeddings()(norm(watch.input(x)))
+            if getattr(config, "final_logit_softcapping", None):
+                logits = torch.tanh(logits / config.final_logit_softcapping) * config.final_logit_softcapping
+            return [model.loss_function(logits=logits, labels=ids, vocab_size=config.vocab_size)]
+        return watch.kept(run().pop())
+
+
+def kept_by_embedding(spec: Layer) -> list[Kept]:
+    """The same of what comes before the first layer; its output is the first layer's input."""
+    from transformers import AutoModel
+
+    config = configuration(spec)
+    model = AutoModel.from_config(config).to(spec.dtype).train()
+    ids = torch.randint(0, config.vocab_size, (spec.batch, spec.sequence))
+    first = layers_of(model)[0]
+
+    class Reached(Exception):
+        pass
+
+    def stop(_, args, kwargs):
+        caught.append((args or (kwargs["hidden_states"],))[0])
+        raise Reached
+
+    caught: list[torch.Tensor] = []
+    first.register_forward_pre_hook(stop, with_kwargs=True)
+    with dropout_as_on_a_gpu(), Watch(model, ids) as watch:
+        with contextlib.suppress(Reached):
+            model(ids)
+        return watch.kept(caught.pop())

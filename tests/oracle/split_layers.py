@@ -1,0 +1,94 @@
+"""Layers split over processes, as jobs for `ranks.Ranks`: what each rank keeps for backward, and which
+collectives it calls in the forward and in the backward pass, with their bytes."""
+import dataclasses
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.tensor import DTensor, Replicate, Shard
+from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, PrepareModuleOutput, RowwiseParallel,
+                                               SequenceParallel, parallelize_module)
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from kept_storages import Kept, Layer, Watch, build_layer
+
+# What the list calls a collective, by the name of its op.
+KINDS = {"all_reduce": "all-reduce", "allreduce_": "all-reduce", "all_gather_into_tensor": "all-gather",
+         "_allgather_base_": "all-gather", "reduce_scatter_tensor": "reduce-scatter", "_reduce_scatter_base_": "reduce-scatter",
+         "all_to_all_single": "all-to-all", "alltoall_base_": "all-to-all", "send": "ring"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One collective. Bytes of the larger side on this rank."""
+    kind: str
+    backward: bool
+    size: int
+    ranks: int
+
+
+class Calls(TorchDispatchMode):
+    """Collects the collectives called while it is entered."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls: list[Call] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if DTensor in types:
+            return NotImplemented
+        results = function(*args, **(kwargs or {}))
+        if function.namespace in ("_c10d_functional", "c10d", "_c10d_functional_autograd"):
+            name = function._schema.name.partition("::")[2]
+            if name in KINDS:
+                sizes = [leaf.nbytes for leaf in tree_leaves((args, results)) if isinstance(leaf, torch.Tensor)]
+                backward = torch._C._current_graph_task_id() != -1
+                self.calls.append(Call(KINDS[name], backward, max(sizes), 0))
+        return results
+
+
+def llama_plan(sequence_parallel: bool) -> dict:
+    """The plan of torchtitan for a Llama block, on the names of transformers."""
+    outside = Shard(1) if sequence_parallel else Replicate()
+    plan = {
+        "self_attn": PrepareModuleInput(input_kwarg_layouts={"hidden_states": outside},
+                                        desired_input_kwarg_layouts={"hidden_states": Replicate()}),
+        "self_attn.q_proj": ColwiseParallel(),
+        "self_attn.k_proj": ColwiseParallel(),
+        "self_attn.v_proj": ColwiseParallel(),
+        "self_attn.o_proj": RowwiseParallel(output_layouts=outside),
+        "mlp": PrepareModuleInput(input_layouts=(outside,), desired_input_layouts=(Replicate(),)),
+        "mlp.gate_proj": ColwiseParallel(),
+        "mlp.up_proj": ColwiseParallel(),
+        "mlp.down_proj": RowwiseParallel(output_layouts=outside),
+    }
+    if sequence_parallel:
+        norm = SequenceParallel(use_local_output=True)
+        plan |= {"input_layernorm": norm, "post_attention_layernorm": norm}
+    return plan
+
+
+def tensor_parallel_layer(spec: Layer, degree: int, sequence_parallel: bool):
+    """Runs forward and backward; (kept storages, collectives), or None on ranks that take no part."""
+    mesh = DeviceMesh("cpu", torch.arange(degree))
+    if dist.get_rank() >= degree:
+        return None
+    layer, x, args, kwargs = build_layer(spec)
+    parallelize_module(layer, mesh, llama_plan(sequence_parallel))
+    if sequence_parallel:
+        x = x.chunk(degree, dim=1)[mesh.get_local_rank()].contiguous()
+    return run_layer(layer, x, args, kwargs)
+
+
+def run_layer(layer, x, args, kwargs) -> tuple[list[Kept], list[Call]]:
+    calls = Calls()
+    with Watch(layer, x, args, kwargs) as watch, calls:
+        def forward():
+            output = layer(watch.input(x), *args, **kwargs)
+            return [output[0] if isinstance(output, tuple) else output]
+        outputs = forward()
+        shape, dtype = outputs[0].shape, outputs[0].dtype
+        kept = watch.kept(outputs.pop())
+        watch.backward(torch.ones(shape, dtype=dtype))
+    return kept, calls.calls
