@@ -91,6 +91,7 @@ class Watch:
         self._recorder.exist(module, others)
         self._before = self._writer.storages
         self._input: int | None = None
+        self._leaf: int | None = None
         self.node = None  # Holds the graph.
 
     def __enter__(self):
@@ -116,7 +117,7 @@ class Watch:
         del output
         makers = self._makers()
         return [self._described(number, makers, savers) for number in range(self._before, self._writer.storages)
-                if self._writer.is_alive(number) and number != self._leaf]
+                if self._is_kept(number)]
 
     def backward(self, gradient: torch.Tensor) -> None:
         """The whole backward pass, from the graph that is left."""
@@ -125,7 +126,11 @@ class Watch:
     def alive(self) -> int:
         """Bytes alive now that were not there before."""
         return sum(self._writer.size_of(number) for number in range(self._before, self._writer.storages)
-                   if self._writer.is_alive(number) and number != self._leaf)
+                   if self._is_kept(number))
+
+    def _is_kept(self, number: int) -> bool:
+        """FSDP frees by resizing to nothing."""
+        return number != self._leaf and self._writer.is_alive(number) and self._writer.size_of(number) > 0
 
     def _described(self, number: int, makers, savers) -> Kept:
         op, module = ("input", "") if number == self._input else makers[number]

@@ -92,3 +92,18 @@ def run_layer(layer, x, args, kwargs) -> tuple[list[Kept], list[Call]]:
         kept = watch.kept(outputs.pop())
         watch.backward(torch.ones(shape, dtype=dtype))
     return kept, calls.calls
+
+
+def sharded_layer(spec: Layer, shard: int, replicate: int):
+    """FSDP2, or HSDP when there are replicas, around one layer."""
+    from torch.distributed.fsdp import fully_shard
+
+    if replicate > 1:
+        mesh = DeviceMesh("cpu", torch.arange(shard * replicate).view(replicate, shard), mesh_dim_names=("replicate", "shard"))
+    else:
+        mesh = DeviceMesh("cpu", torch.arange(shard))
+    if dist.get_rank() >= shard * replicate:
+        return None
+    layer, x, args, kwargs = build_layer(spec)
+    fully_shard(layer, mesh=mesh, reshard_after_forward=True)
+    return run_layer(layer, x, args, kwargs)
