@@ -32,10 +32,12 @@ RECOMPUTES = ("none", "full", "selective", "op-selective")
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """One storage. `made_by`: the op, or "input"; `savers`: autograd nodes that hold it, with their field."""
+    """One storage. `made_by`: the op, or "input"; `result`: which of the op's; `savers`: autograd nodes that
+    hold it, with their field."""
     size: int
     dtype: str
     made_by: str
+    result: int
     module: str
     savers: tuple[str, ...]
 
@@ -133,14 +135,14 @@ class Watch:
         return number != self._leaf and self._writer.is_alive(number) and self._writer.size_of(number) > 0
 
     def _described(self, number: int, makers, savers) -> Kept:
-        op, module = ("input", "") if number == self._input else makers[number]
-        return Kept(self._writer.size_of(number), self._recorder.dtypes[number], op, module,
+        op, result, module = ("input", 0, "") if number == self._input else makers[number]
+        return Kept(self._writer.size_of(number), self._recorder.dtypes[number], op, result, module,
                     tuple(sorted(savers.get(number, ()))))
 
-    def _makers(self) -> dict[int, tuple[str, str]]:
-        """The op and the module that made each storage."""
+    def _makers(self) -> dict[int, tuple[str, int, str]]:
+        """The op that made each storage, as which of its results, and in which module."""
         texts: list[str] = []
-        makers: dict[int, tuple[str, str]] = {}
+        makers: dict[int, tuple[str, int, str]] = {}
         for line in self._file.getvalue().splitlines()[1:]:
             value = json.loads(line)
             if isinstance(value, str):
@@ -150,7 +152,7 @@ class Watch:
                 reads = 4 + 1 + value[4]
                 writes = reads + 1 + value[reads]
                 for position in range(value[writes]):
-                    makers[value[writes + 1 + 3 * position]] = texts[value[1]], module
+                    makers[value[writes + 1 + 3 * position]] = texts[value[1]], position, module
         return makers
 
 

@@ -1,6 +1,7 @@
 """Layers split over processes, as jobs for `ranks.Ranks`: what each rank keeps for backward, and which
 collectives it calls in the forward and in the backward pass, with their bytes."""
 import dataclasses
+import functools
 
 import torch
 import torch.distributed as dist
@@ -25,7 +26,7 @@ class Call:
     kind: str
     backward: bool
     size: int
-    ranks: int
+    dtype: torch.dtype
 
 
 class Calls(TorchDispatchMode):
@@ -42,9 +43,9 @@ class Calls(TorchDispatchMode):
         if function.namespace in ("_c10d_functional", "c10d", "_c10d_functional_autograd"):
             name = function._schema.name.partition("::")[2]
             if name in KINDS:
-                sizes = [leaf.nbytes for leaf in tree_leaves((args, results)) if isinstance(leaf, torch.Tensor)]
+                tensors = [leaf for leaf in tree_leaves((args, results)) if isinstance(leaf, torch.Tensor)]
                 backward = torch._C._current_graph_task_id() != -1
-                self.calls.append(Call(KINDS[name], backward, max(sizes), 0))
+                self.calls.append(Call(KINDS[name], backward, max(one.nbytes for one in tensors), tensors[0].dtype))
         return results
 
 
@@ -82,6 +83,7 @@ def tensor_parallel_layer(spec: Layer, degree: int, sequence_parallel: bool):
 
 
 def run_layer(layer, x, args, kwargs) -> tuple[list[Kept], list[Call]]:
+    """Forward and backward of a layer that is split already."""
     calls = Calls()
     with Watch(layer, x, args, kwargs) as watch, calls:
         def forward():
@@ -107,3 +109,47 @@ def sharded_layer(spec: Layer, shard: int, replicate: int):
     layer, x, args, kwargs = build_layer(spec)
     fully_shard(layer, mesh=mesh, reshard_after_forward=True)
     return run_layer(layer, x, args, kwargs)
+
+
+def _difference(found: torch.Tensor, expected: torch.Tensor) -> float:
+    return ((found - expected).abs().max() / expected.abs().max()).item()
+
+
+def context_parallel_layer(spec: Layer, degree: int, kind: str):
+    """A layer whose sequence is cut; (kept, collectives, largest difference of output and gradients to the unsplit
+    layer). The weights' gradients are summed over the ranks first."""
+    from transformers import AttentionInterface
+
+    import split_attention
+
+    group = dist.new_group(list(range(degree)))
+    if dist.get_rank() >= degree:
+        return None
+    layer, x, args, kwargs = build_layer(spec)
+    whole = x.clone().requires_grad_()
+    expected = layer(whole, *args, **kwargs)
+    expected = expected[0] if isinstance(expected, tuple) else expected
+    gradient = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2)).to(x.dtype)
+    expected.backward(gradient)
+    wanted = [parameter.grad.clone() for parameter in layer.parameters()]
+    layer.zero_grad()
+    mine = functools.partial(_chunk, degree=degree, rank=dist.get_rank())
+    kwargs["position_embeddings"] = tuple(mine(table) for table in kwargs["position_embeddings"])
+    kwargs["position_ids"] = mine(kwargs["position_ids"])
+    AttentionInterface.register("split", functools.partial(getattr(split_attention, f"{kind}_attention"), group=group))
+    layer.self_attn.config._attn_implementation = "split"
+    part = mine(x).clone().requires_grad_()
+    found = layer(part, *args, **kwargs)
+    found = found[0] if isinstance(found, tuple) else found
+    found.backward(mine(gradient))
+    differences = [_difference(found, mine(expected)), _difference(part.grad, mine(whole.grad))]
+    for parameter, one in zip(layer.parameters(), wanted):
+        dist.all_reduce(parameter.grad, group=group)
+        differences.append(_difference(parameter.grad, one))
+    layer.zero_grad()
+    kept, calls = run_layer(layer, mine(x), args, kwargs)
+    return kept, calls, max(differences)
+
+
+def _chunk(x: torch.Tensor, degree: int, rank: int) -> torch.Tensor:
+    return x.chunk(degree, dim=1)[rank].contiguous()

@@ -1,26 +1,102 @@
-// Norms without a fused kernel, as transformers writes them out.
-#include "trainwright/work/steps.h"
+#include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
+namespace {
 
-// x in fp32, its square's mean, the scaled x in fp32 and again in the compute dtype.
-TensorId eager_norm(Builder& b, std::string_view name, Norm, TensorId x, std::int64_t width) {
-  const TensorId wide = b.like(x, "wide", Dtype::Fp32);
-  b.add("widen", OperatorKind::Norm, {x}, {wide});
-  const TensorId deviation =
-      b.tensor("deviation", Dtype::Fp32, b.at(x).elements / width, b.at(x).copies);
-  b.add("mean_square", OperatorKind::Norm, {wide}, {deviation}).saves = {{wide, Half::Input},
-                                                                         {deviation, Half::Input}};
-  const TensorId scaled = b.like(x, "scaled", Dtype::Fp32);
-  b.add("scale", OperatorKind::Norm, {wide, deviation}, {scaled}).saves = {
-      {wide, Half::Input}, {deviation, Half::Input}};
-  const TensorId narrow = b.like(x, "narrow");
-  b.add("narrow", OperatorKind::Norm, {scaled}, {narrow});
-  const TensorId y = b.like(x, "normed");
-  b.add(name, OperatorKind::Norm, {narrow}, {y}).saves = {
-      {narrow, b.recipe.delays_vectors ? Half::Weight : Half::Input}};
-  b.last().has_weight = b.recipe.delays_vectors;
-  return y;
+void gain(Builder& b, TensorId normalized, TensorId result) {
+  Operator& op = each(b, "gain", {normalized}, result);
+  op.kind = OperatorKind::Norm;
+  op.saves.push_back({normalized, half_of_vector(b)});
+  op.has_weight = b.recipe.delays_vectors;
+}
+
+// y = x / sqrt(mean(x^2) + e), in fp32, of rows of `width` numbers.
+TensorId root_mean_square(Builder& b, const View& part, std::int64_t width) {
+  const TensorId x = part.storage;
+  const TensorId squared = b.tensor("squared", Dtype::Fp32, part.elements, b.at(x).copies);
+  Operator& square = each(b, "square", {x}, squared);
+  square.kind = OperatorKind::Norm;
+  square.saves.push_back({x, Half::Input});
+  const std::int64_t rows = part.elements / width;
+  const TensorId mean = b.tensor("mean_square", Dtype::Fp32, rows, b.at(x).copies);
+  Operator& average = each(b, "mean", {squared}, mean, real(width));
+  average.kind = OperatorKind::Norm;
+  const TensorId inverse = b.tensor("inverse_rms", Dtype::Fp32, rows, b.at(x).copies);
+  Operator& root = each(b, "inverse_root", {mean}, inverse, 2);
+  root.kind = OperatorKind::Norm;
+  root.saves.push_back({inverse, Half::Input});
+  const TensorId normalized = b.like(squared, "normalized");
+  Operator& scale = each(b, "normalize", {x, inverse}, normalized);
+  scale.kind = OperatorKind::Norm;
+  scale.saves.push_back({x, Half::Input});
+  scale.saves.push_back({inverse, Half::Input});
+  return normalized;
+}
+
+// The gain of what is normed in fp32, and the way back to the dtype of the input.
+TensorId gained(Builder& b, TensorId normalized, std::int64_t width, Dtype dtype) {
+  const GainPlace place = eager_style(b.model.family).gain;
+  if (place == GainPlace::AfterCast) {
+    const TensorId narrow = cast(b, "normalized", normalized, dtype);
+    const TensorId normed = b.like(narrow, "normed");
+    gain(b, narrow, normed);
+    return normed;
+  }
+  const TensorId scaled = b.like(normalized, "normed");
+  gain(b, normalized, scaled);
+  if (place == GainPlace::OnePlusBeforeCast) {
+    // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
+    const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.rows.outer_copies);
+    b.last().outputs.push_back(sum);
+    b.last().saves.push_back({sum, Half::Input});
+  }
+  return cast(b, "normed", scaled, dtype);
+}
+
+TensorId rms_norm(Builder& b, bool has_gain, TensorId x, std::int64_t width) {
+  const Dtype dtype = b.at(x).dtype;
+  const TensorId x32 = cast(b, "norm_input", x, Dtype::Fp32);
+  const TensorId normalized = root_mean_square(b, {x32, b.at(x32).elements}, width);
+  return has_gain ? gained(b, normalized, width, dtype) : cast(b, "normed", normalized, dtype);
+}
+
+// One kernel, torch.nn.LayerNorm; its two statistics per row are fp32 on accelerators.
+TensorId layer_norm(Builder& b, bool has_gain, TensorId x, std::int64_t width) {
+  const std::int64_t rows = b.at(x).elements / width;
+  const TensorId normed = b.like(x, "normed");
+  const TensorId mean = b.constant("norm_mean", Dtype::Fp32, rows, b.at(x).copies);
+  const TensorId inverse = b.constant("norm_inverse", Dtype::Fp32, rows, b.at(x).copies);
+  Operator& op = b.add("layer_norm", OperatorKind::Norm, {x}, {normed, mean, inverse});
+  op.forward.other = Flops(real(b.at(x).elements) * 8);
+  op.input_gradient.other = op.forward.other;
+  const bool delayed = has_gain && b.recipe.delays_vectors;
+  const Half half = delayed ? Half::Both : Half::Input;
+  op.saves = {{x, half}, {mean, half}, {inverse, half}};
+  op.has_weight = delayed;
+  return normed;
+}
+
+}  // namespace
+
+TensorId eager_rms_norm_of(Builder& b, const View& x, std::int64_t width, Dtype dtype) {
+  return gained(b, root_mean_square(b, x, width), width, dtype);
+}
+
+TensorId eager_norm(Builder& b, std::string_view, Norm norm, TensorId x, std::int64_t width) {
+  switch (norm) {
+    case Norm::None:
+      return x;
+    case Norm::Rms:
+      return rms_norm(b, true, x, width);
+    case Norm::RmsFixed:
+      return rms_norm(b, false, x, width);
+    case Norm::Layer:
+    case Norm::LayerGain:
+      return layer_norm(b, true, x, width);
+    case Norm::LayerFixed:
+      return layer_norm(b, false, x, width);
+  }
+  TW_CHECK(false, "a norm has a kind");
 }
 
 }  // namespace trainwright::detail

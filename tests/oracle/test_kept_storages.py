@@ -1,0 +1,105 @@
+"""What the operator list of the plain-PyTorch trainer says a layer keeps for backward is what real layers of
+transformers keep, storage by storage, 0 bytes of difference.
+
+Three things of this host are translated into what an accelerator does, each in one place:
+* dropout keeps a bool mask (`kept_storages.dropout_as_on_a_gpu`); a CPU keeps noise of the input's dtype;
+* the two statistics of torch.nn.LayerNorm are fp32 (`as_on_a_gpu`); on a CPU they have the input's dtype;
+* states of the random generator that a checkpoint saves, 5,056 bytes on a CPU and 16 for a GPU, are host memory.
+"""
+import collections
+import dataclasses
+
+import pytest
+import torch
+
+from kept_storages import Kept, Layer, kept_by_embedding, kept_by_head, kept_by_layer
+from work_lists import lists, request
+
+BF16, FP32 = torch.bfloat16, torch.float32
+_SMALL = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 64}
+_WIDE = _SMALL | {"hidden_size": 48, "intermediate_size": 80, "num_attention_heads": 6, "num_key_value_heads": 6, "head_dim": 16}
+_ONE_KEY = _SMALL | {"num_key_value_heads": 1, "intermediate_size": 56}
+_NEOX = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "max_position_embeddings": 64}
+_GPT2 = {"vocab_size": 96, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "bos_token_id": 0, "eos_token_id": 0}
+_LATENT = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+           "num_key_value_heads": 4, "moe_intermediate_size": 16, "n_routed_experts": 4, "num_experts_per_tok": 2,
+           "n_shared_experts": 1, "n_group": 2, "topk_group": 1, "first_k_dense_replace": 1, "kv_lora_rank": 8,
+           "q_lora_rank": 12, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 8, "max_position_embeddings": 64,
+           "experts_implementation": "grouped_mm"}
+_EXPERTS = {"num_local_experts": 4, "num_experts_per_tok": 2, "experts_implementation": "grouped_mm"}
+
+
+def _layers(kind: str, *shapes) -> list[Layer]:
+    return [Layer({"model_type": kind, **sizes}, index, batch, sequence, dtype) for sizes, index, batch, sequence, dtype in shapes]
+
+
+FAMILIES = {
+    "llama": _layers("llama", (_SMALL, 0, 2, 16, BF16), (_WIDE, 1, 1, 24, FP32), (_ONE_KEY, 0, 1, 8, BF16)),
+    "qwen3": _layers("qwen3", (_SMALL, 0, 2, 16, BF16), (_WIDE, 1, 1, 24, FP32), (_ONE_KEY, 0, 3, 8, BF16)),
+    "gpt2": _layers("gpt2", (_GPT2, 0, 2, 16, BF16), (_GPT2 | {"n_embd": 48, "n_inner": 100}, 1, 1, 24, FP32),
+                    (_GPT2 | {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}, 0, 1, 8, BF16)),
+    "gpt_neox": _layers("gpt_neox", (_NEOX, 0, 2, 16, BF16), (_NEOX | {"hidden_size": 64}, 1, 1, 24, FP32),
+                        (_NEOX | {"use_parallel_residual": False}, 0, 1, 8, BF16)),
+    "gemma2": _layers("gemma2", (_SMALL, 0, 2, 16, BF16), (_WIDE, 1, 1, 24, FP32), (_ONE_KEY, 0, 1, 8, BF16)),
+    "deepseek_v3 dense": _layers("deepseek_v3", (_LATENT, 0, 2, 16, BF16), (_LATENT | {"q_lora_rank": None}, 0, 1, 24, FP32),
+                                 (_LATENT | {"v_head_dim": 12}, 0, 1, 8, BF16)),
+    "deepseek_v3 experts": _layers("deepseek_v3", (_LATENT, 1, 2, 16, BF16), (_LATENT | {"n_shared_experts": 2}, 1, 1, 24, BF16),
+                                   (_LATENT | {"v_head_dim": 12, "num_experts_per_tok": 1}, 1, 1, 8, BF16)),
+    "mixtral": _layers("mixtral", (_SMALL | _EXPERTS, 0, 2, 16, BF16), (_WIDE | _EXPERTS, 1, 1, 24, BF16),
+                       (_ONE_KEY | _EXPERTS | {"num_experts_per_tok": 3}, 0, 3, 8, BF16)),
+}
+# Attention of the family that PyTorch's kernel cannot do: soft-capped scores.
+WITHOUT_SDPA = {"gemma2"}
+RECOMPUTES = ("none", "full", "selective")
+
+
+def cases(family: str) -> list[Layer]:
+    kernels = ("eager",) if family in WITHOUT_SDPA else ("eager", "sdpa")
+    return [dataclasses.replace(spec, attention=attention, recompute=recompute)
+            for spec in FAMILIES[family] for attention in kernels for recompute in RECOMPUTES]
+
+
+def as_on_a_gpu(kept: list[Kept]) -> list[Kept]:
+    """The statistics of layer norms, the second and third result of the op, in fp32."""
+    def converted(one: Kept) -> Kept:
+        statistic = one.made_by == "aten.native_layer_norm.default" and one.result > 0
+        return dataclasses.replace(one, dtype="fp32", size=one.size * 2) if statistic and one.dtype == "bf16" else one
+    return [converted(one) for one in kept]
+
+
+def differences(listed: list[dict], real: list[Kept]) -> list[str]:
+    """Kinds of storages that one side has more often than the other."""
+    expected = collections.Counter((one["bytes"], one["dtype"]) for one in listed)
+    found = collections.Counter(one.kind for one in real)
+    names = {(one["bytes"], one["dtype"]): [] for one in listed} | {one.kind: [] for one in real}
+    for one in listed:
+        names[one["bytes"], one["dtype"]].append(one["name"])
+    for one in real:
+        names[one.kind].append(f"{one.made_by} in {one.module}")
+    return [f"{kind}: list {expected[kind]}, real {found[kind]}: {names[kind]}" for kind in names if expected[kind] != found[kind]]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_layer_keeps_what_the_list_says(family):
+    specs = cases(family)
+    faults = {}
+    for spec, one in zip(specs, lists([request(spec) for spec in specs])):
+        found = differences(one["kept"], as_on_a_gpu(kept_by_layer(spec)))
+        if found:
+            faults[f"{spec.attention} {spec.recompute} b={spec.batch} s={spec.sequence} {spec.dtype}"] = found
+    assert not faults, "\n".join(f"{name}\n    " + "\n    ".join(found) for name, found in faults.items())
+
+
+def test_soft_capped_scores_have_no_fused_kernel():
+    with pytest.raises(ValueError, match="scaled_dot_product_attention"):
+        kept_by_layer(dataclasses.replace(FAMILIES["gemma2"][0], attention="sdpa"))
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2", "gpt_neox", "gemma2"])
+@pytest.mark.parametrize("part, measured", [("head", kept_by_head), ("embedding", kept_by_embedding)])
+def test_head_and_embedding_keep_what_the_list_says(family, part, measured):
+    specs = FAMILIES[family]
+    for spec, one in zip(specs, lists([request(dataclasses.replace(spec, attention="eager"), part) for spec in specs])):
+        assert not differences(one["kept"], as_on_a_gpu(measured(dataclasses.replace(spec, attention="eager"))))

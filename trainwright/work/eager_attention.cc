@@ -1,0 +1,220 @@
+// Attention as transformers runs it without a fused kernel, and as PyTorch's own
+// scaled_dot_product_attention runs on CPU.
+#include <optional>
+
+#include "trainwright/work/eager.h"
+
+namespace trainwright::detail {
+namespace {
+
+struct Sizes {
+  std::int64_t query = 0, key = 0, value = 0, scores = 0, output = 0;  // numbers, all heads
+};
+Sizes sizes_of(const Builder& b, const Core& core) {
+  const std::int64_t heads = checked_mul(b.slice.mbs, core.heads);
+  const std::int64_t queries = checked_mul(heads, core.query_tokens);
+  const std::int64_t keys = checked_mul(heads, core.key_tokens);
+  return {checked_mul(queries, core.key_dim), checked_mul(keys, core.key_dim),
+          checked_mul(keys, core.value_dim), checked_mul(queries, core.key_tokens),
+          checked_mul(queries, core.value_dim)};
+}
+
+bool is_latent(const Core& core) { return std::holds_alternative<LatentAttention>(core.attention); }
+
+// Whether queries and keys lie in memory head by head, so that all heads of all sequences are one
+// batch of matrices. Else, after a product and a transposition, they lie token by token.
+bool lie_by_head(const Builder& b, const Core& core) {
+  return is_latent(core) || eager_style(b.model.family).rotates_part;
+}
+// torch.matmul wants one batch; of several sequences that lie token by token it needs a copy.
+bool copied_for_product(const Builder& b, const Core& core, std::int64_t tokens, bool by_head) {
+  return !by_head && b.slice.mbs > 1 && core.heads > 1 && tokens > 1;
+}
+
+TensorId copy(Builder& b, std::string_view name, TensorId x, Dtype dtype, std::int64_t elements) {
+  const TensorId result = b.tensor(name, dtype, elements, b.at(x).copies);
+  each(b, "copy", {x}, result, 0).kind = OperatorKind::AttentionCore;
+  return result;
+}
+
+struct Matrices {
+  TensorId query, key, value;
+};
+// Keys and values of grouped heads are repeated, which copies unless the one head of one sequence is
+// repeated: then the result is a view.
+Matrices matrices(Builder& b, const Core& core, const Sizes& sizes) {
+  const bool by_head = lie_by_head(b, core);
+  const bool repeats = core.kv_heads != core.heads && (core.kv_heads > 1 || b.slice.mbs > 1);
+  const Dtype dtype = b.at(core.query).dtype;
+  Matrices m = {core.query, core.key, core.value};
+  if (repeats || copied_for_product(b, core, core.key_tokens, by_head)) {
+    m.key = copy(b, "key_matrices", core.key, dtype, sizes.key);
+  }
+  if (repeats || copied_for_product(b, core, core.key_tokens, false)) {
+    m.value = copy(b, "value_matrices", core.value, dtype, sizes.value);
+  }
+  if (copied_for_product(b, core, core.query_tokens, by_head)) {
+    m.query = copy(b, "query_matrices", core.query, dtype, sizes.query);
+  }
+  return m;
+}
+
+Operator& in_core(Operator& op) {
+  op.kind = OperatorKind::AttentionCore;
+  return op;
+}
+
+// One of the two products of the core, `share` of its FLOPs.
+Operator& core_product(Builder& b, const Core& core, std::string_view name, TensorId left,
+                  TensorId right, TensorId result, double share) {
+  Operator& op = b.add(name, OperatorKind::AttentionCore, {left, right}, {result});
+  op.forward.matmul = core_flops(b, core, AttentionPairs::Full) * share;
+  op.input_gradient.matmul = op.forward.matmul * 2.0;
+  op.saves = {{left, Half::Input}, {right, Half::Input}};
+  return op;
+}
+double key_share(const Core& core) {
+  return real(core.key_dim) / real(core.key_dim + core.value_dim);
+}
+
+bool is_soft_capped(const Core& core) {
+  const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
+  return softmax != nullptr && softmax->softcap;
+}
+bool drops_out(const Builder& b) { return b.recipe.dropout && b.model.dropout_attention > 0; }
+
+// c tanh(scores / c).
+TensorId soft_capped(Builder& b, TensorId scores) {
+  const TensorId divided = b.like(scores, "scores_divided");
+  in_core(each(b, "divide", {scores}, divided));
+  const TensorId tanh = b.like(scores, "scores_tanh");
+  in_core(each(b, "tanh", {divided}, tanh)).saves.push_back({tanh, Half::Input});
+  const TensorId capped = b.like(scores, "scores_capped");
+  in_core(each(b, "multiply", {tanh}, capped));
+  return capped;
+}
+
+TensorId softmax(Builder& b, TensorId scores, Dtype dtype) {
+  const TensorId probabilities = b.like(scores, "probabilities", dtype);
+  in_core(each(b, "softmax", {scores}, probabilities, 4)).saves.push_back({probabilities, Half::Input});
+  return probabilities;
+}
+
+TensorId dropped(Builder& b, TensorId probabilities) {
+  const TensorId result = b.like(probabilities, "probabilities_dropped");
+  const TensorId mask = b.constant("probabilities_mask", Dtype::Bool,
+                                   b.at(probabilities).elements, b.at(probabilities).copies);
+  Operator& op = in_core(each(b, "dropout", {probabilities}, result));
+  op.outputs.push_back(mask);
+  op.saves.push_back({mask, Half::Input});
+  return result;
+}
+
+// Heads outermost to tokens outermost, a copy; the next product wants tokens.
+TensorId tokens_outermost(Builder& b, TensorId heads, Dtype dtype) {
+  return copy(b, "context", heads, dtype, b.at(heads).elements);
+}
+
+// PyTorch's fused CPU kernel: no dropout, and keys as wide as values.
+bool has_fused_kernel(const Builder& b, const Core& core) {
+  return !drops_out(b) && core.key_dim == core.value_dim;
+}
+
+// A window that is shorter than the sequence needs a mask: the bool one of the model becomes numbers
+// inside the layer, and heads are repeated.
+std::optional<std::int64_t> mask_elements(const Builder& b, const Core& core) {
+  const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
+  if (softmax == nullptr || softmax->reach == Reach::Full) return std::nullopt;
+  if (core.key_tokens < softmax->window) return std::nullopt;
+  return checked_mul(b.slice.mbs, checked_mul(core.query_tokens, core.key_tokens));
+}
+
+TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
+  const Dtype dtype = b.at(core.query).dtype;
+  TensorId key = core.key;
+  TensorId value = core.value;
+  const std::optional<std::int64_t> mask = mask_elements(b, core);
+  if (mask && core.kv_heads != core.heads) {
+    key = copy(b, "key_matrices", key, dtype, sizes.key);
+    value = copy(b, "value_matrices", value, dtype, sizes.value);
+  }
+  const TensorId context = b.tensor("context", dtype, sizes.output, b.at(core.query).copies);
+  const TensorId statistic =
+      b.constant("log_sum_exp", Dtype::Fp32, sizes.query / core.key_dim, b.at(core.query).copies);
+  Operator& op = b.add("attention_core", OperatorKind::AttentionCore, {core.query, key, value},
+                       {context, statistic});
+  op.forward.matmul = core_flops(b, core, AttentionPairs::Full);
+  op.input_gradient.matmul = op.forward.matmul * 2.0;
+  op.saves = {{core.query, Half::Input}, {key, Half::Input},       {value, Half::Input},
+              {context, Half::Input},    {statistic, Half::Input}};
+  if (mask) {
+    const TensorId added = b.constant("mask", dtype, *mask);
+    b.last().inputs.push_back(added);
+    b.last().saves.push_back({added, Half::Input});
+  }
+  // The output lies as the queries do.
+  return lie_by_head(b, core) ? tokens_outermost(b, context, dtype) : context;
+}
+
+// PyTorch's fallback: everything in fp32, queries and keys each scaled by the root of the scale.
+TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
+  const Dtype dtype = b.at(core.query).dtype;
+  const TensorId query = copy(b, "query_scaled", core.query, Dtype::Fp32, sizes.query);
+  const TensorId key = copy(b, "key_scaled", core.key, Dtype::Fp32, sizes.key);
+  TensorId value = core.value;
+  const bool repeats = core.kv_heads != core.heads;
+  if (dtype != Dtype::Fp32 || repeats ||
+      copied_for_product(b, core, core.key_tokens, false)) {
+    value = copy(b, "value_matrices", core.value, Dtype::Fp32, sizes.value);
+  }
+  const TensorId scores =
+      b.tensor("scores", Dtype::Fp32, sizes.scores, b.at(core.query).copies);
+  core_product(b, core, "scores", query, key, scores, key_share(core));
+  const TensorId masked = b.like(scores, "scores_masked");
+  in_core(each(b, "mask", {scores}, masked));
+  TensorId weights = softmax(b, masked, Dtype::Fp32);
+  if (drops_out(b)) {
+    // Its noise is not a mask of bools but a factor for each number.
+    const TensorId noise = b.constant("probabilities_noise", Dtype::Fp32, sizes.scores);
+    const TensorId result = b.like(weights, "probabilities_dropped");
+    Operator& op = in_core(each(b, "dropout", {weights}, result));
+    op.outputs.push_back(noise);
+    op.saves.push_back({noise, Half::Input});
+    weights = result;
+  }
+  const TensorId heads = b.tensor("context_heads", Dtype::Fp32, sizes.output, b.at(core.query).copies);
+  core_product(b, core, "weighted_values", weights, value, heads, 1 - key_share(core));
+  if (dtype == Dtype::Fp32) return tokens_outermost(b, heads, dtype);
+  return tokens_outermost(b, copy(b, "context_cast", heads, dtype, sizes.output), dtype);
+}
+
+}  // namespace
+
+TensorId eager_core(Builder& b, const Core& core) {
+  const Sizes sizes = sizes_of(b, core);
+  const Dtype dtype = b.at(core.query).dtype;
+  const Matrices m = matrices(b, core, sizes);
+  const TensorId scores = b.tensor("scores", dtype, sizes.scores, b.at(core.query).copies);
+  core_product(b, core, "scores", m.query, m.key, scores, key_share(core));
+  TensorId logits = b.like(scores, "scores_scaled");
+  in_core(each(b, "scale", {scores}, logits));
+  if (is_soft_capped(core)) logits = soft_capped(b, logits);
+  const TensorId masked = b.like(scores, "scores_masked");
+  in_core(each(b, "mask", {logits}, masked));
+  const bool wide = eager_style(b.model.family).softmax_in_fp32;
+  TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
+  if (b.at(weights).dtype != dtype) {
+    weights = copy(b, "probabilities_cast", weights, dtype, sizes.scores);
+  }
+  if (drops_out(b)) weights = dropped(b, weights);
+  const TensorId heads = b.tensor("context_heads", dtype, sizes.output, b.at(core.query).copies);
+  core_product(b, core, "weighted_values", weights, m.value, heads, 1 - key_share(core));
+  return tokens_outermost(b, heads, dtype);
+}
+
+TensorId sdpa_core(Builder& b, const Core& core) {
+  const Sizes sizes = sizes_of(b, core);
+  return has_fused_kernel(b, core) ? fused_sdpa(b, core, sizes) : unfused_sdpa(b, core, sizes);
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,91 @@
+// Attention branches whose storages are not those of one tensor per projection: query, key and value
+// as views of one product's result, and latent attention as transformers writes it.
+#include <array>
+
+#include "trainwright/work/attention.h"
+#include "trainwright/work/eager.h"
+
+namespace trainwright::detail {
+
+TensorId eager_joined_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
+                                TensorId x) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
+  const Output joined{"query_key_value", (heads + 2 * kv_heads) * a.head_dim};
+  const TensorId made =
+      columns(b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x,
+              {&joined, 1})[0];
+  Rotated turned{made, made};
+  if (a.rotary) {
+    turned = eager_rotation(b, {made, checked_mul(b.rows.inner, heads * a.head_dim)},
+                            {made, checked_mul(b.rows.inner, kv_heads * a.head_dim)});
+  }
+  const TensorId y = spread_core(b, whole,
+                                 {.query = turned.query,
+                                  .key = turned.key,
+                                  .value = made,
+                                  .heads = heads,
+                                  .kv_heads = kv_heads,
+                                  .all_heads = a.heads,
+                                  .key_dim = a.head_dim,
+                                  .value_dim = a.head_dim});
+  return rows(b, {.name = "attention_output", .in = heads * a.head_dim, .bias = a.output_bias}, y,
+              "attention_out");
+}
+
+namespace {
+
+// The norm of the key-value latent reads a part of the storage that also holds the rotary key.
+TensorId eager_kv_latent(Builder& b, const LatentAttention& a, TensorId down) {
+  const std::int64_t rows = b.at(down).elements / (a.kv_rank + a.rope_dim);
+  TensorId x = down;
+  if (b.at(down).dtype != Dtype::Fp32) {
+    x = b.tensor("norm_input", Dtype::Fp32, checked_mul(rows, a.kv_rank), b.at(down).copies);
+    each(b, "cast", {down}, x, 0);
+  }
+  return eager_rms_norm_of(b, {x, checked_mul(rows, a.kv_rank)}, a.kv_rank, b.at(down).dtype);
+}
+
+}  // namespace
+
+TensorId eager_latent_attention(Builder& b, const Attention& whole, const LatentAttention& a,
+                                TensorId x) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const std::int64_t hidden = b.model.hidden;
+  TensorId query = x;
+  if (a.query_rank > 0) {
+    const Output latent{"query_latent", a.query_rank};
+    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.bias}, x, {&latent, 1})[0];
+    query = norm(b, "query_down_norm", Norm::Rms, query, a.query_rank);
+  }
+  const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
+  query = columns(b,
+                  {.name = a.query_rank > 0 ? "query_up" : "query",
+                   .in = a.query_rank > 0 ? a.query_rank : hidden},
+                  query, {&query_heads, 1})[0];
+  const Output kv{"kv_latent", a.kv_rank + a.rope_dim};
+  const TensorId down = replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, {&kv, 1})[0];
+  const Output key_value{"key_value", heads * (a.nope_dim + a.value_dim)};
+  const TensorId up = columns(b, {.name = "kv_up", .in = a.kv_rank}, eager_kv_latent(b, a, down),
+                              {&key_value, 1})[0];
+  const Rotated turned = eager_latent_rope(b, {.query = query,
+                                               .key_value = up,
+                                               .key_rope = down,
+                                               .value = up,
+                                               .heads = heads,
+                                               .nope_dim = a.nope_dim,
+                                               .rope_dim = a.rope_dim});
+  const TensorId y = spread_core(b, whole,
+                                 {.query = turned.query,
+                                  .key = turned.key,
+                                  .value = up,
+                                  .heads = heads,
+                                  .kv_heads = heads,
+                                  .all_heads = a.heads,
+                                  .key_dim = a.nope_dim + a.rope_dim,
+                                  .value_dim = a.value_dim});
+  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
+              "attention_out");
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,157 @@
+// A mixture of experts as transformers runs it with grouped_mm: tokens sorted by expert, two grouped
+// products, scores applied to what comes out, order restored. Nothing is dropped or padded. With
+// expert parallelism the sorted tokens cross by all_to_all_single and are sorted again by expert on
+// the other side; ranks are taken to receive as much as they send.
+#include "trainwright/work/eager.h"
+
+namespace trainwright::detail {
+namespace {
+
+struct Routed {
+  TensorId scores;  // tokens x experts per token, fp32
+  std::int64_t tokens = 0, pairs = 0;  // pairs: of token and expert
+  std::int64_t copies = 1;
+};
+
+Operator& routing(Operator& op) {
+  op.kind = OperatorKind::Route;
+  return op;
+}
+
+// The router's product. In fp32 it needs a copy of its weight too, which then stays for backward.
+TensorId logits(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed& routed) {
+  const bool wide = eager_style(b.model.family).router_in_fp32;
+  const TensorId input = wide ? cast(b, "router_input", x, Dtype::Fp32) : x;
+  const TensorId result = b.tensor("router_logits", b.at(input).dtype,
+                                   checked_mul(routed.tokens, m.experts), routed.copies);
+  const Flops work = Flops(2 * real(routed.tokens) * real(m.experts) * real(b.model.hidden));
+  Operator& op = b.add("router", OperatorKind::Route, {input}, {result});
+  op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
+  op.saves.push_back({input, Half::Weight});
+  op.has_weight = true;
+  if (wide && b.recipe.weight != Dtype::Fp32) {
+    const TensorId weight =
+        b.tensor("router_weight", Dtype::Fp32, checked_mul(m.experts, b.model.hidden), b.slice.tp);
+    b.last().outputs.push_back(weight);
+    b.last().saves.push_back({weight, Half::Input});
+  }
+  return result;
+}
+
+// Softmax or sigmoid of all scores, the best ones, divided by their sum. The division is in place,
+// so autograd has copied what it overwrites.
+Routed route(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  Routed routed;
+  routed.tokens = b.at(x).elements / b.model.hidden;
+  routed.pairs = checked_mul(routed.tokens, m.experts_per_token);
+  routed.copies = b.at(x).copies;
+  const TensorId wide = cast(b, "router_logits", logits(b, m, x, routed), Dtype::Fp32);
+  const TensorId all = b.like(wide, "router_scores");
+  routing(each(b, "score", {wide}, all, 4)).saves.push_back({all, Half::Input});
+  const TensorId best = b.tensor("scores_chosen", Dtype::Fp32, routed.pairs, routed.copies);
+  const TensorId chosen = b.constant("experts_chosen", Dtype::Int64, routed.pairs, routed.copies);
+  Operator& choose = b.add("choose", OperatorKind::Route, {all}, {best, chosen});
+  choose.saves.push_back({chosen, Half::Input});
+  const TensorId sum = b.tensor("scores_sum", Dtype::Fp32, routed.tokens, routed.copies);
+  routing(each(b, "sum", {best}, sum, real(m.experts_per_token)));
+  routed.scores = b.like(best, "scores");
+  routing(each(b, "divide", {best, sum}, routed.scores)).saves = {{best, Half::Input},
+                                                                  {sum, Half::Input}};
+  return routed;
+}
+
+// Rows in another order. Of that order backward needs the indices, one each row.
+TensorId reordered(Builder& b, std::string_view name, TensorId x, std::int64_t rows,
+                   std::string_view index, std::int64_t width) {
+  const TensorId order = b.constant(index, Dtype::Int64, rows, b.at(x).copies);
+  const TensorId result = b.tensor(name, b.at(x).dtype, checked_mul(rows, width), b.at(x).copies);
+  Operator& op = b.add("reorder", OperatorKind::Permute, {x}, {result, order});
+  op.saves.push_back({order, Half::Input});
+  return result;
+}
+
+TensorId crossed(Builder& b, std::string_view name, TensorId x) {
+  const TensorId result = b.like(x, name);
+  Operator& op = b.add("all_to_all", OperatorKind::Transfer, {x}, {result});
+  const Bytes bytes = b.at(x).bytes();
+  op.collectives.push_back({CollectiveKind::AllToAll, GroupKind::Ep, Pass::Forward,
+                            Beside::OtherMicroBatch, bytes});
+  op.collectives.push_back({CollectiveKind::AllToAll, GroupKind::Ep, Pass::InputGradient,
+                            Beside::OtherMicroBatch, bytes});
+  return result;
+}
+
+// One grouped product; `offsets` of the groups, int32, is saved by both.
+TensorId grouped(Builder& b, std::string_view name, TensorId x, TensorId offsets,
+                 std::int64_t rows, std::int64_t in, std::int64_t out) {
+  const TensorId result =
+      b.tensor(name, b.at(x).dtype, checked_mul(rows, out), b.at(x).copies);
+  const Flops work = Flops(2 * real(rows) * real(in) * real(out));
+  Operator& op = b.add(name, OperatorKind::Matmul, {x, offsets}, {result});
+  op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
+  op.saves = {{x, Half::Weight}, {offsets, Half::Both}};
+  op.has_weight = true;
+  return result;
+}
+
+TensorId expert_activation(Builder& b, const Mlp& expert, TensorId up) {
+  const InModule module(b, RecomputeModule::MoeActivation);
+  return eager_activation(b, {.gate = up,
+                              .up = up,
+                              .scores = up,
+                              .gated = expert.gated,
+                              .bias = expert.bias,
+                              .has_scores = false,
+                              .activation = expert.activation});
+}
+
+TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed& routed) {
+  const std::int64_t hidden = b.model.hidden;
+  const bool parallel = b.slice.ep > 1;
+  TensorId sent = reordered(b, "expert_input", x, routed.pairs, "token_of_pair", hidden);
+  // The order itself, which also sorts the scores.
+  const TensorId scores = reordered(b, "scores_sorted", routed.scores, routed.pairs, "order", 1);
+  if (parallel) {
+    sent = crossed(b, "received", sent);
+    sent = reordered(b, "expert_input", sent, routed.pairs, "order_received", hidden);
+  }
+  const std::int64_t local = share(m.experts, b.slice.ep);
+  const TensorId offsets = b.constant("offsets", Dtype::Int32, local);
+  const std::int64_t width = m.expert.width;
+  const TensorId up = grouped(b, "expert_gate_up", sent, offsets, routed.pairs, hidden,
+                              m.expert.gated ? 2 * width : width);
+  const TensorId activated = expert_activation(b, m.expert, up);
+  TensorId down = grouped(b, "expert_down", activated, offsets, routed.pairs, width, hidden);
+  if (parallel) {
+    down = reordered(b, "expert_output", down, routed.pairs, "order_back", hidden);
+    down = crossed(b, "returned", down);
+  }
+  // The scores are fp32, and so is the product.
+  const TensorId weighted = b.like(down, "expert_weighted", Dtype::Fp32);
+  each(b, "weigh", {down, scores}, weighted).saves = {{down, Half::Input}, {scores, Half::Input}};
+  const TensorId ordered =
+      reordered(b, "expert_ordered", weighted, routed.pairs, "order_restored", hidden);
+  const TensorId sum = b.tensor("experts_sum", Dtype::Fp32, checked_mul(routed.tokens, hidden),
+                                routed.copies);
+  each(b, "sum_experts", {ordered}, sum, real(m.experts_per_token));
+  return cast(b, "experts_output", sum, b.at(x).dtype);
+}
+
+}  // namespace
+
+TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  b.part = Part::Router;
+  const Routed routed = route(b, m, x);
+  b.part = Part::RoutedExperts;
+  const TensorId routed_output = experts(b, m, x, routed);
+  if (!m.shared) return routed_output;
+  b.part = Part::SharedExperts;
+  const InModule module(b, RecomputeModule::SharedExperts);
+  const TensorId shared = feed_forward(b, *m.shared, x,
+                                       {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
+  const TensorId sum = b.like(routed_output, "mixture");
+  each(b, "add_shared", {routed_output, shared}, sum).gradients_passed = 2;
+  return sum;
+}
+
+}  // namespace trainwright::detail

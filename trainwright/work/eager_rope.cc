@@ -1,0 +1,67 @@
+#include "trainwright/work/eager.h"
+
+namespace trainwright::detail {
+namespace {
+
+struct RotationNames {
+  std::string_view by_cosine, turned, by_sine, rotated, joined;
+};
+constexpr RotationNames kQuery = {"query_by_cosine", "query_turned", "query_by_sine",
+                                  "query_rotated", "query_joined"};
+constexpr RotationNames kKey = {"key_by_cosine", "key_turned", "key_by_sine", "key_rotated",
+                                "key_joined"};
+
+// x cos + turn(x) sin. Cosine and sine have no gradient, so the products save only those: two tables
+// of tokens x head width that the model makes once for all its layers, which no layer counts.
+// Where a part of the head is rotated, temporaries are taken as wide as the whole.
+TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
+  const Dtype dtype = b.at(x.storage).dtype;
+  const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
+  each(b, "times_cosine", {x.storage}, by_cosine);
+  const TensorId turned = b.like(by_cosine, names.turned);
+  each(b, "turn", {x.storage}, turned).workspace = b.at(turned).bytes() / 2;
+  const TensorId by_sine = b.like(by_cosine, names.by_sine);
+  each(b, "times_sine", {turned}, by_sine);
+  const TensorId sum = b.like(by_cosine, names.rotated);
+  each(b, "rotate", {by_cosine, by_sine}, sum);
+  if (!eager_style(b.model.family).rotates_part) return sum;
+  const TensorId joined = b.like(sum, names.joined);
+  each(b, "join", {sum, x.storage}, joined, 0);
+  return joined;
+}
+
+}  // namespace
+
+Rotated eager_rotation(Builder& b, const View& query, const View& key) {
+  const TensorId query_rotated = rotated(b, query, kQuery);
+  return {query_rotated, rotated(b, key, kKey)};
+}
+
+Rotated eager_rope(Builder& b, TensorId query, TensorId key, std::int64_t) {
+  return eager_rotation(b, {query, b.at(query).elements}, {key, b.at(key).elements});
+}
+
+// Queries and keys are joined anew from the part that is rotated and the part that is not, so both
+// become storages of their own; the one rotated key head is repeated for all. Values stay a part of
+// `key_value`, unless the caller has a tensor for them.
+Rotated eager_latent_rope(Builder& b, const LatentHeads& x) {
+  const Tensor query = b.at(x.query);
+  const std::int64_t tokens = query.elements / (x.heads * (x.nope_dim + x.rope_dim));
+  const auto turned = [&](std::string_view name, TensorId from, std::int64_t heads) {
+    const std::int64_t elements = checked_mul(checked_mul(tokens, heads), x.rope_dim);
+    const TensorId result = b.tensor(name, query.dtype, elements, b.at(from).copies);
+    Operator& op = each(b, "rotate", {from}, result, 3);
+    op.workspace = b.at(result).bytes() * 2;
+    return result;
+  };
+  const TensorId query_turned = turned("query_turned", x.query, x.heads);
+  const TensorId key_turned = turned("key_turned", x.key_rope, 1);
+  const TensorId query_rotated = b.like(x.query, "query_rotated");
+  each(b, "join", {x.query, query_turned}, query_rotated, 0);
+  const TensorId key_rotated = b.like(x.query, "key_rotated");
+  each(b, "join", {x.key_value, key_turned}, key_rotated, 0);
+  if (x.value != x.key_value) each(b, "copy", {x.key_value}, x.value, 0);
+  return {query_rotated, key_rotated};
+}
+
+}  // namespace trainwright::detail

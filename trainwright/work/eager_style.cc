@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <array>
+
+#include "trainwright/work/eager.h"
+
+namespace trainwright::detail {
+namespace {
+
+template <std::size_t N>
+bool among(std::string_view family, const std::array<std::string_view, N>& families) {
+  return std::find(families.begin(), families.end(), family) != families.end();
+}
+
+// transformers 5.22.2, models/<family>/modeling_<family>.py.
+constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
+                                                          "qwen3_next"};
+constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
+constexpr std::array<std::string_view, 3> kJoinedAttention = {"gpt2", "gpt_neox", "phi3"};
+constexpr std::array<std::string_view, 1> kSoftmaxAsIs = {"gpt2"};
+constexpr std::array<std::string_view, 3> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe"};
+constexpr std::array<std::string_view, 2> kGeluInSteps = {"gpt2", "gptj"};
+constexpr std::array<std::string_view, 2> kRouterInFp32 = {"deepseek_v3", "glm4_moe"};
+
+}  // namespace
+
+EagerStyle eager_style(std::string_view family) {
+  EagerStyle style;
+  if (among(family, kOnePlusGain)) style.gain = GainPlace::OnePlusBeforeCast;
+  if (among(family, kGainInFp32)) style.gain = GainPlace::BeforeCast;
+  style.joined_attention = among(family, kJoinedAttention);
+  style.softmax_in_fp32 = !among(family, kSoftmaxAsIs);
+  style.rotates_part = among(family, kRotatesPart);
+  style.tanh_gelu_in_steps = among(family, kGeluInSteps);
+  style.router_in_fp32 = among(family, kRouterInFp32);
+  return style;
+}
+
+TensorId cast(Builder& b, std::string_view name, TensorId x, Dtype dtype) {
+  if (b.at(x).dtype == dtype) return x;
+  const TensorId result = b.like(x, name, dtype);
+  each(b, "cast", {x}, result, 0);
+  return result;
+}
+
+Operator& each(Builder& b, std::string_view name, std::initializer_list<TensorId> inputs,
+               TensorId output, double flops) {
+  const Flops work = Flops(real(b.at(output).elements) * flops);
+  Operator& op = b.add(name, OperatorKind::Elementwise, inputs, {output});
+  op.forward.other = work;
+  op.input_gradient.other = work;
+  return op;
+}
+
+Half half_of_vector(const Builder& b) {
+  return b.recipe.delays_vectors ? Half::Weight : Half::Input;
+}
+
+}  // namespace trainwright::detail
