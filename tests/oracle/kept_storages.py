@@ -275,7 +275,7 @@ def kept_by_head(spec: Layer) -> list[Kept]:
 
 
 def kept_by_embedding(spec: Layer) -> list[Kept]:
-    """The same of what comes before the first layer; its output is the first layer's input."""
+    """The same of what comes before the first layer; the tokens count, the output is the first layer's input."""
     from transformers import AutoModel
 
     config = configuration(spec)
@@ -294,5 +294,5 @@ def kept_by_embedding(spec: Layer) -> list[Kept]:
     first.register_forward_pre_hook(stop, with_kwargs=True)
     with dropout_as_on_a_gpu(), Watch(model, ids) as watch:
         with contextlib.suppress(Reached):
-            model(ids)
+            model(ids.clone())
         return watch.kept(caught.pop())

@@ -6,7 +6,7 @@ import subprocess
 
 import torch
 
-from kept_storages import Layer
+from kept_storages import Layer, configuration
 
 PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 DATA = pathlib.Path(__file__).parents[2] / "data"
@@ -17,8 +17,13 @@ def request(spec: Layer, which: str = "layer", **degrees) -> dict:
     entries = {"mbs": spec.batch, "seq": spec.sequence, "precision": PRECISIONS[spec.dtype],
                "recompute": spec.recompute, **degrees}
     layout = ",".join(key if value is True else f"{key}={value}" for key, value in entries.items() if value is not False)
-    config = {key: value for key, value in spec.config.items() if key != "experts_implementation"}
-    return {"config": config, "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention}
+    return {"config": whole_config(spec), "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention}
+
+
+def whole_config(spec: Layer) -> dict:
+    """With the class's defaults, of which some (dropout, soft caps) are not what their absence means."""
+    config = json.loads(configuration(spec).to_json_string(use_diff=False))
+    return {key: value for key, value in config.items() if key != "experts_implementation"}
 
 
 def lists(requests: list[dict]) -> list[dict]:

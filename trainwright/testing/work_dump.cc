@@ -61,7 +61,10 @@ Result<Json> answer(const Json& request, const std::string& data) {
   const ReadLayout read = TW_TRY(parse_layout(request.find("layout")->string));
   const Slice slice =
       slice_of(read.layout, trainer, 0, kernel_of(request.find("attention")->string));
-  const Recipe recipe = recipe_of(trainer, read.layout.precision);
+  Recipe recipe = recipe_of(trainer, read.layout.precision);
+  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
+  recipe.vocabulary_split = false;
+  recipe.delays_vectors = recipe.stops_early = true;
   const std::string& which = request.find("list")->string;
   const auto layer = static_cast<std::size_t>(request.find("layer")->integer);
   const OperatorList list =

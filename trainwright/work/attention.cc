@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "trainwright/work/eager.h"
+
 namespace trainwright::detail {
 namespace {
 
@@ -180,11 +182,16 @@ TensorId spread_core(Builder& b, const Attention& attention, const CoreHeads& x)
 
 TensorId attention(Builder& b, const Attention& attention, TensorId x) {
   b.part = Part::SelfAttention;
+  // As the modules of transformers are written.
+  const bool plain = !b.recipe.permutes_tokens;
   if (const auto* a = std::get_if<SoftmaxAttention>(&attention)) {
-    return softmax_attention(b, attention, *a, x);
+    const bool joined = plain && eager_style(b.model.family).joined_attention;
+    return joined ? eager_joined_attention(b, attention, *a, x)
+                  : softmax_attention(b, attention, *a, x);
   }
   if (const auto* a = std::get_if<LatentAttention>(&attention)) {
-    return latent_attention(b, attention, *a, x);
+    return plain ? eager_latent_attention(b, attention, *a, x)
+                 : latent_attention(b, attention, *a, x);
   }
   if (std::holds_alternative<GatedDeltaNet>(attention)) return gated_delta_net(b, attention, x);
   return lightning_attention(b, attention, x);

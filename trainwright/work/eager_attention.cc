@@ -133,11 +133,13 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   const Dtype dtype = b.at(core.query).dtype;
   TensorId key = core.key;
   TensorId value = core.value;
-  const std::optional<std::int64_t> mask = mask_elements(b, core);
-  if (mask && core.kv_heads != core.heads) {
+  const std::optional<std::int64_t> masked = mask_elements(b, core);
+  if (masked && core.kv_heads != core.heads) {
     key = copy(b, "key_matrices", key, dtype, sizes.key);
     value = copy(b, "value_matrices", value, dtype, sizes.value);
   }
+  const TensorId mask = masked ? b.constant("mask", dtype, *masked) : key;
+  if (masked) b.add("mask", OperatorKind::AttentionCore, {}, {mask});
   const TensorId context = b.tensor("context", dtype, sizes.output, b.at(core.query).copies);
   const TensorId statistic =
       b.constant("log_sum_exp", Dtype::Fp32, sizes.query / core.key_dim, b.at(core.query).copies);
@@ -147,10 +149,9 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   op.input_gradient.matmul = op.forward.matmul * 2.0;
   op.saves = {{core.query, Half::Input}, {key, Half::Input},       {value, Half::Input},
               {context, Half::Input},    {statistic, Half::Input}};
-  if (mask) {
-    const TensorId added = b.constant("mask", dtype, *mask);
-    b.last().inputs.push_back(added);
-    b.last().saves.push_back({added, Half::Input});
+  if (masked) {
+    op.inputs.push_back(mask);
+    op.saves.push_back({mask, Half::Input});
   }
   // The output lies as the queries do.
   return lie_by_head(b, core) ? tokens_outermost(b, context, dtype) : context;

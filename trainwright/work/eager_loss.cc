@@ -20,7 +20,9 @@ void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   Operator& softmax = each(b, "log_softmax", {wide}, logs, 4);
   softmax.kind = OperatorKind::Loss;
   softmax.saves.push_back({logs, Half::Input});
-  const TensorId labels = b.constant("labels", Dtype::Int64, rows, copies);
+  // One more label is added at the end of each sequence; of a single one it stays in the storage.
+  const std::int64_t padding = b.slice.mbs == 1 ? 1 : 0;
+  const TensorId labels = b.constant("labels", Dtype::Int64, rows + padding, copies);
   const TensorId loss = b.tensor("loss", Dtype::Fp32, 1, copies);
   const TensorId weight = b.constant("loss_weight", Dtype::Fp32, 1, copies);
   Operator& likelihood = b.add("likelihood", OperatorKind::Loss, {logs}, {loss, labels, weight});

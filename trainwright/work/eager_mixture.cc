@@ -115,8 +115,8 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
     sent = crossed(b, "received", sent);
     sent = reordered(b, "expert_input", sent, routed.pairs, "order_received", hidden);
   }
-  const std::int64_t local = share(m.experts, b.slice.ep);
-  const TensorId offsets = b.constant("offsets", Dtype::Int32, local);
+  const TensorId offsets = b.constant("offsets", Dtype::Int32, share(m.experts, b.slice.ep));
+  b.add("count", OperatorKind::Permute, {}, {offsets});
   const std::int64_t width = m.expert.width;
   const TensorId up = grouped(b, "expert_gate_up", sent, offsets, routed.pairs, hidden,
                               m.expert.gated ? 2 * width : width);

@@ -82,6 +82,11 @@ TensorId with_positions(Builder& b, TensorId x) {
   const TensorId rows = b.like(x, "positions");
   Operator& look = b.add("positions", OperatorKind::Lookup, {}, {rows});
   look.has_weight = b.recipe.delays_vectors;
+  if (!b.recipe.permutes_tokens) {  // The modules of transformers number the tokens themselves.
+    const TensorId places = b.constant("places", Dtype::Int64, b.rows.sequence, b.slice.tp);
+    b.last().outputs.push_back(places);
+    b.last().saves = {{places, Half::Weight}};
+  }
   const TensorId sum = b.like(x, "hidden");
   Operator& op = b.add("add_positions", OperatorKind::Elementwise, {x, rows}, {sum});
   op.gradients_passed = 2;

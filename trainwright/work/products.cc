@@ -24,13 +24,16 @@ TensorId saved_of(Builder& b, const Matrix& matrix, TensorId x) {
 }
 
 // The calls of a column-parallel product: it gathers its input, and its input's gradient is summed.
-void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std::int64_t in) {
+// `summed_elsewhere`: another product of the same x does it for the sum of both gradients.
+void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std::int64_t in,
+                      bool summed_elsewhere) {
   if (b.slice.tp == 1) return;
   const Bytes whole = times(checked_mul(b.rows.inner, in), byte_size(b.at(x).dtype));
   const auto call = [&](CollectiveKind kind, Pass pass, Beside beside, Bytes bytes) {
     op.collectives.push_back({kind, GroupKind::Tp, pass, beside, bytes});
   };
   if (!b.slice.sp) {
+    if (summed_elsewhere) return;
     call(CollectiveKind::AllReduce, Pass::InputGradient, Beside::WeightGradient, whole);
     return;
   }
@@ -93,9 +96,11 @@ TensorId gathered(Builder& b, std::string_view name, TensorId x) {
 Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
                          std::span<const Output> outputs) {
   if (!b.recipe.gathers_again) x = gathered(b, "gathered", x);
+  bool first = true;
   const auto one = [&](const Matrix& part, std::span<const Output> of) {
     const Product made = product(b, part, x, b.rows.inner, 1, of);
-    add_column_calls(b, b.last(), x, made.saved, part.in);
+    add_column_calls(b, b.last(), x, made.saved, part.in, !first);
+    first = false;
     return made.outputs;
   };
   if (b.recipe.joined_projections || outputs.size() == 1) return one(matrix, outputs);
