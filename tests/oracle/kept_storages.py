@@ -18,16 +18,13 @@ import json
 import sys
 
 import torch
-from torch.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
-from trainwright.engine.causal_lm import KEPT_OPS
 from trainwright.engine.recorder import Recorder, _storages
 from trainwright.engine.trace import TraceWriter
 
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.int64: "int64",
           torch.int32: "int32", torch.bool: "bool", torch.uint8: "uint8"}
-# What is recomputed: nothing; the layer; the attention core; everything but matrix products.
-RECOMPUTES = ("none", "full", "selective", "op-selective")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +45,8 @@ class Kept:
 
 @dataclasses.dataclass(frozen=True)
 class Layer:
-    """A layer to run: `config` is the content of a config.json, `index` its place in the model."""
+    """A layer to run: `config` is the content of a config.json, `index` its place in the model. `recompute`: none,
+    full (the layer), selective (the attention core), op-selective (torchtitan's policy)."""
     config: dict
     index: int = 0
     batch: int = 1
@@ -190,6 +188,21 @@ def recomputed_core(module, query, key, value, mask, **options):
     return checkpoint(function, module, query, key, value, mask, use_reentrant=False, **options)
 
 
+class EverySecondProduct:
+    """The policy of torchtitan 0.2 (distributed/activation_checkpoint.py): fused attention and every second matrix
+    product are stored, the first of them."""
+    STORED = (torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default,)
+
+    def __init__(self):
+        self._products = {False: 0, True: 0}  # in forward, in recompute
+
+    def __call__(self, context, op, *args, **kwargs):
+        if op == torch.ops.aten.mm.default:
+            self._products[context.is_recompute] += 1
+        stored = op in self.STORED or (op == torch.ops.aten.mm.default and self._products[context.is_recompute] % 2 == 1)
+        return CheckpointPolicy.MUST_SAVE if stored else CheckpointPolicy.PREFER_RECOMPUTE
+
+
 @contextlib.contextmanager
 def dropout_as_on_a_gpu():
     """PyTorch's CPU keeps a dropout's noise as numbers of the input's dtype; CUDA runs `native_dropout`, which
@@ -236,7 +249,7 @@ def build_layer(spec: Layer):
     if spec.recompute in ("full", "op-selective"):
         options = {"use_reentrant": False}
         if spec.recompute == "op-selective":
-            options["context_fn"] = functools.partial(create_selective_checkpoint_contexts, list(KEPT_OPS))
+            options["context_fn"] = lambda: create_selective_checkpoint_contexts(EverySecondProduct())
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=options)
     if spec.recompute == "selective":
         from transformers import AttentionInterface

@@ -81,15 +81,36 @@ def differences(listed: list[dict], real: list[Kept]) -> list[str]:
     return [f"{kind}: list {expected[kind]}, real {found[kind]}: {names[kind]}" for kind in names if expected[kind] != found[kind]]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_layer_keeps_what_the_list_says(family):
-    specs = cases(family)
-    faults = {}
+def faults_of(specs: list[Layer]) -> str:
+    """Where the lists of these layers and the layers themselves differ, in words; empty if nowhere."""
+    faults = []
     for spec, one in zip(specs, lists([request(spec) for spec in specs])):
         found = differences(one["kept"], as_on_a_gpu(kept_by_layer(spec)))
         if found:
-            faults[f"{spec.attention} {spec.recompute} b={spec.batch} s={spec.sequence} {spec.dtype}"] = found
-    assert not faults, "\n".join(f"{name}\n    " + "\n    ".join(found) for name, found in faults.items())
+            name = f"{spec.config['model_type']} {spec.attention} {spec.recompute} b={spec.batch} s={spec.sequence} {spec.dtype}"
+            faults.append("\n    ".join([name, *found]))
+    return "\n".join(faults)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_layer_keeps_what_the_list_says(family):
+    faults = faults_of(cases(family))
+    assert not faults, faults
+
+
+def test_torchtitans_choice_of_operators_keeps_what_the_list_says():
+    specs = [dataclasses.replace(spec, attention=attention, recompute="op-selective")
+             for family in ("llama", "qwen3") for spec in FAMILIES[family] for attention in ("eager", "sdpa")]
+    faults = faults_of(specs)
+    assert not faults, faults
+
+
+def test_a_window_shorter_than_the_sequence_keeps_its_mask_and_repeated_heads():
+    sizes = _SMALL | {"sliding_window": 8}
+    specs = [dataclasses.replace(spec, attention=attention) for attention in ("eager", "sdpa")
+             for spec in _layers("mistral", (sizes, 0, 2, 16, BF16), (sizes, 0, 1, 8, FP32), (sizes, 0, 1, 7, BF16))]
+    faults = faults_of(specs)
+    assert not faults, faults
 
 
 def test_soft_capped_scores_have_no_fused_kernel():
