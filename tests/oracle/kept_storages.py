@@ -81,8 +81,8 @@ class DtypedRecorder(Recorder):
 
 
 class Watch:
-    """`with Watch(module, *others) as watch: x = watch.input(x); output = ...; watch.end(output)`: the storages
-    that only `output`'s graph holds are then in `watch.kept`. The caller lets go of all tensors but those."""
+    """Follows storages made while it is entered: `with Watch(module, *others) as watch: outputs = run(watch.input(x));
+    kept = watch.kept(outputs.pop())`. `others` are there before and do not count."""
 
     def __init__(self, module: torch.nn.Module, *others):
         self._file = io.StringIO()
@@ -91,6 +91,7 @@ class Watch:
         self._recorder.exist(module, others)
         self._before = self._writer.storages
         self._input: int | None = None
+        self._input_size = 0
         self._leaf: int | None = None
         self.node = None  # Holds the graph.
 
@@ -105,7 +106,7 @@ class Watch:
         """A copy of x that nothing but its users hold, as if an earlier layer had made it."""
         leaf = x.detach().clone().requires_grad_()
         made = leaf * 1
-        self._input = self._recorder.number(made)
+        self._input, self._input_size = self._recorder.number(made), made.untyped_storage().nbytes()
         self._leaf = self._recorder.number(leaf)
         return made
 
@@ -115,43 +116,72 @@ class Watch:
         self.node = output.grad_fn
         savers = {} if checkpointed else _savers(self.node, self._recorder)
         del output
-        makers = self._makers()
-        return [self._described(number, makers, savers) for number in range(self._before, self._writer.storages)
-                if self._is_kept(number)]
+        return [self.describe(number, savers) for number in self.alive_numbers()]
 
     def backward(self, gradient: torch.Tensor) -> None:
         """The whole backward pass, from the graph that is left."""
         torch.autograd.backward([torch.autograd.graph.GradientEdge(self.node, 0)], [gradient])
 
-    def alive(self) -> int:
-        """Bytes alive now that were not there before."""
-        return sum(self._writer.size_of(number) for number in range(self._before, self._writer.storages)
-                   if self._is_kept(number))
+    def saved(self, node) -> list[int]:
+        """Numbers of the storages that the graph holds, whoever else does."""
+        return sorted(number for number in _savers(node, self._recorder) if number >= self._before)
 
-    def _is_kept(self, number: int) -> bool:
-        """FSDP frees by resizing to nothing."""
-        return number != self._leaf and self._writer.is_alive(number) and self._writer.size_of(number) > 0
+    def mark(self, text: str) -> int:
+        """What `reads` counts from here on is for this text. The number that the next storage will have."""
+        self._writer.mark(text)
+        return self._writer.storages
 
-    def _described(self, number: int, makers, savers) -> Kept:
-        op, result, module = ("input", 0, "") if number == self._input else makers[number]
-        return Kept(self._writer.size_of(number), self._recorder.dtypes[number], op, result, module,
-                    tuple(sorted(savers.get(number, ()))))
+    def number(self, tensor: torch.Tensor) -> int | None:
+        return self._recorder.number(tensor)
 
-    def _makers(self) -> dict[int, tuple[str, int, str]]:
-        """The op that made each storage, as which of its results, and in which module."""
+    def alive_numbers(self) -> list[int]:
+        """Storages alive now that were not there before. FSDP frees by resizing to nothing."""
+        return [number for number in range(self._before, self._writer.storages)
+                if number != self._leaf and self._writer.is_alive(number) and self._writer.size_of(number) > 0]
+
+    def describe(self, number: int, savers=None) -> Kept:
+        """Also of one that has died since."""
+        op, result, module, size = ("input", 0, "", self._input_size) if number == self._input else self._makers()[number]
+        return Kept(size, self._recorder.dtypes[number], op, result, module, tuple(sorted((savers or {}).get(number, ()))))
+
+    def reads(self) -> dict[str, set[int]]:
+        """Storages that ops have read since each mark; views read nothing."""
+        found: dict[str, set[int]] = {"": set()}
+        since = ""
+        for value, texts in self._events():
+            if value[0] == 5:
+                since = texts[value[1]]
+                found.setdefault(since, set())
+            elif value[0] == 0 and not _is_view(texts[value[1]]):
+                found[since] |= set(value[5:5 + value[4]])
+        return found
+
+    def _makers(self) -> dict[int, tuple[str, int, str, int]]:
+        """The op that made each storage, as which of its results, in which module, and how large."""
+        made: dict[int, tuple[str, int, str, int]] = {}
+        for value, texts in self._events():
+            if value[0] == 0:
+                module = texts[value[3]] if value[3] >= 0 else ""
+                reads = 4 + 1 + value[4]
+                writes = reads + 1 + value[reads]
+                for place in range(value[writes]):
+                    number, size = value[writes + 1 + 3 * place], value[writes + 2 + 3 * place]
+                    made[number] = texts[value[1]], place, module, size
+        return made
+
+    def _events(self):
         texts: list[str] = []
-        makers: dict[int, tuple[str, int, str]] = {}
         for line in self._file.getvalue().splitlines()[1:]:
             value = json.loads(line)
             if isinstance(value, str):
                 texts.append(value)
-            elif value[0] == 0:
-                module = texts[value[3]] if value[3] >= 0 else ""
-                reads = 4 + 1 + value[4]
-                writes = reads + 1 + value[reads]
-                for position in range(value[writes]):
-                    makers[value[writes + 1 + 3 * position]] = texts[value[1]], position, module
-        return makers
+            else:
+                yield value, texts
+
+
+def _is_view(op: str) -> bool:
+    space, name, overload = op.split(".")
+    return getattr(getattr(getattr(torch.ops, space), name), overload).is_view
 
 
 def _savers(node, recorder: DtypedRecorder) -> dict[int, set[str]]:
