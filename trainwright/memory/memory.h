@@ -9,16 +9,17 @@
 //               its actions; before each, some micro-batches are in flight on each of its chunks,
 //               some of them half done (I has run, W has not):
 //                 sum over chunks (whole x kept + half x held) + what the action itself needs.
-//               The peak is the highest moment, not a sum of maxima, and it has a name: micro-batch,
-//               action, operator. The optimizer's step is one more moment.
+//               The peak is the highest moment, not a sum of maxima, and it has a name:
+//               micro-batch, action, operator. The optimizer's step is one more moment.
 //
 // Three readings of the same peak, because published figures differ in which they mean:
 //   allocated   tensors (torch.cuda.max_memory_allocated);
 //   reserved    what the caching allocator took from the device for them;
 //   driver      reserved + communicators + context (nvidia-smi). This is what must fit.
 //
-// Terms that follow from the list of work are exact; the others (workspaces, communicators, context,
-// fragmentation) carry a spread with a source. Together they give an interval and the chance of OOM.
+// Terms that follow from the list of work are exact; the others (workspaces, communicators,
+// context, fragmentation) carry a spread with a source. Together they give an interval and the
+// chance of OOM.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -60,17 +61,17 @@ constexpr bool is_allocated(Category category) { return category < Category::All
 
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// Numbers that no list can tell, each with unit, bounds and source in data/calibrations/memory.json;
-// `calibrate` fits them to measured runs.
+// Numbers that no list can tell, each with unit, bounds and source in
+// data/calibrations/memory.json; `calibrate` fits them to measured runs.
 struct MemoryConstants {
   double context = 0;            // bytes of driver, kernels and libraries
   double communicator = 0;       // bytes of one communicator, whatever its size
   double communicator_rank = 0;  // and per member of its group on other nodes
   double workspace = 0;          // bytes that libraries allocate once (cuBLAS, cuDNN)
-  double slack_share = 0;        // of what comes and goes: reserved beyond allocated, inside a search
-  double slack_least = 0;        // bytes
-  double expert_imbalance = 1;   // busiest rank's tokens over the mean
-  double spread = 0.02;          // standard deviation of the log of driver bytes, all terms together
+  double slack_share = 0;  // of what comes and goes: reserved beyond allocated, inside a search
+  double slack_least = 0;  // bytes
+  double expert_imbalance = 1;  // busiest rank's tokens over the mean
+  double spread = 0.02;         // standard deviation of the log of driver bytes, all terms together
 };
 Result<MemoryConstants> load_memory_constants(const std::string& data_directory);
 
@@ -78,17 +79,17 @@ Result<MemoryConstants> load_memory_constants(const std::string& data_directory)
 struct Moment {
   enum class Kind : std::uint8_t { Forward, Backward, BackwardInput, BackwardWeight, Step };
   Kind kind = Kind::Forward;
-  std::int64_t chunk = 0;         // of the rank
-  std::int64_t micro_batch = 0;   // the first one that reaches it
-  std::int64_t in_flight = 0;     // micro-batches of all chunks kept at that moment
+  std::int64_t chunk = 0;        // of the rank
+  std::int64_t micro_batch = 0;  // the first one that reaches it
+  std::int64_t in_flight = 0;    // micro-batches of all chunks kept at that moment
   std::string_view operator_name;
 };
 
 struct RankClass {
   std::int64_t pipeline_rank = 0;
-  std::int64_t ranks = 1;       // that are like this one
+  std::int64_t ranks = 1;  // that are like this one
   std::int64_t layers = 0;
-  CategoryBytes bytes{};        // at the moment of the peak; their sum is `driver`
+  CategoryBytes bytes{};  // at the moment of the peak; their sum is `driver`
   Moment moment;
   Bytes allocated, reserved, driver;
 };

@@ -179,20 +179,38 @@ namespace {
 // A list must be held in memory; 2^30 actions are 8 GiB.
 constexpr std::int64_t kMostActions = std::int64_t{1} << 30;
 
+std::vector<Action> looped_list(const detail::LoopedPlan& plan, int rank) {
+  std::vector<Action> list;
+  list.reserve(static_cast<std::size_t>(plan.work()) * (plan.split ? 3 : 2));
+  for (detail::LoopedCursor cursor(plan, rank); !cursor.done(); cursor.pop()) {
+    list.push_back(cursor.front());
+  }
+  return list;
+}
+
 Schedule make_looped(Kind kind, Shape shape, const MakeOptions& options) {
   const detail::LoopedPlan plan = detail::looped_plan(kind, shape, options);
   Schedule schedule{shape.microbatches, loop_placement(shape.ranks, shape.chunks), {}};
   for (int rank = 0; rank < shape.ranks; ++rank) {
-    auto& list = schedule.ranks.emplace_back();
-    list.reserve(static_cast<std::size_t>(plan.work()) * (plan.split ? 3 : 2));
-    for (detail::LoopedCursor cursor(plan, rank); !cursor.done(); cursor.pop()) {
-      list.push_back(cursor.front());
-    }
+    schedule.ranks.push_back(looped_list(plan, rank));
   }
   return schedule;
 }
 
 }  // namespace
+
+Result<std::vector<Action>> make_rank(Kind kind, Shape shape, int rank,
+                                      const MakeOptions& options) {
+  Diagnostics faults = detail::faults_of(kind, shape, options);
+  if (!faults.empty()) return fail(std::move(faults));
+  TW_CHECK(rank >= 0 && rank < shape.ranks, "a rank of the pipeline");
+  const KindFacts& facts = facts_of(kind);
+  if (!facts.streams) {
+    return fail("schedule kind", fmt::format("{} is made for all ranks at once", facts.name),
+                "use make");
+  }
+  return looped_list(detail::looped_plan(kind, shape, options), rank);
+}
 
 Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options) {
   Diagnostics faults = detail::faults_of(kind, shape, options);

@@ -52,6 +52,9 @@ struct MakeOptions {
   Costs costs;    // zb-vpp: what it places W by; no stages is F = I = W = 1, free transfers
 };
 Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options = {});
+// The list of one rank, for kinds that stream: make(...).ranks[rank] without the others.
+Result<std::vector<Action>> make_rank(Kind kind, Shape shape, int rank,
+                                      const MakeOptions& options = {});
 // simulate(make(...)) without the lists, for kinds that stream: O(actions) time, O(actions in
 // flight) memory. Totals only.
 Result<Timeline> simulate_kind(Kind kind, Shape shape, const Costs& costs,
