@@ -22,7 +22,7 @@
 // chance of OOM.
 #include <array>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +32,7 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/schedule/schedule.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -68,27 +69,31 @@ struct MemoryConstants {
   double communicator = 0;       // bytes of one communicator, whatever its size
   double communicator_rank = 0;  // and per member of its group on other nodes
   double workspace = 0;          // bytes that libraries allocate once (cuBLAS, cuDNN)
-  double slack_share = 0;  // of what comes and goes: reserved beyond allocated, inside a search
-  double slack_least = 0;  // bytes
-  double expert_imbalance = 1;  // busiest rank's tokens over the mean
-  double spread = 0.02;         // standard deviation of the log of driver bytes, all terms together
+  double slack_share = 0;        // of what comes and goes: reserved beyond allocated, in a search
+  double slack_least = 0;        // bytes
+  double expert_imbalance = 1;   // busiest rank's tokens over the mean
+  double spread = 0.02;  // standard deviation of the log of driver bytes, all terms together
+  friend bool operator==(const MemoryConstants&, const MemoryConstants&) = default;
 };
+Result<MemoryConstants> read_memory_constants(const Json& json, const std::string& origin);
 Result<MemoryConstants> load_memory_constants(const std::string& data_directory);
 
 // Where a class's peak is.
 struct Moment {
-  enum class Kind : std::uint8_t { Forward, Backward, BackwardInput, BackwardWeight, Step };
+  enum class Kind : std::uint8_t { Forward, BackwardInput, BackwardWeight, Backward, Step };
   Kind kind = Kind::Forward;
-  std::int64_t chunk = 0;        // of the rank
-  std::int64_t micro_batch = 0;  // the first one that reaches it
-  std::int64_t in_flight = 0;    // micro-batches of all chunks kept at that moment
-  std::string_view operator_name;
+  std::int64_t chunk = 0;          // of the rank
+  std::int64_t micro_batch = 0;    // the first one that reaches it
+  std::int64_t in_flight = 0;      // micro-batches of all chunks, this one included
+  std::string_view operator_name;  // empty at the step
 };
+std::string_view name_of(Moment::Kind kind);
 
 struct RankClass {
   std::int64_t pipeline_rank = 0;
   std::int64_t ranks = 1;  // that are like this one
   std::int64_t layers = 0;
+  bool embedding = false, head = false;
   CategoryBytes bytes{};  // at the moment of the peak; their sum is `driver`
   Moment moment;
   Bytes allocated, reserved, driver;
@@ -102,6 +107,10 @@ struct MemoryEstimate {
   double oom = 0;                  // chance that the worst class needs more than the capacity
 };
 
+// Slack by replaying the step of each distinct class through the allocator, or by the quantile that
+// was fitted on such replays, as in a search.
+enum class Slack : std::uint8_t { Replayed, Quantile };
+
 // A job on a cluster under a layout, which must be legal. What is not asked is as the trainer does.
 struct MemoryQuestion {
   const Model& model;
@@ -111,24 +120,38 @@ struct MemoryQuestion {
   const Job& job;
   std::optional<AttentionKernel> attention = std::nullopt;
   MemoryConstants constants = {};
+  const Schedule* schedule = nullptr;  // of schedule=csv, and checked; else made from the layout
+  Slack slack = Slack::Replayed;
 };
-// Slack by replaying the step of each distinct class through the allocator. O(actions x operators).
+// Diagnoses layers that cannot be dealt out, what the trainer does not offer, and sizes beyond any
+// device. O(actions x operators) with replay.
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 
-// For searches: no lists, no replay, nothing allocated once slices and moments are known.
-// One per model, trainer, job and thread.
+// The chance that a need of `driver` bytes, known up to a factor whose log has the standard
+// deviation `spread`, is more than `capacity`; and the bytes it exceeds with that chance. Errors of
+// a prediction are shares of it (a tensor missed in one layer is missed in all), hence a
+// log-normal.
+double chance_of_oom(Bytes driver, Bytes capacity, double spread);
+Bytes exceeded_with(double chance, Bytes driver, double spread);
+
+// For searches: no lists, no replay, nothing allocated once slices and moments are known. Equal to
+// estimate_memory with Slack::Quantile. One per model, trainer, job and thread.
 class MemoryModel {
  public:
+  // All of them must outlive it.
   MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
               const MemoryConstants& constants,
               std::optional<AttentionKernel> attention = std::nullopt);
   ~MemoryModel();
-  // Driver bytes of the worst class, with slack from the fitted quantile; nullopt when the layers
-  // cannot be dealt out.
+  MemoryModel(MemoryModel&&) noexcept;
+  MemoryModel& operator=(MemoryModel&&) noexcept;
+
+  // Driver bytes of the worst class; nullopt where estimate_memory fails.
   std::optional<Bytes> worst(const Layout& layout);
 
  private:
-  // (caches: work, moments of schedules)
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 Json to_json(const MemoryEstimate& estimate);

@@ -140,6 +140,11 @@ void read(Entry at, Bucket& bucket) {
 
 void read(Entry at, Choice& choice) {
   choice.kind = at.key;
+  choice.gradients = at.fields.optional_string("gradients").value_or("");
+  if (!choice.gradients.empty()) {
+    check_name(at.fields, "gradients", choice.gradients,
+               {"buffer", "autograd", "copied", "bucketed"});
+  }
   choice.setting = setting_in(at.fields);
 }
 

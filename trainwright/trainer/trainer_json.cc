@@ -95,6 +95,7 @@ Json choices(const std::vector<Choice>& list) {
   Json all = Json::object();
   for (const auto& entry : list) {
     Json json = Json::object();
+    if (!entry.gradients.empty()) json.add("gradients", Json::of(entry.gradients));
     all.add(entry.kind, finish(json, entry.setting, entry.source));
   }
   return all;

@@ -1,0 +1,19 @@
+#pragma once
+// Private: what lies outside the allocator, communicators above all.
+#include "trainwright/memory/memory.h"
+
+namespace trainwright::detail {
+
+// Bytes of the communicators a rank opens. Groups with the same members share one. Those of one
+// member are none. `ties_ends`: the rank shares a tied embedding with another stage.
+struct Communicators {
+  double shared = 0;     // of every rank
+  double embedding = 0;  // more on ranks that share the embedding
+};
+Communicators communicators_of(const Layout& layout, const Cluster& cluster, const Trainer& trainer,
+                               const MemoryConstants& constants);
+
+// What a program can use on the smallest accelerator.
+Bytes capacity_of(const Cluster& cluster);
+
+}  // namespace trainwright::detail

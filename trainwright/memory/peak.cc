@@ -1,0 +1,182 @@
+#include "trainwright/memory/peak.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "trainwright/base/check.h"
+
+namespace trainwright::detail {
+namespace {
+
+double& at(CategoryNumbers& numbers, Category category) {
+  return numbers[static_cast<std::size_t>(category)];
+}
+
+Kind kind_of(const Layout& layout) {
+  switch (layout.schedule) {
+    case ScheduleKind::None:
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::Csv: return Kind::OneFOneB;
+    case ScheduleKind::Gpipe: return Kind::GPipe;
+    case ScheduleKind::Eager1F1B: return Kind::EagerOneFOneB;
+    case ScheduleKind::Interleaved1F1B: return Kind::InterleavedOneFOneB;
+    case ScheduleKind::LoopedBfs: return Kind::LoopedBfs;
+    case ScheduleKind::ZbH1: return Kind::ZbH1;
+    case ScheduleKind::ZbH2: return Kind::ZbH2;
+    case ScheduleKind::InterleavedZb: return Kind::InterleavedZeroBubble;
+    case ScheduleKind::ZbV: return Kind::ZbV;
+    case ScheduleKind::VHalf: return Kind::VHalf;
+    case ScheduleKind::VMin: return Kind::VMin;
+    case ScheduleKind::ZbVpp: return Kind::ZbVpp;
+    case ScheduleKind::DualPipeV: return Kind::DualPipeV;
+  }
+  TW_CHECK(false, "no such schedule");
+}
+
+// A group of all micro-batches is what fewer of them make anyway.
+std::int32_t group_of(const Layout& layout, std::int64_t microbatches) {
+  return static_cast<std::int32_t>(std::min(layout.micro_batch_group, microbatches));
+}
+
+double widest_heads(const Model& model) {
+  double heads = 1;
+  for (const LayerKind& kind : model.kinds) {
+    if (const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention)) {
+      heads = std::max(heads, static_cast<double>(softmax->heads));
+    }
+    if (const auto* latent = std::get_if<LatentAttention>(&kind.attention)) {
+      heads = std::max(heads, static_cast<double>(latent->heads));
+    }
+  }
+  return heads;
+}
+
+}  // namespace
+
+Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
+  LayoutRules rules;
+  rules.states = TW_TRY(state_rules(layout, job, trainer));
+  rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
+  const bool several = layout.pp > 1;
+  rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
+                    .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
+                    .sends_stay = trainer.pipeline.sends_live_until_step_end && several,
+                    .overlaps = several && asks(layout, Switch::OverlapP2p, trainer)};
+  if (layout.pp > kMaxRanks || stage_count(layout) > kMaxStages) {
+    return fail("pp", fmt::format("{} stages are more than a schedule has", stage_count(layout)));
+  }
+  rules.moments = {.kind = kind_of(layout),
+                   .ranks = static_cast<std::int32_t>(layout.pp),
+                   .chunks = static_cast<std::int32_t>(layout.vpp),
+                   .microbatches = rules.microbatches,
+                   .group = group_of(layout, rules.microbatches),
+                   .sends_stay = rules.pipeline.sends_stay};
+  return rules;
+}
+
+Diagnostics check_sizes(const Layout& layout, const Model& model) {
+  constexpr double kMost = 0x1.0p56;  // bytes of one kept tensor
+  const double rows = static_cast<double>(layout.mbs) * static_cast<double>(layout.seq);
+  const double scores = rows * static_cast<double>(layout.seq) * widest_heads(model) * 4;
+  const double logits = rows * static_cast<double>(model.vocabulary) * 16;
+  const double hidden = rows * static_cast<double>(model.hidden) * 64;
+  if (std::max({scores, logits, hidden}) < kMost) return {};
+  return {{"mbs", "a micro-batch of so many tokens is beyond any device",
+           "choose a smaller mbs or seq"}};
+}
+
+void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
+                std::span<const ChunkBytes> bytes, const LayoutRules& rules) {
+  terms.chunks.clear();
+  terms.transport = 0;
+  terms.shares_embedding = false;
+  HeldParameters held, trained;
+  double gradients = 0;
+  for (const std::size_t chunk : group.chunks) {
+    const ChunkContent& content = partition.contents[chunk];
+    terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
+    terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
+    gradients += terms.chunks.back().gradients;
+    held += bytes[chunk].held;
+    trained += bytes[chunk].trained;
+    if (content.tied_copy) terms.shares_embedding = true;
+  }
+  terms.states = states_of(rules.states, held, trained);
+  // Gradients that come with the backward pass are counted there.
+  if (gradients > 0) {
+    gradients = terms.states.gradients;
+    terms.states.gradients = 0;
+  }
+  terms.step = terms.states.step + gradients;
+}
+
+CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
+                               const MemoryConstants& constants) {
+  CategoryNumbers bytes{};
+  at(bytes, Category::Weights) = terms.states.weights;
+  at(bytes, Category::MainWeights) = terms.states.main_weights;
+  at(bytes, Category::Gradients) = terms.states.gradients;
+  at(bytes, Category::OptimizerStates) = terms.states.states;
+  at(bytes, Category::ReduceBuffers) = terms.states.buckets;
+  at(bytes, Category::PointToPoint) = terms.transport;
+  at(bytes, Category::Workspace) = constants.workspace;
+  at(bytes, Category::Communicators) =
+      communicators.shared + (terms.shares_embedding ? communicators.embedding : 0);
+  at(bytes, Category::Context) = constants.context;
+  for (double& one : bytes) one = std::ceil(one);
+  return bytes;
+}
+
+ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules) {
+  const double more =
+      rules.pipeline.sends_stay
+          ? static_cast<double>(rules.microbatches - enough_microbatches(rules.moments))
+          : 0;
+  const Highest found = highest(terms.chunks, moments, more);
+  if (terms.step > found.bytes) return {.coming = std::ceil(terms.step), .at_step = true};
+  return {.coming = std::ceil(found.bytes), .moment = found.moment};
+}
+
+double quantile_slack(double coming, const MemoryConstants& constants) {
+  return std::ceil(std::max(constants.slack_least, constants.slack_share * coming));
+}
+
+CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
+                             const LayoutRules& rules, const ClassPeak& peak) {
+  CategoryNumbers bytes{};
+  if (peak.at_step) {
+    at(bytes, Category::StepBuffers) = std::floor(terms.states.step);
+    at(bytes, Category::Gradients) = peak.coming - at(bytes, Category::StepBuffers);
+    return bytes;
+  }
+  const MomentAction& action = moments.actions[peak.moment];
+  const Spot& spot = spot_of(terms.chunks, action);
+  at(bytes, Category::Transients) = std::floor(spot.transients);
+  at(bytes, Category::Logits) = std::floor(spot.logits);
+  at(bytes, Category::ReduceBuffers) = spot.reduced;
+  at(bytes, Category::GatherBuffers) = spot.gathered;
+  at(bytes, Category::Gradients) = spot.gradients;
+  const auto extra = static_cast<double>(
+      action.late ? rules.microbatches - enough_microbatches(rules.moments) : 0);
+  const std::span<const InFlight> counts = moments.at(peak.moment);
+  for (std::size_t c = 0; c < terms.chunks.size(); ++c) {
+    const ChunkTerms& of = terms.chunks[c];
+    at(bytes, Category::GatherBuffers) += of.gathered;
+    // What is summed up unsharded waits to be reduced.
+    const bool unsharded = rules.states.stays_gathered;
+    if ((action.has_gradient >> c & 1U) != 0) {
+      at(bytes, unsharded ? Category::ReduceBuffers : Category::Gradients) += of.gradients;
+    }
+    at(bytes, Category::PointToPoint) +=
+        (counts[c].forwards + extra) * of.sent_forward + (counts[c].inputs + extra) * of.sent_input;
+  }
+  double others = 0;
+  for (double& one : bytes) others += one = std::floor(one);
+  at(bytes, Category::Activations) = peak.coming - others;
+  return bytes;
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,54 @@
+#pragma once
+// Private: the bytes of one class of ranks, the same for a single estimate and for a search.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainwright/memory/memory.h"
+#include "trainwright/memory/outside.h"
+#include "trainwright/memory/terms.h"
+
+namespace trainwright::detail {
+
+// What a layout says about memory, whatever the stage.
+struct LayoutRules {
+  StateRules states;
+  PipelineRules pipeline;
+  MomentKey moments;
+  std::int64_t microbatches = 1;
+};
+Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer);
+// Sizes whose bytes could not be counted in 63 bits.
+Diagnostics check_sizes(const Layout& layout, const Model& model);
+
+// A group of pipeline ranks that hold the same.
+struct GroupTerms {
+  std::vector<ChunkTerms> chunks;
+  States states;
+  double transport = 0;  // buffers between stages that stand
+  double step = 0;       // alive at the step beside what stands
+  bool shares_embedding = false;
+};
+// Overwrites `terms`, so that a search allocates nothing.
+void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
+                std::span<const ChunkBytes> bytes, const LayoutRules& rules);
+
+// What stands all step: whole bytes, as doubles; 0 in the categories that come and go.
+using CategoryNumbers = std::array<double, kCategories>;
+CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
+                               const MemoryConstants& constants);
+
+struct ClassPeak {
+  double coming = 0;       // alive at the peak beside what stands
+  bool at_step = false;    // else
+  std::size_t moment = 0;  // of the given moments
+};
+ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules);
+// Of a search: reserved beyond allocated.
+double quantile_slack(double coming, const MemoryConstants& constants);
+
+// The parts of `peak.coming`.
+CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
+                             const LayoutRules& rules, const ClassPeak& peak);
+
+}  // namespace trainwright::detail

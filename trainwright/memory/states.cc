@@ -1,0 +1,103 @@
+#include "trainwright/memory/states.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainwright::detail {
+namespace {
+
+template <class T>
+const T* named(const std::vector<T>& list, std::string_view name, std::string T::* key) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const T& entry) { return entry.*key == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+GradientLife life_of(const Trainer& trainer, ShardingKind sharding) {
+  const Choice* choice = named(trainer.shardings, name_of(sharding), &Choice::kind);
+  if (choice == nullptr || choice->gradients.empty()) return GradientLife::Buffer;
+  if (choice->gradients == "autograd") return GradientLife::Autograd;
+  if (choice->gradients == "copied") return GradientLife::Copied;
+  return choice->gradients == "bucketed" ? GradientLife::Bucketed : GradientLife::Buffer;
+}
+
+bool is_fsdp(ShardingKind kind) {
+  return kind == ShardingKind::Fsdp || kind == ShardingKind::Hsdp ||
+         kind == ShardingKind::MegatronFsdp;
+}
+
+void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& trainer) {
+  if (const Bucket* live = named(trainer.buckets, "live-parameters", &Bucket::purpose)) {
+    rules.live_parameters = static_cast<double>(live->least);
+  }
+  const Bucket* bucket = named(trainer.buckets, "gradient-reduce", &Bucket::purpose);
+  if (bucket == nullptr || rules.gradients != GradientLife::Bucketed) return;
+  const auto size = static_cast<double>(std::max(bucket->least, bucket->per_dp * layout.dp));
+  (bucket->unit == "bytes" ? rules.bucket_bytes : rules.bucket_parameters) = size;
+}
+
+// The share of the rank with most.
+double shared(Params count, double ways) { return std::ceil(number(count) / ways); }
+
+double spread_over(const StateRules& rules, const HeldParameters& held, bool sharded) {
+  return shared(held.dense, sharded ? rules.dense_ways : 1) +
+         shared(held.expert, sharded ? rules.expert_ways : 1);
+}
+
+}  // namespace
+
+Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
+  StateRules rules;
+  rules.bytes = TW_TRY(parameter_bytes(trainer, name_of(layout.precision), name_of(job.optimizer)));
+  const auto* precision =
+      named(trainer.precisions, name_of(layout.precision), &PrecisionFacts::kind);
+  rules.compute = dtype_bytes(precision->compute).value_or(rules.bytes.weight);
+  rules.zero = layout.zero;
+  if (layout.zero > 0) {
+    rules.dense_ways = static_cast<double>(dp_shard(layout) * layout.cp);
+    rules.expert_ways = static_cast<double>(std::max<std::int64_t>(
+        1, expert_dp(layout) / std::max<std::int64_t>(1, layout.dp_replicate)));
+  }
+  const bool fsdp = is_fsdp(layout.sharding) && layout.zero > 0;
+  const bool several = rules.dense_ways > 1 || rules.expert_ways > 1;
+  rules.weights_sharded = fsdp || layout.zero == 3;
+  rules.gathers = rules.weights_sharded && several;
+  rules.stays_gathered = rules.gathers && fsdp && (layout.zero < 3 || layout.pp > 1);
+  rules.gradients = life_of(trainer, layout.sharding);
+  rules.reduces = layout.dp * layout.cp > 1;
+  rules.offload_optimizer = layout.offload.has(Offload::Optimizer);
+  rules.offload_parameters = layout.offload.has(Offload::Parameters);
+  rules.offload_activations = layout.offload.has(Offload::Activations);
+  fill_buckets(rules, layout, trainer);
+  return rules;
+}
+
+States states_of(const StateRules& rules, const HeldParameters& held,
+                 const HeldParameters& trained) {
+  States of;
+  const double stored = spread_over(rules, held, rules.weights_sharded);
+  if (!rules.offload_parameters) of.weights = rules.bytes.weight * stored;
+  of.weights += rules.bytes.weight_copies * number(held.low_precision);
+  const double stepped = spread_over(rules, trained, rules.zero >= 1);
+  if (!rules.offload_optimizer) {
+    of.main_weights = rules.bytes.master * stepped;
+    of.states = rules.bytes.states * stepped;
+    of.step = rules.bytes.gradient_at_step * stepped;
+  }
+  of.gradients = rules.bytes.gradient * spread_over(rules, trained, rules.zero >= 2);
+  if (!rules.reduces) return of;
+  const double whole = spread_over(rules, trained, false);
+  if (rules.gradients == GradientLife::Copied) of.buckets = rules.bytes.gradient * whole;
+  if (rules.gradients == GradientLife::Bucketed) {
+    const double bytes = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
+    of.buckets = std::max(bytes, std::min(rules.bucket_bytes, rules.bytes.gradient * whole));
+  }
+  return of;
+}
+
+double coming_gradients(const StateRules& rules, const HeldParameters& trained) {
+  return rules.bytes.gradient *
+         spread_over(rules, trained, rules.zero >= 2 && !rules.stays_gathered);
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,43 @@
+#pragma once
+// Private: bytes per parameter, and over how many ranks they are spread.
+#include "trainwright/base/result.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/memory/chunk.h"
+#include "trainwright/memory/memory.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright::detail {
+
+// How gradients live, as a trainer's sharding says (trainer.h, Choice::gradients).
+enum class GradientLife { Buffer, Autograd, Copied, Bucketed };
+
+// Everything about weights, gradients and states that does not depend on the stage.
+struct StateRules {
+  ParameterBytes bytes;
+  double compute = 2;                      // of a gathered parameter
+  double dense_ways = 1, expert_ways = 1;  // ranks that share one copy
+  std::int64_t zero = 0;
+  bool weights_sharded = false;  // ZeRO 3, and FSDP always
+  bool gathers = false;          // whole weights exist only while in use
+  bool stays_gathered = false;   // or, once gathered, until the step
+  double live_parameters = 0;    // most that are gathered at once; 0: two layers
+  GradientLife gradients = GradientLife::Buffer;
+  double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
+  bool reduces = false;                            // there is somebody to reduce gradients with
+  bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
+};
+Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer);
+
+// What stands all step for weights and states of one rank, and what the step needs beside.
+struct States {
+  double weights = 0, main_weights = 0, gradients = 0, states = 0;
+  double buckets = 0;
+  double step = 0;  // gradients copied for the step
+};
+States states_of(const StateRules& rules, const HeldParameters& held,
+                 const HeldParameters& trained);
+// Of the gradients of these parameters, where they come and go: unsharded while they are summed up
+// over micro-batches if weights stay gathered, else as stored.
+double coming_gradients(const StateRules& rules, const HeldParameters& trained);
+
+}  // namespace trainwright::detail

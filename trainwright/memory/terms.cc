@@ -1,0 +1,199 @@
+#include "trainwright/memory/terms.h"
+
+#include <algorithm>
+
+namespace trainwright::detail {
+namespace {
+
+// One list of a chunk: the j-th of a run of equal ones.
+struct Site {
+  const PortionBytes* portion = nullptr;
+  double index = 0;
+  double kept_before = 0;  // by earlier lists
+  double half_after = 0;   // by later ones, after I
+  double parameters_after = 0;
+  double next = 0;  // parameters of the list after it
+  double previous = 0;
+  std::int32_t number = 0;
+};
+
+// Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather
+// (FSDP2: parameters are copied out of it).
+double gathered_for(const StateRules& rules, double own, double ahead) {
+  if (!rules.gathers || rules.stays_gathered) return 0;
+  return rules.compute * (own + ahead + std::max(own, ahead));
+}
+
+class SpotFinder {
+ public:
+  SpotFinder(const ChunkBytes& chunk, const StateRules& rules, double gradient_share)
+      : rules_(rules), gradient_share_(gradient_share) {
+    if (rules.gathers && !rules.stays_gathered && rules.live_parameters > 0) {
+      live_ = rules.compute * std::min(chunk.parameters, rules.live_parameters);
+    }
+  }
+
+  Spot forward(const Site& site) const {
+    Spot spot = around(site, site.portion->forward, site.kept_before);
+    spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, site.portion->parameters, site.next);
+    return summed(spot);
+  }
+  Spot backward(const Site& site) const {
+    Spot spot = around(site, site.portion->backward, site.kept_before);
+    spot.backward = true;
+    gather_backward(spot, site);
+    return summed(spot);
+  }
+  Spot first_backward(const Site& site) const {
+    Spot spot = backward(site);
+    spot.gradients = gradient_share_ * site.parameters_after;
+    return summed(spot);
+  }
+  // Later lists have run their I and hold what W needs.
+  Spot backward_input(const Site& site) const {
+    Spot spot = around(site, site.portion->backward, site.kept_before + site.half_after);
+    spot.backward = true;
+    gather_backward(spot, site);
+    return summed(spot);
+  }
+
+ private:
+  Spot around(const Site& site, double peak, double others) const {
+    Spot spot;
+    const double own = std::min(site.portion->kept, peak);
+    // In host memory, all but the list at work and the one on its way.
+    spot.activations =
+        rules_.offload_activations ? std::min(others, site.portion->kept) + own : others + own;
+    (site.portion->logits ? spot.logits : spot.transients) = peak - own;
+    spot.portion = site.number;
+    return spot;
+  }
+  // The gradients of this list in the compute type, and those of the list before on their way.
+  void gather_backward(Spot& spot, const Site& site) const {
+    spot.gathered =
+        live_ > 0 ? live_ : gathered_for(rules_, site.portion->parameters, site.previous);
+    if (!rules_.gathers || rules_.stays_gathered || rules_.zero < 2) return;
+    spot.reduced = rules_.compute * site.portion->parameters + rules_.bytes.gradient * site.next;
+  }
+  static Spot summed(Spot spot) {
+    spot.total = spot.activations + spot.transients + spot.logits + spot.gathered + spot.reduced +
+                 spot.gradients;
+    return spot;
+  }
+
+  const StateRules& rules_;
+  double gradient_share_;
+  double live_ = 0;
+};
+
+void raise(Spot& highest, const Spot& spot) {
+  if (highest.portion < 0 || spot.total > highest.total) highest = spot;
+}
+
+// What changes along a run of equal lists is linear in the place, so its ends are enough; the ends
+// also have other neighbours.
+Site site_at(const ChunkBytes& chunk, std::size_t i, double index) {
+  const auto& portions = chunk.portions;
+  const PortionBytes& of = portions[i];
+  const double after = of.count - 1 - index;
+  const bool last = after == 0, first = index == 0;
+  return {.portion = &of,
+          .index = index,
+          .kept_before = of.before + index * of.kept,
+          .half_after = of.half_after + after * of.half,
+          .parameters_after = of.parameters_after + after * of.parameters,
+          .next = !last                     ? of.parameters
+                  : i + 1 < portions.size() ? portions[i + 1].parameters
+                                            : 0,
+          .previous = !first  ? of.parameters
+                      : i > 0 ? portions[i - 1].parameters
+                              : 0,
+          .number = static_cast<std::int32_t>(i)};
+}
+
+void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
+  raise(terms.spots[0], finder.forward(site));
+  raise(terms.spots[1], finder.backward_input(site));
+  raise(terms.spots[3], finder.backward(site));
+  raise(terms.first_backward, finder.first_backward(site));
+}
+
+void take_off(Spot& spot, double input) {
+  spot.activations -= input;
+  spot.total -= input;
+}
+
+}  // namespace
+
+ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
+                       const StateRules& rules, const PipelineRules& pipeline) {
+  ChunkTerms terms;
+  const bool comes =
+      rules.gradients == GradientLife::Autograd || rules.gradients == GradientLife::Copied;
+  if (comes) terms.gradients = coming_gradients(rules, bytes.trained);
+  if (rules.stays_gathered) terms.gathered = rules.compute * bytes.parameters;
+  const double share = bytes.parameters > 0 ? terms.gradients / bytes.parameters : 0;
+  const SpotFinder finder(bytes, rules, share);
+  for (std::size_t i = 0; i < bytes.portions.size(); ++i) {
+    const double count = bytes.portions[i].count;
+    raise_all(terms, finder, site_at(bytes, i, 0));
+    if (count > 1) raise_all(terms, finder, site_at(bytes, i, count - 1));
+  }
+  Spot& weight = terms.spots[2];
+  weight = {.total = bytes.half, .activations = bytes.half, .portion = 0, .backward = true};
+  if (bytes.half > terms.spots[1].total) terms.spots[1] = weight;
+  if (!rules.offload_activations) {
+    terms.whole = bytes.kept;
+    terms.half = bytes.half;
+  }
+  if (pipeline.buffers_per_micro_batch) {
+    // The input is the receive buffer, which stands.
+    const double input = std::min(bytes.input, bytes.kept);
+    terms.whole = std::max(0.0, terms.whole - input);
+    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
+      take_off(*spot, input);
+    }
+  } else if (!pipeline.outputs_freed_early) {
+    terms.whole += bytes.output;
+  }
+  if (pipeline.sends_stay) {
+    terms.sent_forward = content.to_other_rank ? bytes.output : 0;
+    terms.sent_input = content.from_other_rank ? bytes.input : 0;
+  }
+  return terms;
+}
+
+double transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
+                       std::int64_t microbatches) {
+  const double ends = bytes.input + bytes.output;
+  if (pipeline.buffers_per_micro_batch) return ends * static_cast<double>(microbatches);
+  return pipeline.overlaps ? ends : 0;
+}
+
+const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action) {
+  const auto chunk = static_cast<std::size_t>(action.chunk);
+  const bool has_gradient = (action.has_gradient >> chunk & 1U) != 0;
+  if (!has_gradient && action.kind == ActionKind::Backward) return chunks[chunk].first_backward;
+  return chunks[chunk].spots[static_cast<std::size_t>(action.kind)];
+}
+
+Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
+  Highest best{.bytes = -1};
+  const InFlight* counts = moments.counts.data();
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const MomentAction& action = moments.actions[i];
+    const double extra = action.late ? more : 0;
+    double bytes = spot_of(chunks, action).total;
+    for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
+      const ChunkTerms& of = chunks[c];
+      bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
+               (counts->forwards + extra) * of.sent_forward +
+               (counts->inputs + extra) * of.sent_input;
+      if ((action.has_gradient >> c & 1U) != 0) bytes += of.gradients;
+    }
+    if (bytes > best.bytes) best = {bytes, i};
+  }
+  return best;
+}
+
+}  // namespace trainwright::detail

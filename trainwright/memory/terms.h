@@ -1,0 +1,61 @@
+#pragma once
+// Private: the highest moment of a class of ranks.
+//
+// Everything alive at a moment is linear in what is in flight:
+//
+//   sum over chunks (whole x kept + half x held + forwards x sent + inputs x sent
+//                    + its gradients, once there are any)
+//   + what the action needs at its own highest spot
+//
+// so that a class is a few numbers per chunk, and a moment a few multiplications.
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainwright/memory/chunk.h"
+#include "trainwright/memory/moments.h"
+#include "trainwright/memory/states.h"
+
+namespace trainwright::detail {
+
+// Where an action is highest: the list of the chunk and what is alive there for the action itself.
+struct Spot {
+  double total = 0;
+  double activations = 0, transients = 0, logits = 0, gathered = 0, reduced = 0, gradients = 0;
+  std::int32_t portion = -1;
+  bool backward = false;  // the operator is that of the list's backward peak, else of its forward
+};
+
+struct ChunkTerms {
+  double whole = 0, half = 0;
+  double sent_forward = 0, sent_input = 0;
+  double gradients = 0;       // from the first backward of its weights on
+  double gathered = 0;        // all step, once gathered
+  std::array<Spot, 4> spots;  // by ActionKind F I W B
+  Spot first_backward;        // B or I before there are gradients
+};
+
+struct PipelineRules {
+  bool outputs_freed_early = false;
+  bool buffers_per_micro_batch = false;
+  bool sends_stay = false;
+  bool overlaps = false;  // receives are posted ahead
+};
+
+// The numbers of one chunk. Allocates nothing.
+ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
+                       const StateRules& rules, const PipelineRules& pipeline);
+// Buffers between stages that stand all step, for a chunk.
+double transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
+                       std::int64_t microbatches);
+
+struct Highest {
+  double bytes = 0;
+  std::size_t moment = 0;
+};
+// `more`: micro-batches beyond those the moments were walked with.
+Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more);
+const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action);
+
+}  // namespace trainwright::detail
