@@ -82,10 +82,10 @@ Result<MemoryConstants> load_memory_constants(const std::string& data_directory)
 struct Moment {
   enum class Kind : std::uint8_t { Forward, BackwardInput, BackwardWeight, Backward, Step };
   Kind kind = Kind::Forward;
-  std::int64_t chunk = 0;          // of the rank
-  std::int64_t micro_batch = 0;    // the first one that reaches it
-  std::int64_t in_flight = 0;      // micro-batches of all chunks, this one included
-  std::string_view operator_name;  // empty at the step
+  std::int64_t chunk = 0;               // of the rank
+  std::int64_t micro_batch = 0;         // the first one that reaches it
+  std::int64_t in_flight = 0;           // micro-batches of all chunks, this one included
+  std::string_view operator_name = {};  // empty at the step
 };
 std::string_view name_of(Moment::Kind kind);
 
@@ -95,8 +95,8 @@ struct RankClass {
   std::int64_t layers = 0;
   bool embedding = false, head = false;
   CategoryBytes bytes{};  // at the moment of the peak; their sum is `driver`
-  Moment moment;
-  Bytes allocated, reserved, driver;
+  Moment moment = {};
+  Bytes allocated = {}, reserved = {}, driver = {};
 };
 
 struct MemoryEstimate {

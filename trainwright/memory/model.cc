@@ -1,0 +1,245 @@
+// Memory for searches: every part of a layout that repeats is looked up.
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "trainwright/memory/peak.h"
+
+namespace trainwright {
+namespace {
+
+using detail::ChunkBytes;
+using detail::Moments;
+
+// A mixer of the words of a key (as in WorkCache; Murmur3's finaliser).
+class Hash {
+ public:
+  void add(std::int64_t value) {
+    hash_ = (hash_ ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
+    hash_ ^= hash_ >> 32U;
+  }
+  std::size_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x9e3779b97f4a7c15U;
+};
+
+// What decides which rank holds what.
+struct PartitionKey {
+  std::int64_t pp = 1, vpp = 1, first_layers = 0, last_layers = 0;
+  std::int64_t count_embedding = 0, count_loss = 0, mtp_stage = -1;
+  StagePlacement placement = StagePlacement::Single;
+  std::vector<std::int64_t> layers = {};
+  std::vector<Recompute> recompute_by_stage = {};
+  friend bool operator==(const PartitionKey&, const PartitionKey&) = default;
+};
+PartitionKey partition_key(const Layout& layout) {
+  return {layout.pp,
+          layout.vpp,
+          layout.first_layers,
+          layout.last_layers,
+          layout.count_embedding,
+          layout.count_loss,
+          layout.mtp_stage.value_or(-1),
+          layout.placement,
+          layout.layers,
+          layout.recompute_by_stage};
+}
+struct PartitionHash {
+  std::size_t operator()(const PartitionKey& key) const {
+    Hash hash;
+    hash.add(key.pp << 32 | key.vpp);
+    hash.add(key.first_layers << 32 | key.last_layers);
+    hash.add(key.count_embedding << 40 | key.count_loss << 20 | (key.mtp_stage + 1));
+    hash.add(static_cast<std::int64_t>(key.placement));
+    for (const std::int64_t layers : key.layers) hash.add(layers);
+    for (const Recompute& of : key.recompute_by_stage) {
+      hash.add(static_cast<std::int64_t>(of.kind) << 40 | of.n);
+    }
+    return hash.value();
+  }
+};
+
+// A slice of the first stage, on a partition.
+struct ChunkKey {
+  const void* partition = nullptr;
+  Slice slice;
+  friend bool operator==(const ChunkKey&, const ChunkKey&) = default;
+};
+struct ChunkHash {
+  std::size_t operator()(const ChunkKey& key) const {
+    const Slice& s = key.slice;
+    Hash hash;
+    hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.partition)));
+    hash.add(s.tp | s.cp << 32);
+    hash.add(s.ep | s.etp << 32);
+    hash.add(s.mbs);
+    hash.add(s.seq | (s.sp ? std::int64_t{1} << 62 : 0));
+    hash.add(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
+             static_cast<std::int64_t>(s.dispatcher) << 16 |
+             static_cast<std::int64_t>(s.precision) << 8 | (s.distribute_saved ? 1 : 0));
+    hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
+             static_cast<std::int64_t>(s.recompute.kind));
+    return hash.value();
+  }
+};
+
+struct JoinedKey {
+  const void* partition = nullptr;
+  detail::MomentKey moments;
+  friend bool operator==(const JoinedKey&, const JoinedKey&) = default;
+};
+struct JoinedHash {
+  std::size_t operator()(const JoinedKey& key) const {
+    const detail::MomentKey& of = key.moments;
+    Hash hash;
+    hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.partition)));
+    hash.add(std::int64_t{of.ranks} << 32 | of.chunks);
+    hash.add(of.microbatches);
+    hash.add(std::int64_t{of.group} << 8 | static_cast<std::int64_t>(of.kind) << 1 |
+             (of.sends_stay ? 1 : 0));
+    return hash.value();
+  }
+};
+
+// The degrees that communicators depend on.
+struct DegreeKey {
+  std::array<std::int64_t, 8> degrees{};
+  RankOrder order{};
+  friend bool operator==(const DegreeKey&, const DegreeKey&) = default;
+};
+struct DegreeHash {
+  std::size_t operator()(const DegreeKey& key) const {
+    Hash hash;
+    for (const std::int64_t degree : key.degrees) hash.add(degree);
+    for (const Axis axis : key.order) hash.add(static_cast<std::int64_t>(axis));
+    return hash.value();
+  }
+};
+
+}  // namespace
+
+struct MemoryModel::State {
+  const Model& model;
+  const Cluster& cluster;
+  const Trainer& trainer;
+  const Job& job;
+  MemoryConstants constants;
+  std::optional<AttentionKernel> attention;
+
+  struct OfPrecision {
+    Recipe recipe;
+    WorkCache cache;
+  };
+  std::map<PrecisionKind, OfPrecision> precisions = {};
+  std::unordered_map<PartitionKey, std::optional<detail::Partition>, PartitionHash> partitions = {};
+  std::unordered_map<ChunkKey, std::vector<ChunkBytes>, ChunkHash> chunks = {};
+  std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
+  std::unordered_map<JoinedKey, std::vector<Moments>, JoinedHash> joined = {};  // by group
+  std::unordered_map<DegreeKey, detail::Communicators, DegreeHash> communicators = {};
+  detail::GroupTerms terms = {};  // scratch
+
+  const detail::Partition* partition_for(const Layout& layout) {
+    PartitionKey key = partition_key(layout);
+    auto found = partitions.find(key);
+    if (found == partitions.end()) {
+      auto made = detail::partition_of(layout, model, job);
+      found =
+          partitions.emplace(std::move(key), made ? std::optional(*std::move(made)) : std::nullopt)
+              .first;
+    }
+    return found->second ? &*found->second : nullptr;
+  }
+
+  OfPrecision& precision_for(PrecisionKind kind) {
+    const auto found = precisions.find(kind);
+    if (found != precisions.end()) return found->second;
+    const Recipe recipe = recipe_of(trainer, kind);
+    return precisions.emplace(kind, OfPrecision{recipe, WorkCache(model, recipe)}).first->second;
+  }
+
+  const std::vector<ChunkBytes>& chunks_for(const Layout& layout,
+                                            const detail::Partition& partition) {
+    ChunkKey key{&partition, slice_of(layout, trainer, 0, attention)};
+    const auto found = chunks.find(key);
+    if (found != chunks.end()) return found->second;
+    OfPrecision& precision = precision_for(layout.precision);
+    const detail::ChunkQuestion of{model, job, precision.recipe, constants.expert_imbalance};
+    std::vector<ChunkBytes> made;
+    for (const detail::ChunkContent& content : partition.contents) {
+      const Slice slice = slice_of(layout, trainer, content.stage.id.index(), attention);
+      made.push_back(detail::chunk_bytes(of, content, slice, precision.cache));
+    }
+    return chunks.emplace(key, std::move(made)).first->second;
+  }
+
+  // The corners of each group's moments; nullptr if the schedule cannot be made.
+  const std::vector<Moments>* moments_for(const detail::MomentKey& key,
+                                          const detail::Partition& partition) {
+    detail::MomentKey few = key;
+    few.microbatches = detail::enough_microbatches(key);
+    const JoinedKey joined_key{&partition, few};
+    const auto found = joined.find(joined_key);
+    if (found != joined.end()) return &found->second;
+    auto& made = moments[few];
+    if (!made) {
+      auto of_ranks = detail::moments_of(few);
+      if (!of_ranks) return nullptr;
+      made = *std::move(of_ranks);
+    }
+    std::vector<Moments> groups;
+    for (const detail::PipelineGroup& group : partition.groups) {
+      std::vector<const Moments*> members;
+      for (const std::int64_t rank : group.ranks) {
+        members.push_back(&(*made)[static_cast<std::size_t>(rank)]);
+      }
+      groups.push_back(detail::joined(members));
+    }
+    return &joined.emplace(joined_key, std::move(groups)).first->second;
+  }
+
+  const detail::Communicators& communicators_for(const Layout& layout) {
+    const DegreeKey key{{layout.tp, layout.pp, layout.dp, layout.cp, layout.ep, layout.etp,
+                         layout.dp_replicate, layout.zero},
+                        layout.order};
+    const auto found = communicators.find(key);
+    if (found != communicators.end()) return found->second;
+    return communicators.emplace(key, detail::communicators_of(layout, cluster, trainer, constants))
+        .first->second;
+  }
+};
+
+MemoryModel::MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
+                         const Job& job, const MemoryConstants& constants,
+                         std::optional<AttentionKernel> attention)
+    : state_(std::make_unique<State>(State{model, cluster, trainer, job, constants, attention})) {}
+MemoryModel::~MemoryModel() = default;
+MemoryModel::MemoryModel(MemoryModel&&) noexcept = default;
+MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
+
+std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
+  State& state = *state_;
+  if (!detail::check_sizes(layout, state.model).empty()) return std::nullopt;
+  if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
+  const auto rules = detail::layout_rules(layout, state.job, state.trainer);
+  if (!rules) return std::nullopt;
+  const detail::Partition* partition = state.partition_for(layout);
+  if (partition == nullptr) return std::nullopt;
+  const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
+  if (moments == nullptr) return std::nullopt;
+  const std::vector<ChunkBytes>& chunks = state.chunks_for(layout, *partition);
+  const detail::Communicators& communicators = state.communicators_for(layout);
+  double most = 0;
+  for (std::size_t g = 0; g < partition->groups.size(); ++g) {
+    detail::fill_terms(state.terms, partition->groups[g], *partition, chunks, *rules);
+    const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
+    double driver = peak.coming + detail::quantile_slack(peak.coming, state.constants);
+    for (const double part : detail::standing_bytes(state.terms, communicators, state.constants)) {
+      driver += part;
+    }
+    most = std::max(most, driver);
+  }
+  return Bytes(static_cast<std::int64_t>(std::min(most, 0x1.0p60)));
+}
+
+}  // namespace trainwright

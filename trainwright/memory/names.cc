@@ -1,0 +1,26 @@
+#include <array>
+
+#include "trainwright/memory/memory.h"
+
+namespace trainwright {
+
+std::string_view name_of(Category category) {
+  constexpr std::array<std::string_view, kCategories> kNames = {
+      "weights",    "main-weights", "gradients",      "optimizer-states", "activations",
+      "transients", "logits",       "gather-buffers", "reduce-buffers",   "point-to-point",
+      "step",       "workspace",    "slack",          "communicators",    "context"};
+  return kNames[static_cast<std::size_t>(category)];
+}
+
+std::string_view name_of(Moment::Kind kind) {
+  switch (kind) {
+    case Moment::Kind::Forward: return "forward";
+    case Moment::Kind::BackwardInput: return "backward of inputs";
+    case Moment::Kind::BackwardWeight: return "backward of weights";
+    case Moment::Kind::Backward: return "backward";
+    case Moment::Kind::Step: return "optimizer step";
+  }
+  return "";
+}
+
+}  // namespace trainwright
