@@ -70,5 +70,6 @@ Command show_command();
 Command list_command();
 Command schedule_command();
 Command replay_command();
+Command estimate_command();
 
 }  // namespace trainwright::cli

@@ -16,7 +16,7 @@ namespace trainwright::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {show_command(), list_command(), schedule_command(), replay_command()};
+  return {estimate_command(), show_command(), list_command(), schedule_command(), replay_command()};
 }
 
 std::string bare_name(const std::string& name) {

@@ -3,61 +3,13 @@
 #include <fmt/core.h>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/cli/show.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
 namespace {
-
-// Everything a layout is judged against.
-struct Setting {
-  ReadLayout read;
-  Job job;
-  Model model;
-  Cluster cluster;
-  Trainer trainer;
-};
-
-// All faults of all arguments at once.
-Result<Setting> read_setting(const Invocation& invocation) {
-  Diagnostics faults;
-  const auto gather = [&](auto result) {
-    if (!result) {
-      for (Diagnostic& fault : result.error().diagnostics) faults.push_back(std::move(fault));
-    }
-    return result;
-  };
-  auto model = gather(find_model(*invocation.text("model"), invocation.data));
-  auto hardware = gather(load_hardware(invocation.data));
-  auto trainer =
-      gather(find_trainer(invocation.text("trainer").value_or("megatron-core"), invocation.data));
-  auto job = gather(parse_job(invocation.text("job").value_or("")));
-  Result<Cluster> cluster = Cluster{};
-  LayoutContext context;
-  if (trainer) context.usual = usual_layout(*trainer);
-  if (hardware) {
-    cluster = gather(parse_cluster(*invocation.text("on"), *hardware));
-    if (cluster) context.world = accelerator_count(*cluster);
-  }
-  auto read = gather(parse_layout(*invocation.text("layout"), context));
-  if (!faults.empty()) return fail(std::move(faults));
-  return Setting{*std::move(read), *std::move(job), *std::move(model), *std::move(cluster),
-                 *std::move(trainer)};
-}
-
-std::string degrees_text(const Setting& setting) {
-  const Layout& layout = setting.read.layout;
-  std::string text = fmt::format("{}\n", to_text(layout));
-  for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);
-  text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
-                      setting.trainer.title, to_text(setting.trainer.version));
-  text +=
-      fmt::format("{} ranks; {} micro-batches of mbs {} a step; {} tokens a step; {} stages\n",
-                  with_thousands(world_size(layout)), with_thousands(micro_batch_count(layout)),
-                  layout.mbs, with_thousands(tokens_per_step(layout).value()), stage_count(layout));
-  return text;
-}
 
 std::vector<GroupKind> groups_worth_showing(const Layout& layout, const Model& model) {
   std::vector<GroupKind> kinds;
@@ -131,35 +83,6 @@ std::string stages_table(const std::vector<Stage>& stages, int width) {
   return to_text(table, width);
 }
 
-std::string violations_text(const std::vector<LayoutViolation>& found, int width) {
-  if (found.empty()) return "legal: nothing speaks against it\n";
-  std::string text = is_legal(found) ? "legal, with advice:\n" : "not legal:\n";
-  for (const LayoutViolation& violation : found) {
-    const char* weight = violation.severity == Severity::Forbidden ? "forbidden" : "advice";
-    Table table{{{""}, {"", Align::Wrap}}, {{weight, violation.reason}}};
-    if (!violation.hint.empty()) table.rows.push_back({"hint", violation.hint});
-    table.rows.push_back({"rule", violation.source.empty()
-                                      ? violation.id
-                                      : fmt::format("{} ({})", violation.id, violation.source)});
-    text += '\n' + to_text(table, width);
-  }
-  return text;
-}
-
-Json violations_json(const std::vector<LayoutViolation>& found) {
-  Json list = Json::array();
-  for (const LayoutViolation& violation : found) {
-    Json entry = Json::object();
-    entry.add("id", Json::of(violation.id))
-        .add("forbidden", Json::of(violation.severity == Severity::Forbidden))
-        .add("reason", Json::of(violation.reason))
-        .add("hint", Json::of(violation.hint))
-        .add("source", Json::of(violation.source));
-    list.push(std::move(entry));
-  }
-  return list;
-}
-
 Json setting_json(const Setting& setting, const std::vector<LayoutViolation>& found) {
   const Layout& layout = setting.read.layout;
   Json groups = Json::object();
@@ -192,7 +115,7 @@ Result<Output> run_show_layout(const Invocation& invocation) {
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;
   if (invocation.json) return Output{to_text(setting_json(setting, found)), exit};
-  std::string text = degrees_text(setting) + '\n';
+  std::string text = setting_text(setting) + '\n';
   if (is_legal(found)) {
     text += groups_table(setting, invocation.width);
     const auto stages = stage_layers(setting.read.layout, setting.model);

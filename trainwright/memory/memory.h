@@ -134,6 +134,18 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 double chance_of_oom(Bytes driver, Bytes capacity, double spread);
 Bytes exceeded_with(double chance, Bytes driver, double spread);
 
+// A layout near the asked one that is legal and runs out of memory with a chance of at most
+// `kSafeChance`. Tried in the order of what they cost in speed: smaller micro-batches, cheap
+// recompute, more sharding, full recompute, more tensor and pipeline parallelism on the same ranks,
+// then several of these together. Nullopt when none of them fits.
+inline constexpr double kSafeChance = 0.05;
+struct Change {
+  std::string what;  // "mbs=1", "recompute=full,pp=8,dp=4"
+  Layout layout;
+  Bytes driver;  // of the worst class
+};
+std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question);
+
 // For searches: no lists, no replay, nothing allocated once slices and moments are known. Equal to
 // estimate_memory with Slack::Quantile. One per model, trainer, job and thread.
 class MemoryModel {

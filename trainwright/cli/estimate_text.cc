@@ -1,0 +1,192 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/estimate.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+// A column: one pipeline rank, or the fullest of several that follow each other.
+struct Column {
+  std::size_t first = 0, last = 0;
+  std::size_t shown = 0;
+};
+
+constexpr std::int64_t kHundredths = 100;
+
+// Totals are sums of what is shown, so parts are rounded first.
+std::int64_t hundredths(Bytes bytes) {
+  return std::llround(static_cast<double>(bytes.value()) * kHundredths / (1 << 30));
+}
+std::string gib(std::int64_t hundredths) {
+  return fmt::format("{:.2f}", static_cast<double>(hundredths) / kHundredths);
+}
+
+bool alike(const RankClass& a, const RankClass& b) {
+  return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head;
+}
+
+std::vector<Column> every_rank(const MemoryEstimate& estimate) {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < estimate.classes.size(); ++i) columns.push_back({i, i, i});
+  return columns;
+}
+
+std::size_t fullest(const MemoryEstimate& estimate, std::size_t first, std::size_t last) {
+  std::size_t found = first;
+  for (std::size_t i = first; i <= last; ++i) {
+    if (estimate.classes[i].driver > estimate.classes[found].driver) found = i;
+  }
+  return found;
+}
+
+// Ranks that hold the same are one column.
+std::vector<Column> folded(const MemoryEstimate& estimate) {
+  std::vector<Column> columns;
+  for (std::size_t i = 0; i < estimate.classes.size(); ++i) {
+    if (!columns.empty() && alike(estimate.classes[columns.back().first], estimate.classes[i])) {
+      columns.back().last = i;
+    } else {
+      columns.push_back({i, i, i});
+    }
+  }
+  for (Column& column : columns) column.shown = fullest(estimate, column.first, column.last);
+  return columns;
+}
+
+// The two neighbours that differ least become one, until there are few enough.
+std::vector<Column> columns_for(const MemoryEstimate& estimate, std::size_t most) {
+  if (estimate.classes.size() <= most) return every_rank(estimate);
+  std::vector<Column> columns = folded(estimate);
+  while (columns.size() > std::max<std::size_t>(3, most)) {
+    std::size_t best = 1;
+    const auto distance = [&](std::size_t i) {
+      return std::abs((estimate.classes[columns[i].shown].driver -
+                       estimate.classes[columns[i + 1].shown].driver)
+                          .value());
+    };
+    for (std::size_t i = 1; i + 2 < columns.size(); ++i) {
+      if (distance(i) < distance(best)) best = i;
+    }
+    columns[best].last = columns[best + 1].last;
+    columns[best].shown = fullest(estimate, columns[best].first, columns[best].last);
+    columns.erase(columns.begin() + static_cast<std::ptrdiff_t>(best) + 1);
+  }
+  return columns;
+}
+
+std::string heading(const Column& column) {
+  if (column.first == column.last) return std::to_string(column.first);
+  return fmt::format("{}-{}", column.first, column.last);
+}
+
+std::string words(Category category) {
+  std::string text(name_of(category));
+  std::replace(text.begin(), text.end(), '-', ' ');
+  return text;
+}
+
+std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>& columns,
+                       int width) {
+  Table table;
+  table.columns.push_back({"GiB of pipeline rank"});
+  std::vector<std::string> layers = {"layers"};
+  for (const Column& column : columns) {
+    table.columns.push_back({heading(column), Align::Right});
+    const RankClass& of = estimate.classes[column.shown];
+    layers.push_back(std::to_string(of.layers) + (of.embedding ? "+e" : "") +
+                     (of.head ? "+h" : ""));
+  }
+  table.rows.push_back(std::move(layers));
+  std::vector<std::int64_t> sums(columns.size());
+  const auto total = [&](const char* name) {
+    std::vector<std::string> row = {name};
+    for (const std::int64_t sum : sums) row.push_back(gib(sum));
+    table.rows.push_back({});
+    table.rows.push_back(std::move(row));
+  };
+  for (std::size_t c = 0; c < kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (category == Category::AllocatorSlack) total("allocated");
+    if (category == Category::Communicators) total("reserved");
+    std::vector<std::string> row = {words(category)};
+    bool any = false;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::int64_t part = hundredths(estimate.classes[columns[i].shown].bytes[c]);
+      sums[i] += part;
+      any |= part != 0;
+      row.push_back(gib(part));
+    }
+    if (any) table.rows.push_back(std::move(row));
+  }
+  total("driver");
+  return to_text(table, width);
+}
+
+std::string moment_text(const RankClass& of) {
+  const Moment& moment = of.moment;
+  if (moment.kind == Moment::Kind::Step) return "in the optimizer's step";
+  return fmt::format("in the {} of micro-batch {}{}, with {} in flight, at {}",
+                     name_of(moment.kind), moment.micro_batch,
+                     moment.chunk > 0 ? fmt::format(" on chunk {}", moment.chunk) : "",
+                     moment.in_flight, moment.operator_name);
+}
+
+std::string verdict_text(const Answer& answer) {
+  const MemoryEstimate& estimate = answer.estimate;
+  const RankClass& worst = worst_of(estimate);
+  std::string text = fmt::format(
+      "Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
+      worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks", moment_text(worst));
+  text += fmt::format("It needs {} of {}; 90 % interval {} to {}; chance of OOM {}.\n",
+                      to_text(worst.driver), to_text(estimate.capacity), to_text(estimate.low),
+                      to_text(estimate.high), percent(estimate.oom));
+  if (fits(estimate)) {
+    return text +
+           fmt::format("Fits, with {} to spare.\n", to_text(estimate.capacity - worst.driver));
+  }
+  text += fmt::format("Does not fit: {} too much.\n", to_text(worst.driver - estimate.capacity));
+  if (!answer.change) return text + "No near layout that was tried fits.\n";
+  return text + fmt::format("Smallest change that fits: {} ({}).\n", answer.change->what,
+                            to_text(answer.change->driver));
+}
+
+}  // namespace
+
+std::string answer_text(const Answer& answer, int width) {
+  // A figure takes nine characters, the names of the parts twenty-one.
+  const auto most = static_cast<std::size_t>(std::max(3, (width - 21) / 9));
+  const std::vector<Column> columns = columns_for(answer.estimate, most);
+  std::string text = setting_text(answer.setting) + '\n';
+  text += table_text(answer.estimate, columns, width) + '\n';
+  if (columns.size() < answer.estimate.classes.size()) {
+    text += "A column of several pipeline ranks shows the fullest of them.\n";
+  }
+  const std::string verdict = verdict_text(answer);
+  for (const std::string_view line : split(trim(verdict), '\n')) {
+    for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
+  }
+  return text;
+}
+
+Json answer_json(const Answer& answer) {
+  Json document = Json::object();
+  document.add("legal", Json::of(true))
+      .add("layout", Json::of(to_text(answer.setting.read.layout)))
+      .add("fits", Json::of(fits(answer.estimate)))
+      .add("memory", to_json(answer.estimate));
+  if (answer.change) {
+    Json change = Json::object();
+    change.add("what", Json::of(answer.change->what))
+        .add("layout", Json::of(to_text(answer.change->layout)))
+        .add("driver", Json::of(answer.change->driver.value()));
+    document.add("change", std::move(change));
+  }
+  return document;
+}
+
+}  // namespace trainwright::cli
