@@ -1,0 +1,38 @@
+// Whatever the bytes, reading a table ends in runs or in faults, and every run can be asked about.
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "trainwright/calibrate/calibrate.h"
+
+using namespace trainwright;
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+const Knowledge& known() {
+  static const Knowledge knowledge = load_knowledge(TRAINWRIGHT_DATA_DIR).value();
+  return knowledge;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const auto runs = parse_measured_runs(text, "fuzz");
+  if (!runs) {
+    require(!runs.error().diagnostics.empty());
+    return 0;
+  }
+  for (const MeasuredRun& run : *runs) {
+    require(!run.source.empty() && !run.origin.empty());
+    require(noted(run.notes, "memory").size() <= run.notes.size());
+    fold_of(run);
+    const CaseOrReason answer = case_of(run, known());
+    require(answer.made.has_value() == answer.skipped.empty());
+  }
+  return 0;
+}

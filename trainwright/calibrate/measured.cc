@@ -1,0 +1,258 @@
+// The four kinds of tables, and how their rows become runs.
+#include "trainwright/calibrate/measured.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "trainwright/calibrate/table.h"
+
+namespace trainwright {
+namespace {
+
+using detail::Column;
+using detail::CsvRecords;
+using detail::TableReader;
+using Header = std::span<const std::string_view>;
+using Runs = std::vector<MeasuredRun>;
+
+constexpr std::array<Column<MeasuredRun>, 41> kRunColumns{{
+    {"source", &MeasuredRun::source, true},
+    {"source_ref", &MeasuredRun::source_ref},
+    {"model_name", &MeasuredRun::model_name},
+    {"params_b", &MeasuredRun::params_b},
+    {"layers", &MeasuredRun::layers},
+    {"hidden", &MeasuredRun::hidden},
+    {"ffn_hidden", &MeasuredRun::ffn_hidden},
+    {"heads", &MeasuredRun::heads},
+    {"kv_heads", &MeasuredRun::kv_heads},
+    {"head_dim", &MeasuredRun::head_dim},
+    {"vocab", &MeasuredRun::vocab},
+    {"seq_len", &MeasuredRun::seq_len},
+    {"moe_experts", &MeasuredRun::moe_experts},
+    {"moe_topk", &MeasuredRun::moe_topk},
+    {"accelerator", &MeasuredRun::accelerator},
+    {"gpus", &MeasuredRun::gpus},
+    {"gpus_per_node", &MeasuredRun::gpus_per_node},
+    {"inter_node_net", &MeasuredRun::inter_node_net},
+    {"intra_node_net", &MeasuredRun::intra_node_net},
+    {"precision", &MeasuredRun::precision},
+    {"global_batch", &MeasuredRun::global_batch},
+    {"micro_batch", &MeasuredRun::micro_batch},
+    {"dp", &MeasuredRun::dp},
+    {"tp", &MeasuredRun::tp},
+    {"pp", &MeasuredRun::pp},
+    {"vpp", &MeasuredRun::vpp},
+    {"cp", &MeasuredRun::cp},
+    {"ep", &MeasuredRun::ep},
+    {"sequence_parallel", &MeasuredRun::sequence_parallel},
+    {"zero_stage", &MeasuredRun::zero_stage},
+    {"recompute", &MeasuredRun::recompute},
+    {"attention_kernel", &MeasuredRun::attention_kernel},
+    {"schedule", &MeasuredRun::schedule},
+    {"framework", &MeasuredRun::framework},
+    {"step_time_s", &MeasuredRun::step_time},
+    {"tokens_per_s_per_gpu", &MeasuredRun::tokens_per_s_per_gpu},
+    {"tflops_per_gpu", &MeasuredRun::tflops_per_gpu},
+    {"mfu_pct", &MeasuredRun::mfu_pct},
+    {"peak_mem_gb", &MeasuredRun::peak_mem_gb},
+    {"outcome", &MeasuredRun::outcome, true},
+    {"notes", &MeasuredRun::notes},
+}};
+
+// Memory of one rank of one of SimuMax's B200 cases.
+struct RankRow {
+  std::string source_ref, name, model, parallel;
+  std::optional<std::int64_t> layers, micro_batches, pp_comm_async, rank;
+  std::optional<double> step_time_ms, allocated_mib, reserved_mib;
+};
+constexpr std::array<Column<RankRow>, 11> kRankColumns{{
+    {"source_ref", &RankRow::source_ref, true},
+    {"case", &RankRow::name, true},
+    {"model", &RankRow::model, true},
+    {"parallel", &RankRow::parallel},
+    {"layers", &RankRow::layers, true},
+    {"micro_batches", &RankRow::micro_batches, true},
+    {"pp_comm_async", &RankRow::pp_comm_async},
+    {"step_time_ms", &RankRow::step_time_ms, true},
+    {"rank", &RankRow::rank, true},
+    {"max_allocated_mib", &RankRow::allocated_mib, true},
+    {"max_reserved_mib", &RankRow::reserved_mib, true},
+}};
+
+struct SailorRow {
+  std::string cluster, model, file, gpu_types, layers_per_stage;
+  std::optional<std::int64_t> gpus, nodes, tp, pp, dp, mbs, gbs, seq, peak_bytes;
+  std::optional<double> grad_reduce_s;
+  std::optional<Seconds> step_time;
+};
+constexpr std::array<Column<SailorRow>, 16> kSailorColumns{{
+    {"cluster", &SailorRow::cluster, true},
+    {"model", &SailorRow::model, true},
+    {"file", &SailorRow::file, true},
+    {"gpus", &SailorRow::gpus, true},
+    {"nodes_N", &SailorRow::nodes, true},
+    {"gpu_types", &SailorRow::gpu_types, true},
+    {"tp", &SailorRow::tp, true},
+    {"pp", &SailorRow::pp, true},
+    {"dp", &SailorRow::dp, true},
+    {"mbs", &SailorRow::mbs, true},
+    {"gbs", &SailorRow::gbs, true},
+    {"seq", &SailorRow::seq, true},
+    {"real_iter_s", &SailorRow::step_time, true},
+    {"real_grad_reduce_s", &SailorRow::grad_reduce_s},
+    {"real_peak_mem_bytes", &SailorRow::peak_bytes, true},
+    {"layers_per_stage", &SailorRow::layers_per_stage, true},
+}};
+
+// One card of the 1F1B and ZB-H1 runs on four RTX 3090.
+struct CardRow {
+  std::string schedule;
+  std::optional<std::int64_t> card;
+  std::optional<double> allocated_mb, reserved_mb;
+};
+constexpr std::array<Column<CardRow>, 4> kCardColumns{{
+    {"schedule", &CardRow::schedule, true},
+    {"card", &CardRow::card, true},
+    {"max_memory_allocated_mb", &CardRow::allocated_mb, true},
+    {"max_memory_reserved_mb", &CardRow::reserved_mb, true},
+}};
+
+Bytes mebibytes(double count) {
+  constexpr double kMost = 1e12;
+  return Bytes(std::llround(std::min(count, kMost) * (1 << 20)));
+}
+
+std::string place(std::string_view origin, int line) { return fmt::format("{}:{}", origin, line); }
+
+Result<Runs> read_runs(CsvRecords& records, Header header, std::string_view origin) {
+  auto rows =
+      TW_TRY(TableReader<MeasuredRun>(kRunColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  runs.reserve(rows.size());
+  for (auto& [line, run] : rows) {
+    run.origin = place(origin, line);
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+// Rows that follow each other under one key become one run.
+MeasuredRun& last_run(Runs& runs, std::string source, std::string source_ref, std::string origin) {
+  if (runs.empty() || runs.back().source_ref != source_ref) {
+    MeasuredRun& run = runs.emplace_back();
+    run.source = std::move(source);
+    run.source_ref = std::move(source_ref);
+    run.origin = std::move(origin);
+  }
+  return runs.back();
+}
+
+Result<Runs> read_ranks(CsvRecords& records, Header header, std::string_view origin) {
+  const auto rows =
+      TW_TRY(TableReader<RankRow>(kRankColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  for (const auto& [line, row] : rows) {
+    MeasuredRun& run =
+        last_run(runs, "simumax_b200_ranks", fmt::format("{} case {}", row.source_ref, row.name),
+                 place(origin, line));
+    run.model_name = row.model;
+    run.layers = row.layers;
+    run.step_time = Seconds(*row.step_time_ms / 1e3);
+    run.ranks.push_back({*row.rank, mebibytes(*row.allocated_mib), mebibytes(*row.reserved_mib)});
+  }
+  return runs;
+}
+
+Result<Runs> read_plans(CsvRecords& records, Header header, std::string_view origin) {
+  const auto rows =
+      TW_TRY(TableReader<SailorRow>(kSailorColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  Diagnostics diagnostics;
+  for (const auto& [line, row] : rows) {
+    MeasuredRun& run = runs.emplace_back();
+    run.source = "sailor";
+    run.source_ref = fmt::format("{}/{}/{}", row.cluster, row.model, row.file);
+    run.model_name = row.model;
+    run.accelerator = row.gpu_types;
+    run.gpus = row.gpus;
+    run.seq_len = row.seq;
+    run.global_batch = row.gbs;
+    run.micro_batch = row.mbs;
+    run.dp = row.dp;
+    run.tp = row.tp;
+    run.pp = row.pp;
+    run.step_time = row.step_time;
+    run.peak_mem_gb = static_cast<double>(*row.peak_bytes) / 1e9;
+    run.origin = place(origin, line);
+    for (const std::string_view items : split(row.layers_per_stage, '|')) {
+      const auto count = parse_integer(trim(items));
+      if (count && *count >= 0 && *count <= detail::kMostWhole) {
+        run.stage_items.push_back(*count);
+      } else if (diagnostics.size() < detail::kMostTableFaults) {
+        diagnostics.push_back({run.origin + " layers_per_stage",
+                               fmt::format("'{}' is not a list of counts", row.layers_per_stage),
+                               "counts are joined by |, as in 12|14"});
+        break;
+      }
+    }
+  }
+  if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  return runs;
+}
+
+Result<Runs> read_cards(CsvRecords& records, Header header, std::string_view origin) {
+  const auto rows =
+      TW_TRY(TableReader<CardRow>(kCardColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  for (const auto& [line, row] : rows) {
+    MeasuredRun& run =
+        last_run(runs, "zbh1_3090", fmt::format("zbh1_3090 {}", row.schedule), place(origin, line));
+    run.schedule = row.schedule;
+    run.ranks.push_back({*row.card, mebibytes(*row.allocated_mb), mebibytes(*row.reserved_mb)});
+  }
+  return runs;
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
+                                                     std::string_view origin) {
+  CsvRecords records(text);
+  std::vector<std::string> kept;
+  while (!records.done()) {
+    const auto& cells = records.take();
+    const bool comment = trim(cells.front()).starts_with('#');
+    if (comment || (cells.size() == 1 && trim(cells.front()).empty())) continue;
+    kept.assign(cells.begin(), cells.end());
+    break;
+  }
+  if (kept.empty()) return fail(std::string(origin), "the table has no header");
+  const std::vector<std::string_view> header(kept.begin(), kept.end());
+  const auto has = [&](std::string_view name) {
+    return std::any_of(header.begin(), header.end(),
+                       [&](std::string_view cell) { return trim(cell) == name; });
+  };
+  if (has("max_allocated_mib")) return read_ranks(records, header, origin);
+  if (has("real_peak_mem_bytes")) return read_plans(records, header, origin);
+  if (has("max_memory_allocated_mb")) return read_cards(records, header, origin);
+  return read_runs(records, header, origin);
+}
+
+std::string_view noted(std::string_view notes, std::string_view key) {
+  for (std::size_t at = notes.find(key); at != std::string_view::npos;
+       at = notes.find(key, at + 1)) {
+    if (key.empty()) return {};
+    const char before = at == 0 ? ' ' : notes[at - 1];
+    const std::string_view rest = notes.substr(at + key.size());
+    const bool starts = before == ' ' || before == ';' || before == '(' || before == ',';
+    if (!starts || rest.empty() || (rest.front() != '=' && rest.front() != ':')) continue;
+    return trim(rest.substr(1, std::min(rest.find(';'), rest.size()) - 1));
+  }
+  return {};
+}
+
+}  // namespace trainwright

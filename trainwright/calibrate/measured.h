@@ -1,0 +1,73 @@
+#pragma once
+// A training run as somebody measured and published it. Part of calibrate.h: include that one.
+//
+// Most sources come as tables of 41 columns, a cell empty where the source is silent. Three tables
+// have columns of their own and become runs of the same kind: memory by rank of SimuMax's B200
+// cases (joined to the runs by the case's name), Sailor's plans, and the cards of one published
+// comparison of two schedules. Nothing is corrected here: a run says what its source printed.
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+
+namespace trainwright {
+
+// OomOrCrash: the source does not tell which. CrashLikely: a larger run of the same kind fitted.
+enum class Outcome { Ok, Oom, OomOrCrash, CrashLikely, KernelUnavailable, Other };
+std::string_view name_of(Outcome outcome);  // "oom_or_crash", as in the tables
+
+// Peaks of one rank as PyTorch's allocator counts them.
+struct RankMemory {
+  std::int64_t rank = 0;
+  Bytes allocated;
+  Bytes reserved;
+  friend bool operator==(const RankMemory&, const RankMemory&) = default;
+};
+
+struct MeasuredRun {
+  std::string source;      // "aleph-alpha-2023"
+  std::string source_ref;  // the place in it: file, line, table, case
+  std::string model_name;
+  std::optional<double> params_b;  // billions, as printed
+  std::optional<std::int64_t> layers, hidden, ffn_hidden, heads, kv_heads, head_dim, vocab;
+  std::optional<std::int64_t> seq_len, moe_experts, moe_topk;
+  std::string accelerator;
+  std::optional<std::int64_t> gpus, gpus_per_node;
+  std::string inter_node_net, intra_node_net, precision;
+  std::optional<std::int64_t> global_batch, micro_batch;  // sequences
+  std::optional<std::int64_t> dp, tp, pp, vpp, cp, ep;
+  std::optional<std::int64_t> sequence_parallel, zero_stage;
+  std::string recompute, attention_kernel, schedule, framework;
+  std::optional<Seconds> step_time;
+  std::optional<double> tokens_per_s_per_gpu, tflops_per_gpu, mfu_pct;
+  std::optional<double> peak_mem_gb;  // as printed; what it means and its unit hang on the source
+  Outcome outcome = Outcome::Ok;
+  std::string notes;
+  std::vector<std::int64_t>
+      stage_items;                // Sailor: layers of each stage, embedding and head counted
+  std::vector<RankMemory> ranks;  // where memory was read rank by rank
+  std::string origin;             // "runs.csv:17", where it was read
+};
+
+// One table. The header line says which of the four kinds it is; its columns may stand in any
+// order, but all of them must be there and no others. Cells may be quoted as in RFC 4180; lines
+// that begin with # before the header are comments. All faults at once, at most 50.
+Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
+                                                     std::string_view origin);
+// Every *.csv of the directory in the order of names, and of its neighbour ../fixtures/published
+// the cards of the 3090 runs where there is such a file. Ranks are joined to their runs.
+Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& directory);
+
+// How many rows and characters are read at most; a table of 10^5 rows has about 3 x 10^7.
+inline constexpr std::size_t kMostMeasuredRuns = 1'000'000;
+
+// The text after `key` in notes of the form "key=value; other=value", up to the next semicolon;
+// empty when the key is not there. A key only counts at the start or after a separator.
+std::string_view noted(std::string_view notes, std::string_view key);
+
+}  // namespace trainwright

@@ -1,0 +1,74 @@
+// A directory of tables. This file alone touches the file system.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "trainwright/base/json.h"
+#include "trainwright/calibrate/measured.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tables of a directory, sorted; faults are left to whoever reads them.
+std::vector<fs::path> tables(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator at(directory, ignored), end; at != end; at.increment(ignored)) {
+    if (at->path().extension() == ".csv") found.push_back(at->path());
+  }
+  std::sort(found.begin(), found.end());
+  const fs::path cards = directory / ".." / "fixtures" / "published" / "zbh1_1f1b_memory_3090.csv";
+  if (fs::exists(cards, ignored)) found.push_back(cards);
+  return found;
+}
+
+// Moves the memory of each rank to the run of the same case.
+void join_ranks(std::vector<MeasuredRun>& runs, Diagnostics& diagnostics) {
+  std::map<std::string, std::size_t> by_case;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].source == "simumax_b200") by_case.emplace(runs[i].source_ref, i);
+  }
+  for (MeasuredRun& run : runs) {
+    if (run.source != "simumax_b200_ranks") continue;
+    const auto at = by_case.find(run.source_ref);
+    if (at == by_case.end()) {
+      diagnostics.push_back({run.origin, "ranks of a case that no run has: " + run.source_ref,
+                             "the runs of simumax_b200 belong beside this table"});
+      continue;
+    }
+    std::vector<RankMemory>& ranks = runs[at->second].ranks;
+    ranks.insert(ranks.end(), run.ranks.begin(), run.ranks.end());
+  }
+  std::erase_if(runs, [](const MeasuredRun& run) { return run.source == "simumax_b200_ranks"; });
+}
+
+}  // namespace
+
+Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& directory) {
+  const std::vector<fs::path> paths = tables(directory);
+  if (paths.empty()) {
+    return fail(directory, "there is no table of measured runs (*.csv)",
+                "give a directory of them");
+  }
+  std::vector<MeasuredRun> runs;
+  Diagnostics diagnostics;
+  for (const fs::path& path : paths) {
+    const auto text = read_file(path.string());
+    auto read = text ? parse_measured_runs(*text, path.filename().string())
+                     : Result<std::vector<MeasuredRun>>(tl::unexpected(text.error()));
+    if (read) {
+      runs.insert(runs.end(), std::make_move_iterator(read->begin()),
+                  std::make_move_iterator(read->end()));
+    } else {
+      const Diagnostics& found = read.error().diagnostics;
+      diagnostics.insert(diagnostics.end(), found.begin(), found.end());
+    }
+  }
+  if (diagnostics.empty()) join_ranks(runs, diagnostics);
+  if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  return runs;
+}
+
+}  // namespace trainwright
