@@ -31,8 +31,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(!run.source.empty() && !run.origin.empty());
     require(noted(run.notes, "memory").size() <= run.notes.size());
     fold_of(run);
-    const CaseOrReason answer = case_of(run, known());
-    require(answer.made.has_value() == answer.skipped.empty());
   }
+  const Cases cases = cases_of(*runs, known());
+  require(cases.cases.size() + cases.skipped.size() == runs->size());
+  for (const Case& c : cases.cases) {
+    violations(c.layout, c.job, cases.model_of(c), cases.cluster_of(c), cases.trainer_of(c));
+    require(parse_layout(to_text(c.layout)).has_value());
+  }
+  for (const SkippedRun& skipped : cases.skipped) require(!skipped.reason.empty());
   return 0;
 }

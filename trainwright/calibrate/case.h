@@ -2,16 +2,17 @@
 // A measured run as the rest of the program speaks: model, cluster, trainer, layout, and readings
 // of memory whose meaning is known. Part of calibrate.h: include that one.
 //
-// What a source leaves unsaid comes from its papers and launch scripts, not from the figures that
-// are scored. What is known to be wrong in a source is corrected by a list of corrections, each
-// with its reason (corrections.cc); nothing is dropped silently: a run that cannot become a case
-// says why.
+// What a source leaves unsaid comes from its papers and launch scripts, never from the figures that
+// are scored. What is known to be wrong in a source is read differently, and the case says so;
+// nothing is dropped silently: a run that cannot become a case says why.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "trainwright/base/ids.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/calibrate/measured.h"
@@ -22,9 +23,9 @@
 
 namespace trainwright {
 
-// Allocated, Reserved: peaks of PyTorch's (or Paddle's) caching allocator. Driver: what nvidia-smi
-// shows, with context and communicators. Static: allocated between steps, so weights, gradients
-// and states. Unstated: the source does not say whether allocated or reserved.
+// Allocated, Reserved: peaks of the caching allocator. Driver: what nvidia-smi shows, with context
+// and communicators. Static: allocated between steps, so weights, gradients and states. Unstated:
+// the source does not say whether allocated or reserved.
 enum class MemoryKind { Allocated, Reserved, Driver, Static, Unstated };
 std::string_view name_of(MemoryKind kind);  // "allocated"
 
@@ -41,21 +42,47 @@ struct MemoryReading {
   friend bool operator==(const MemoryReading&, const MemoryReading&) = default;
 };
 
+using CaseModelId = Id<struct CaseModelTag>;  // indices into Cases
+using CaseClusterId = Id<struct CaseClusterTag>;
+using CaseTrainerId = Id<struct CaseTrainerTag>;
+
 struct Case {
   std::string source, label, fold;  // label: the place in the source
-  Model model;
-  Cluster cluster;
-  Trainer trainer;  // as that run had switched its kernels
+  CaseModelId model;
+  CaseClusterId cluster;
+  CaseTrainerId trainer;  // with its kernels and loss as that run had switched them
   Layout layout;
   Job job;
-  Outcome outcome = Outcome::Ok;  // after corrections
-  Bytes capacity;                 // what a program can allocate on one accelerator, context and all
+  Outcome outcome = Outcome::Ok;
+  Bytes capacity;  // what a program can allocate on one accelerator, context and all
   std::vector<MemoryReading> memory;
   std::optional<Seconds> step_time;
-  // Broken in the words of its own source: scored apart, figures are given with and without.
+  // What neither layout nor trainer can say: how the vocabulary is spread over the pipeline
+  // ("vocab-1", "vocab-2", "interlaced"), which flash kernel ("flash1").
+  std::string variant;
+  // Broken in the words of its own source, or by its own figures: scored with and without.
   std::string broken;
+  // What had to be guessed although memory hangs on it: reported apart.
+  std::string undetermined;
   std::vector<std::string> corrections;  // what was read differently than printed, and why
-  std::vector<std::string> notes;        // what was assumed
+  std::vector<std::string> notes;        // what was assumed, and from where
+};
+
+struct SkippedRun {
+  std::string source, label, reason;
+};
+
+// Cases with what they share: the cases of one sweep have few models, clusters and trainers.
+struct Cases {
+  std::vector<Model> models;
+  std::vector<Cluster> clusters;
+  std::vector<Trainer> trainers;
+  std::vector<Case> cases;  // in the order of the runs
+  std::vector<SkippedRun> skipped;
+
+  const Model& model_of(const Case& c) const { return models[c.model.at()]; }
+  const Cluster& cluster_of(const Case& c) const { return clusters[c.cluster.at()]; }
+  const Trainer& trainer_of(const Case& c) const { return trainers[c.trainer.at()]; }
 };
 
 // What cases are made from: everything known from a data directory.
@@ -66,13 +93,11 @@ struct Knowledge {
 };
 Result<Knowledge> load_knowledge(const std::string& data_directory);
 
-// Either a case or the reason why there is none.
-struct CaseOrReason {
-  std::optional<Case> made;
-  std::string skipped;
-};
-CaseOrReason case_of(const MeasuredRun& run, const Knowledge& knowledge);
-// The sources that case_of knows, as `validate` names them.
+// Every run of a known source becomes a case or is skipped with a reason; runs of other sources are
+// skipped likewise. Whatever a run holds, degrees and batches of a case are within the bounds of
+// layout.h.
+Cases cases_of(std::span<const MeasuredRun> runs, const Knowledge& knowledge);
+// The sources that become cases, sorted.
 std::vector<std::string> known_sources();
 
 }  // namespace trainwright

@@ -1,0 +1,201 @@
+// Comparisons of pipeline schedules: Zero Bubble, Vocabulary Parallelism, and Paddle's runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/text.h"
+#include "trainwright/calibrate/draft.h"
+
+namespace trainwright::detail {
+namespace {
+
+std::string a100s(const MeasuredRun& run) {
+  return fmt::format("{}xA100-80GB", run.gpus.value_or(0));
+}
+
+bool set_schedule(Layout& layout, ScheduleKind kind) {
+  layout.schedule = kind;
+  layout.placement = usual_placement(kind, layout.vpp);
+  return true;
+}
+
+// The schedules of the two papers by their printed names.
+bool read_schedule(Layout& layout, std::string_view name) {
+  if (name == "1f1b") return set_schedule(layout, ScheduleKind::OneFOneB);
+  if (name == "interleaved") return set_schedule(layout, ScheduleKind::Interleaved1F1B);
+  if (name == "zb-1p") return set_schedule(layout, ScheduleKind::ZbH1);
+  if (name == "zb-2p") return set_schedule(layout, ScheduleKind::ZbH2);
+  if (name == "zb-v") return set_schedule(layout, ScheduleKind::ZbV);
+  if (name == "v-half") return set_schedule(layout, ScheduleKind::VHalf);
+  return false;
+}
+
+}  // namespace
+
+DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
+  Shape shape = shape_of(run);
+  // arXiv:2401.10241 prints no vocabulary; with 32,000 its printed sizes come out.
+  if (!shape.vocabulary) shape.vocabulary = 32000;
+  DraftOrReason draft =
+      start(run, knowledge, {.name = "zero-bubble-megatron@1.0", .kernels = {}, .loss = {}},
+            a100s(run), gpt_model(shape));
+  if (!draft) return draft;
+  Case& made = draft->made;
+  if (!read_schedule(made.layout, run.schedule))
+    return skip("an unknown schedule: " + run.schedule);
+  // "First and last stage have one layer less."
+  made.layout.count_embedding = made.layout.count_loss = 1;
+  made.layout.zero = 1;
+  made.layout.sharding = ShardingKind::Zero;
+  made.layout.off.insert(Switch::OverlapP2p);
+  made.notes.emplace_back(
+      "vocabulary not printed: 32,000 as in data/models; --use-distributed-optimizer and no "
+      "dropout "
+      "as in the launch scripts; memory taken as GiB of the worst rank");
+  if (run.peak_mem_gb) {
+    made.memory.push_back(
+        printed(*run.peak_mem_gb, PrintedUnit::GiB, 0, MemoryKind::Unstated, ReadAt::WorstRank));
+  }
+  return draft;
+}
+
+namespace {
+
+// How many layers the head is worth in FLOPs: 2 h V over 24 h^2 + 4 s h per token. The artifact of
+// the paper prints the same figure (6.25 for h 3072, V 256,000, s 2048).
+double head_in_layers(const Model& model, std::int64_t sequence) {
+  const auto h = static_cast<double>(model.hidden);
+  return 2 * static_cast<double>(model.vocabulary) / (24 * h + 4 * static_cast<double>(sequence));
+}
+
+// Layers moved away from the last stage, to the later ones of the others. Reproduces the FLOPs of
+// the stages in artifact/exp_one_host.csv (8 ranks, 32k to 256k).
+std::vector<std::int64_t> redistributed(const Model& model, const Layout& layout) {
+  const auto layers = static_cast<std::int64_t>(model.layers.size());
+  const double head = head_in_layers(model, layout.seq);
+  const double mean = (static_cast<double>(layers) + head) / static_cast<double>(layout.pp);
+  const double wanted = std::clamp(std::ceil(mean - head), 0.0, static_cast<double>(layers));
+  const auto last = static_cast<std::int64_t>(wanted);
+  const std::int64_t others = layout.pp - 1;
+  std::vector<std::int64_t> counts;
+  for (std::int64_t i = 0; i < others; ++i) {
+    const std::int64_t rest = layers - last;
+    counts.push_back(rest / others + (i >= others - rest % others ? 1 : 0));
+  }
+  counts.push_back(last);
+  return counts;
+}
+
+}  // namespace
+
+DraftOrReason vocabulary_parallel(const MeasuredRun& run, const Knowledge& knowledge) {
+  DraftOrReason draft =
+      start(run, knowledge, {.name = "zero-bubble-megatron@1.2", .kernels = {}, .loss = {}},
+            a100s(run), gpt_model(shape_of(run)));
+  if (!draft) return draft;
+  Case& made = draft->made;
+  const std::size_t plus = run.schedule.find('+');
+  if (!read_schedule(made.layout, run.schedule.substr(0, plus))) {
+    return skip("an unknown schedule: " + run.schedule);
+  }
+  if (plus != std::string::npos) made.variant = run.schedule.substr(plus + 1);
+  if (made.variant == "redis" && made.layout.pp > 1 && made.layout.pp <= kMostListedStages) {
+    made.layout.layers = redistributed(draft->model, made.layout);
+  }
+  made.layout.zero = 1;
+  made.layout.sharding = ShardingKind::Zero;
+  made.layout.off.insert(Switch::OverlapP2p);
+  const bool artifact = run.source == "vocab_parallel_artifact";
+  made.notes.emplace_back(
+      artifact ? "read as reserved: methods whose tensors are alike differ here, not in the paper"
+               : "read as allocated, GiB: 25.64 is 26256.8 MiB in artifact/exp_one_host.csv, whose "
+                 "reserved column says 30156");
+  if (run.peak_mem_gb && run.outcome == Outcome::Ok) {
+    made.memory.push_back(printed(*run.peak_mem_gb, PrintedUnit::GiB, 2,
+                                  artifact ? MemoryKind::Reserved : MemoryKind::Allocated,
+                                  ReadAt::WorstRank));
+  }
+  return draft;
+}
+
+namespace {
+
+// "printed memory per GPU group: 46.77\*2 + 36.59\*2 + ...": one figure for each pipeline rank, or
+// one for all.
+std::vector<double> stage_memories(std::string_view notes) {
+  std::vector<double> figures;
+  for (const std::string_view part : split(noted(notes, "printed memory per GPU group"), '+')) {
+    const std::string_view text = trim(part);
+    const auto figure = parse_number(trim(text.substr(0, text.find_first_of("\\* "))));
+    if (!figure || *figure <= 0) return {};
+    figures.push_back(*figure);
+  }
+  return figures;
+}
+
+ModelOrReason flagperf_model(const MeasuredRun& run) {
+  Shape shape = shape_of(run);
+  if (run.model_name.starts_with("LLaMA")) return llama_model(shape);
+  // PaddleNLP's gpt3 configs: 4 x hidden, vocabulary 50,304, tied.
+  if (shape.hidden) shape.ffn = 4 * *shape.hidden;
+  shape.vocabulary = 50304;
+  shape.tied = true;
+  return gpt_model(shape);
+}
+
+}  // namespace
+
+DraftOrReason flagperf(const MeasuredRun& run, const Knowledge& knowledge) {
+  if (!run.framework.starts_with("PaddleNLP")) return skip("only the Paddle rows are scored");
+  const bool small = run.accelerator == "A100-40GB-SXM";
+  // training/nvidia/llama1_7B-paddle/README.md: no fused RMSNorm on the 40 GB cards.
+  TrainerChoice trainer{
+      .name = "paddlenlp@2.6",
+      .kernels = {{KernelKind::FlashAttention, true}, {KernelKind::FusedNorm, !small}},
+      .loss = {}};
+  DraftOrReason draft = start(run, knowledge, std::move(trainer),
+                              fmt::format("{}xA100-{}GB", run.gpus.value_or(0), small ? 40 : 80),
+                              flagperf_model(run));
+  if (!draft) return draft;
+  Case& made = draft->made;
+  const std::vector<double> figures = stage_memories(run.notes);
+  for (std::size_t i = 0; i < figures.size(); ++i) {
+    const bool one_for_all = figures.size() == 1 && made.layout.pp > 1;
+    made.memory.push_back(printed(figures[i], PrintedUnit::GiB, 2, MemoryKind::Unstated,
+                                  one_for_all ? ReadAt::WorstRank : ReadAt::PipelineRank,
+                                  static_cast<std::int64_t>(i)));
+  }
+  made.notes.emplace_back("memory as printed by the README, which calls it GiB");
+  return draft;
+}
+
+DraftOrReason zbh1_3090(const MeasuredRun& run, const Knowledge& knowledge) {
+  // PFCCLab/Camp, weekly report of 2024-03-23 to 04-05: Llama-7B's shape with 4 layers, pp 4,
+  // micro-batch 1, 16 accumulated, 2048 tokens, fp32, no flash attention, no recompute.
+  MeasuredRun filled = run;
+  filled.gpus = filled.pp = 4;
+  filled.global_batch = 16;
+  filled.micro_batch = 1;
+  filled.seq_len = 2048;
+  filled.precision = "fp32";
+  TrainerChoice trainer{
+      .name = "paddlenlp@2.8",
+      .kernels = {{KernelKind::FlashAttention, false}, {KernelKind::FusedNorm, false}},
+      .loss = {}};
+  DraftOrReason draft = start(filled, knowledge, std::move(trainer), "4xRTX-3090",
+                              trimmed(knowledge, "llama-7b", 4, 0));
+  if (!draft) return draft;
+  Case& made = draft->made;
+  set_schedule(made.layout, run.schedule == "ZBH1" ? ScheduleKind::ZbH1 : ScheduleKind::OneFOneB);
+  made.notes.emplace_back("MB as printed are taken as MiB; only increases per card are scored");
+  for (const RankMemory& rank : run.ranks) {
+    made.memory.push_back(
+        {MemoryKind::Allocated, ReadAt::Rank, rank.rank, rank.allocated, Bytes(5243)});
+    made.memory.push_back(
+        {MemoryKind::Reserved, ReadAt::Rank, rank.rank, rank.reserved, Bytes(5243)});
+  }
+  return draft;
+}
+
+}  // namespace trainwright::detail
