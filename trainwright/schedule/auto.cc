@@ -59,6 +59,12 @@ void add_cost_faults(const Costs& costs, std::int64_t stages, int microbatches,
     require(kept >= 0, where, fmt::format("{} kept bytes are negative", kept));
     require(released <= kept, where, "the input gradient releases more than is kept");
     bytes += static_cast<double>(kept) + std::abs(static_cast<double>(released));
+    for (const Bytes more :
+         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
+          stage.inside.backward_weight, stage.inside.backward}) {
+      require(more >= Bytes(0), where, fmt::format("{} bytes are negative", more.value()));
+      bytes += static_cast<double>(more.value());
+    }
   }
   for (std::size_t s = 0; s < costs.boundaries.size(); ++s) {
     const std::string where = fmt::format("costs.boundaries[{}]", s);
@@ -106,6 +112,20 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
   return faults;
 }
 
+// The search counts what actions leave behind. What they need besides is taken off the cap: the
+// weights' gradients of a rank and the most that any one of its actions has above its start.
+// An order under that cap fits whatever runs when; another may fit too, and the clock knows.
+std::vector<std::int64_t> set_aside(const detail::Pricing& pricing) {
+  std::vector<std::int64_t> gradients(pricing.standing.size(), 0), above = gradients;
+  for (const detail::StagePrice& price : pricing.stages) {
+    gradients[at(price.rank)] += price.gradients;
+    for (const std::int64_t more : price.above)
+      above[at(price.rank)] = std::max(above[at(price.rank)], more);
+  }
+  for (std::size_t r = 0; r < above.size(); ++r) above[r] += gradients[r];
+  return above;
+}
+
 PipelineProblem problem_of(const Placement& placement, int microbatches,
                            const detail::Pricing& pricing, const AutoOptions& options) {
   std::vector<detail::PipelineStage> stages;
@@ -125,10 +145,11 @@ PipelineProblem problem_of(const Placement& placement, int microbatches,
     const detail::StagePrice& above = pricing.stages[s + 1];
     stages[s].gradient_delay = above.link[1] >= 0 ? above.send[1] : 0;
   }
+  const auto aside = set_aside(pricing);
   std::vector<std::int64_t> caps(at(placement.ranks), detail::kNoCap);
   for (std::size_t r = 0; r < caps.size() && !options.cap.empty(); ++r) {
     const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
-    caps[r] = std::min(detail::kNoCap, cap.value() - pricing.standing[r]);
+    caps[r] = std::min(detail::kNoCap, cap.value() - pricing.standing[r] - aside[r]);
   }
   return detail::make_problem(placement.ranks, microbatches, stages, caps);
 }
@@ -216,28 +237,13 @@ void offer(Schedule schedule, const Costs& costs, const AutoOptions& options, Au
   best.timeline = std::move(timeline);
 }
 
-void search_placement(const Placement& placement, int microbatches, const Costs& costs,
-                      const AutoOptions& options, AutoSchedule& best) {
-  const detail::Pricing pricing = detail::price(placement, microbatches, costs, options.clock);
-  const PipelineProblem problem = problem_of(placement, microbatches, pricing, options);
-  const auto smallest = detail::smallest_caps(problem);
-  Bytes needed;
-  bool possible = true;
-  for (std::size_t r = 0; r < smallest.size(); ++r) {
-    needed = std::max(needed, Bytes(smallest[r] + pricing.standing[r]));
-    possible = possible && smallest[r] <= problem.cap[r];
-  }
-  best.smallest_cap = std::min(best.smallest_cap, needed);
-  const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
-  best.lower_bound = std::min(best.lower_bound, bound);
-  if (!possible) return;
-  std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
+// Offers the shortest order that the search finds under the problem's caps.
+void search_orders(const Placement& placement, const PipelineProblem& problem,
+                   const detail::Pricing& pricing, const std::vector<Schedule>& fixed,
+                   detail::Purse& purse, const Costs& costs, const AutoOptions& options,
+                   AutoSchedule& best) {
   std::vector<PipelineOrder> known;
   for (const Schedule& schedule : fixed) known.push_back(order_of(schedule));
-  detail::Purse purse;
-  const auto shares = static_cast<std::int64_t>(options.placements.size());
-  purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
-  purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
   const detail::Candidate found = detail::search(problem, known, purse);
   TW_CHECK(found.makespan < detail::kNever, "a cap that can be met was not met");
   best.evaluations += purse.evaluations;
@@ -247,7 +253,33 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
   const auto joined = detail::fuse_pairs(problem, found.order, whole_backward);
   offer(schedule_of(placement, problem, found.order, joined), costs, options, best);
   offer(schedule_of(placement, problem, found.order, {}), costs, options, best);
+}
+
+void search_placement(const Placement& placement, int microbatches, const Costs& costs,
+                      const AutoOptions& options, AutoSchedule& best) {
+  const detail::Pricing pricing = detail::price(placement, microbatches, costs, options.clock);
+  const PipelineProblem problem = problem_of(placement, microbatches, pricing, options);
+  const auto smallest = detail::smallest_caps(problem), aside = set_aside(pricing);
+  Bytes needed;
+  bool possible = true;
+  for (std::size_t r = 0; r < smallest.size(); ++r) {
+    needed = std::max(needed, Bytes(smallest[r] + pricing.standing[r] + aside[r]));
+    possible = possible && smallest[r] <= problem.cap[r];
+  }
+  best.smallest_cap = std::min(best.smallest_cap, needed);
+  const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
+  best.lower_bound = std::min(best.lower_bound, bound);
+  if (!possible && !pricing.inner_memory) return;
+  std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
+  if (possible) {
+    detail::Purse purse;
+    const auto shares = static_cast<std::int64_t>(options.placements.size());
+    purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
+    purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
+    search_orders(placement, problem, pricing, fixed, purse, costs, options, best);
+  }
   for (Schedule& schedule : fixed) offer(std::move(schedule), costs, options, best);
+  if (best.schedule) best.smallest_cap = std::min(best.smallest_cap, peak(best.timeline));
 }
 
 }  // namespace

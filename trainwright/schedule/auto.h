@@ -36,9 +36,11 @@ struct AutoSchedule {
   std::optional<Schedule> schedule;  // none when nothing fits the cap
   Timeline timeline;                 // totals of it, by `simulate`
   Seconds lower_bound;               // of any schedule of these costs, placements and cap
-  Bytes smallest_cap;                // the smallest cap, the same for all ranks, that can be met
-  std::int64_t evaluations = 0;      // schedules dispatched or timed
-  std::int64_t actions = 0;          // placed in them
+  // The smallest cap, the same for all ranks, that can be met; where costs have peaks inside
+  // actions, the smallest that is known to be.
+  Bytes smallest_cap;
+  std::int64_t evaluations = 0;  // schedules dispatched or timed
+  std::int64_t actions = 0;      // placed in them
 };
 double gap(const AutoSchedule& found);  // makespan / lower bound - 1; infinite without a schedule
 

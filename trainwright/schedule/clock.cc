@@ -72,6 +72,25 @@ void add_transport_memory(const Costs& costs, Pricing& pricing) {
   }
 }
 
+// Peaks inside actions become what is above the level that the clock counts at their start.
+void add_inner_memory(const Costs& costs, EngineRules engine, Pricing& pricing) {
+  const auto add = [](std::int64_t& to, Bytes bytes) { to = checked_add(to, bytes.value()); };
+  for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+    const StageCosts& cost = costs.stages[s];
+    StagePrice& priced = pricing.stages[s];
+    const bool unsplit = engine == EngineRules::PyTorch && s == 0;
+    add(pricing.standing[static_cast<std::size_t>(priced.rank)], cost.resident);
+    priced.gradients = cost.gradients.value();
+    const std::int64_t forward = cost.inside.forward.value();
+    if (forward > 0) priced.above[0] = std::max<std::int64_t>(0, forward - priced.memory[0]);
+    priced.above[1] = unsplit ? 0 : cost.inside.backward_input.value();
+    priced.above[2] = (unsplit ? cost.inside.backward : cost.inside.backward_weight).value();
+    priced.above[3] = cost.inside.backward.value();
+    for (const std::int64_t bytes : priced.above) pricing.inner_memory |= bytes > 0;
+    pricing.inner_memory |= priced.gradients > 0;
+  }
+}
+
 // The most a rank can ever hold must fit 64 bits, so that the clock may add without checks.
 void check_memory_range(const Costs& costs, int microbatches) {
   std::int64_t most = 0;
@@ -79,6 +98,11 @@ void check_memory_range(const Costs& costs, int microbatches) {
     const std::int64_t released = stage.released_by_input.value();
     const std::int64_t swing = checked_add(stage.kept.value(), released < 0 ? -released : released);
     most = checked_add(most, checked_mul(swing, microbatches));
+    for (const Bytes once :
+         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
+          stage.inside.backward_weight, stage.inside.backward}) {
+      most = checked_add(most, once.value());
+    }
   }
   for (const BoundaryCosts& boundary : costs.boundaries) {
     most = checked_add(most, checked_mul(checked_mul(boundary.size.value(), 4), microbatches));
@@ -123,6 +147,7 @@ Pricing price(const Placement& placement, int microbatches, const Costs& costs,
     price_stage(costs, stage, options.engine, pricing.stages[stage]);
   }
   if (options.engine == EngineRules::PyTorch) add_transport_memory(costs, pricing);
+  add_inner_memory(costs, options.engine, pricing);
   return pricing;
 }
 

@@ -19,6 +19,8 @@ namespace trainwright::detail {
 struct StagePrice {
   double time[4] = {};          // by ActionKind F I W B
   std::int64_t memory[4] = {};  // taken at the start (F) or released at the end (I W B)
+  std::int64_t above[4] = {};   // more within the action, above what was there at its start
+  std::int64_t gradients = 0;   // taken at the start of the first W or B
   double send[2] = {};          // [0] the activation to stage + 1, [1] the gradient to stage - 1
   std::int32_t rank = 0;
   std::int32_t target[2] = {-1, -1};  // rank that gets it, -1 at the ends of the model
@@ -32,6 +34,7 @@ struct Pricing {
   int microbatches = 0;
   int links = 0;
   double overlap = 0;
+  bool inner_memory = false;  // some `above` or `gradients` is not 0
   ClockOptions options;
 };
 Pricing price(const Placement& placement, int microbatches, const Costs& costs,
@@ -102,6 +105,7 @@ class ListOrders {
 struct Lane {
   double clock = 0, busy = 0, warmup = 0, steady = 0, drain = 0, transfer = 0;
   std::int64_t live = 0, peak = 0, forwards_left = 0;
+  std::int64_t above = 0;  // bytes that only live within the action, or group, that runs
   std::int64_t blocked_on = -1;
   bool seen_backward = false;
 };
@@ -123,6 +127,7 @@ class Clock {
     const auto ranks = static_cast<std::size_t>(pricing.ranks);
     lanes_.resize(ranks);
     link_free_.resize(static_cast<std::size_t>(pricing.links));
+    has_gradients_.resize(pricing.stages.size());
     last_stage_ = static_cast<int>(pricing.stages.size()) - 1;
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       lanes_[rank].live = lanes_[rank].peak = pricing.standing[rank];
@@ -298,16 +303,34 @@ class Clock {
   }
 
   void take_memory(std::size_t rank, Lane& lane, Action action, double at) {
-    if (action.kind != ActionKind::Forward) return;
-    lane.live += pricing_.stages[action.stage].memory[0];
-    lane.peak = std::max(lane.peak, lane.live);
-    record_.memory(rank, at, lane.live);
+    const StagePrice& stage = pricing_.stages[action.stage];
+    if (action.kind == ActionKind::Forward) {
+      lane.live += stage.memory[0];
+    } else if (pricing_.inner_memory) {
+      take_gradients(lane, action, stage);
+    } else {
+      return;
+    }
+    lane.above += stage.above[static_cast<std::size_t>(action.kind)];
+    lane.peak = std::max(lane.peak, lane.live + lane.above);
+    record_.memory(rank, at, lane.live + lane.above);
+  }
+  void take_gradients(Lane& lane, Action action, const StagePrice& stage) {
+    if (action.kind == ActionKind::BackwardInput || has_gradients_[action.stage] != 0) return;
+    has_gradients_[action.stage] = 1;
+    lane.live += stage.gradients;
   }
   void release_memory(std::size_t rank, Lane& lane, Action action, double at) {
-    if (action.kind == ActionKind::Forward) return;
-    lane.live -= pricing_.stages[action.stage].memory[static_cast<std::size_t>(action.kind)];
-    lane.peak = std::max(lane.peak, lane.live);  // an I may keep more than it frees
-    record_.memory(rank, at, lane.live);
+    const StagePrice& stage = pricing_.stages[action.stage];
+    const auto kind = static_cast<std::size_t>(action.kind);
+    lane.above -= stage.above[kind];
+    if (action.kind == ActionKind::Forward) {
+      if (stage.above[0] > 0) record_.memory(rank, at, lane.live + lane.above);
+      return;
+    }
+    lane.live -= stage.memory[kind];
+    lane.peak = std::max(lane.peak, lane.live + lane.above);  // an I may keep more than it frees
+    record_.memory(rank, at, lane.live + lane.above);
   }
 
   // Sends the result of an action that ended at `end` to the stage that waits for it.
@@ -346,6 +369,7 @@ class Clock {
   Record& record_;
   std::vector<Lane> lanes_;
   std::vector<double> link_free_;
+  std::vector<char> has_gradients_;  // by stage
   std::vector<Action> members_;
   std::vector<std::size_t> woken_;
   int last_stage_ = 0;

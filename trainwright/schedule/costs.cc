@@ -26,7 +26,8 @@ struct Series {
   std::vector<double> values = {};  // empty: not given
 };
 
-std::array<Series, 11> all_series() {
+using AllSeries = std::array<Series, 17>;
+AllSeries all_series() {
   return {{{.name = "F"},
            {.name = "I"},
            {.name = "W"},
@@ -37,10 +38,16 @@ std::array<Series, 11> all_series() {
            {.name = "size", .by_boundary = true, .bytes = true},
            {.name = "loss", .single = true},
            {.name = "action", .single = true},
-           {.name = "overlap", .single = true}}};
+           {.name = "overlap", .single = true},
+           {.name = "resident", .bytes = true},
+           {.name = "gradients", .bytes = true},
+           {.name = "peak_F", .bytes = true},
+           {.name = "peak_I", .bytes = true},
+           {.name = "peak_W", .bytes = true},
+           {.name = "peak_B", .bytes = true}}};
 }
 
-std::vector<std::string> names_of(const std::array<Series, 11>& series) {
+std::vector<std::string> names_of(const AllSeries& series) {
   std::vector<std::string> names;
   for (const Series& one : series) names.emplace_back(one.name);
   return names;
@@ -58,7 +65,7 @@ std::string fault_of(const Series& series, double value) {
   return "";
 }
 
-Costs assemble(const std::array<Series, 11>& series, int stages) {
+Costs assemble(const AllSeries& series, int stages) {
   const auto value = [&](std::size_t which, std::size_t i) -> std::optional<double> {
     const auto& values = series[which].values;
     if (values.empty()) return std::nullopt;
@@ -71,9 +78,12 @@ Costs assemble(const std::array<Series, 11>& series, int stages) {
   Costs costs;
   for (std::size_t s = 0; s < static_cast<std::size_t>(stages); ++s) {
     const double input = value(1, s).value_or(0), weight = value(2, s).value_or(0);
+    InnerPeaks inside{whole(13, s, 0), whole(14, s, 0), whole(15, s, 0), {}};
+    const Bytes either = std::max(inside.backward_input, inside.backward_weight);
+    inside.backward = whole(16, s, either.value());
     costs.stages.push_back({Seconds(value(0, s).value_or(0)), Seconds(input), Seconds(weight),
                             Seconds(value(3, s).value_or(input + weight)), whole(4, s, 1),
-                            whole(5, s, 0)});
+                            whole(5, s, 0), whole(11, s, 0), whole(12, s, 0), inside});
     if (s + 1 == static_cast<std::size_t>(stages)) break;
     const Seconds transfer(value(6, s).value_or(0));
     costs.boundaries.push_back({transfer, transfer, whole(7, s, 0)});
@@ -84,7 +94,7 @@ Costs assemble(const std::array<Series, 11>& series, int stages) {
   return costs;
 }
 
-Result<Costs> finish(const std::array<Series, 11>& series, int stages, std::string_view where,
+Result<Costs> finish(const AllSeries& series, int stages, std::string_view where,
                      Diagnostics diagnostics) {
   for (std::size_t needed = 0; needed < 3; ++needed) {
     if (!series[needed].values.empty() || (needed > 0 && !series[3].values.empty())) continue;
@@ -98,7 +108,7 @@ Result<Costs> finish(const std::array<Series, 11>& series, int stages, std::stri
 }  // namespace
 
 Result<Costs> parse_costs(std::string_view text, int stages) {
-  std::array<Series, 11> series = all_series();
+  AllSeries series = all_series();
   Diagnostics diagnostics;
   for (const std::string_view part : split(text, ',')) {
     const std::size_t equals = part.find('=');
@@ -130,7 +140,7 @@ Result<Costs> read_costs_json(std::string_view text, std::string_view origin, in
   const Json json = TW_TRY(parse_json(text, origin));
   Diagnostics diagnostics;
   if (!json.is_object()) return fail(std::string(origin), "costs are a JSON object");
-  std::array<Series, 11> series = all_series();
+  AllSeries series = all_series();
   JsonFields fields(json, std::string(origin), "", diagnostics);
   for (Series& one : series) {
     const Json* raw = fields.raw(one.name);
@@ -189,6 +199,14 @@ Diagnostics check_costs(const Costs& costs, int stages, int microbatches) {
     }
     bytes += std::abs(static_cast<double>(stage.kept.value())) +
              std::abs(static_cast<double>(stage.released_by_input.value()));
+    for (const Bytes more :
+         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
+          stage.inside.backward_weight, stage.inside.backward}) {
+      if (more < Bytes(0)) {
+        faults.push_back({fmt::format("costs of stage {}", s), "it has fewer than no bytes", {}});
+      }
+      bytes += std::abs(static_cast<double>(more.value()));
+    }
   }
   for (const BoundaryCosts& boundary : costs.boundaries) {
     if (!good(boundary.activation) || !good(boundary.gradient) || boundary.size < Bytes(0)) {

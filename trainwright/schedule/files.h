@@ -19,8 +19,10 @@ Result<Schedule> read_schedule_csv(std::string_view text, std::string_view origi
 // "F=1,I=1,W=1,comm=0": seconds per stage (a chunk of a rank) and per transfer between ranks. Also
 // B (fused backward, I + W if absent), loss, action (the engine's own cost per action), overlap
 // (0..1, of groups), kept, input and size in bytes (kept by F, released by I, transferred).
-// Without `kept` an activation counts one byte. The JSON form is an object with the same names,
-// where F, I, W, B, kept, input may be lists by stage and comm, size lists by boundary.
+// Without `kept` an activation counts one byte. Further bytes: resident, gradients, and the peaks
+// inside actions peak_F, peak_I, peak_W, peak_B (that of B is the larger of I's and W's if absent).
+// The JSON form is an object with the same names, where all of a stage may be lists by stage and
+// comm, size lists by boundary.
 Result<Costs> parse_costs(std::string_view text, int stages);
 Result<Costs> read_costs_json(std::string_view text, std::string_view origin, int stages);
 

@@ -19,6 +19,7 @@
 #include "trainwright/base/ids.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
+#include "trainwright/schedule/costs.h"
 
 namespace trainwright {
 
@@ -75,34 +76,6 @@ struct Schedule {
   std::vector<std::vector<Action>> ranks;  // by rank, in order of execution
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
-
-// What one stage costs per micro-batch. Memory: `kept` is taken when F starts; I releases
-// `released_by_input` when it ends (negative if it keeps more than it frees), W the rest; B all.
-struct StageCosts {
-  Seconds forward, backward_input, backward_weight;
-  Seconds backward;  // fused; usually input + weight
-  Bytes kept, released_by_input;
-};
-// Between stage s and s+1 when they lie on different ranks: time of the activation down and of the
-// gradient back, and the size of either.
-struct BoundaryCosts {
-  Seconds activation, gradient;
-  Bytes size;
-};
-struct Costs {
-  std::vector<StageCosts> stages;
-  std::vector<BoundaryCosts> boundaries;  // one fewer than stages
-  Seconds loss;                           // added to F of the last stage
-  Seconds per_action;                     // the engine's own cost, added to every action
-  double overlap = 0;  // of a group's shorter members hidden by the longest: 0 none, 1 all
-};
-// The same for every stage; one kept byte per stage and micro-batch, so that memory counts
-// activations; B = I + W.
-Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds backward_weight,
-                 Seconds transfer = {});
-
-// Sizes that do not match, times that are not finite and at least 0, bytes that could overflow.
-Diagnostics check_costs(const Costs& costs, int stages, int microbatches);
 
 // Checking. `check` is for compute actions: each stage lies on its rank, every micro-batch has F
 // and B, or F, I and W, exactly once, in order, no dependency waits for itself across ranks, the

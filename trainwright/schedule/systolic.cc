@@ -286,7 +286,7 @@ class TurnMemory {
 }  // namespace
 
 std::optional<Timeline> run_systolic(const LoopedPlan& plan, const Pricing& pricing) {
-  if (pricing.options.links != Links::Unlimited ||
+  if (pricing.inner_memory || pricing.options.links != Links::Unlimited ||
       pricing.options.transfers != Transfers::Overlapped) {
     return std::nullopt;
   }

@@ -8,13 +8,11 @@ import sys
 
 from .group import EngineFailed, EngineGroup
 from .job import Job
+from .model_options import add_model_options, model_of
 from .record_command import add_record
 from .schedule_csv import ScheduleError, read_schedule
 from .snapshot_command import add_snapshot
 from .stage_command import add_record_stage
-
-# What is left of a float64 gradient's digits after summing micro-batches in another order.
-GRADIENT_TOLERANCE = 1e-12
 
 EXAMPLE = """\
 example:
@@ -39,15 +37,7 @@ def build_parser() -> argparse.ArgumentParser:
     run.add_argument("schedule", help="CSV file, compute_only or compute_comms (found out by itself)")
     run.add_argument("--ranks", type=int, help="number of processes; default: the file's rows")
     run.add_argument("--microbatches", type=int, help="default: the largest in the file, plus one")
-    run.add_argument("--model", choices=("block", "sleep"), default="block",
-                     help="block: transformer blocks in float64; sleep: stages that only take time")
-    run.add_argument("--layers", type=_integers, default=(1,), metavar="N,N,...",
-                     help="blocks of stage 0, 1, ...; repeated when there are more stages")
-    run.add_argument("--seconds", type=_durations, action="append", metavar="F,I,W",
-                     help="what a sleeping stage takes; once for all stages or once per stage")
-    run.add_argument("--width", type=int, default=16, help="features of a token")
-    run.add_argument("--sequence", type=int, default=4, help="tokens of a sample")
-    run.add_argument("--microbatch-size", type=int, default=2, help="samples of a micro-batch")
+    add_model_options(run)
     run.add_argument("--steps", type=int, default=1, help="timed steps")
     run.add_argument("--warmup", type=int, default=1, help="steps before them")
     run.add_argument("--limit", type=float, default=30.0, metavar="SECONDS",
@@ -61,27 +51,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    values = tuple(int(part) for part in text.split(","))
-    if not values or min(values) < 1:
-        raise argparse.ArgumentTypeError("positive integers, separated by commas")
-    return values
-
-
-def _durations(text: str) -> tuple[float, ...]:
-    values = tuple(float(part) for part in text.split(","))
-    if len(values) != 3 or min(values) < 0:
-        raise argparse.ArgumentTypeError("three durations in seconds: F,I,W")
-    return values
-
-
 def job_of(options: argparse.Namespace, text: str) -> Job:
-    model = {"kind": options.model, "layers": options.layers, "width": options.width,
-             "sequence": options.sequence, "microbatch_size": options.microbatch_size}
-    if options.seconds:
-        model["seconds"] = options.seconds
-    return Job(csv=text, model=model, microbatches=options.microbatches, warmup=options.warmup,
-               steps=options.steps, limit=options.limit, memory=options.memory)
+    return Job(csv=text, model=model_of(options), microbatches=options.microbatches, warmup=options.warmup,
+               steps=options.steps, limit=options.limit, memory=options.memory, optimizer=options.optimizer)
 
 
 def run_job(job: Job, ranks: int) -> dict | None:
@@ -98,7 +70,7 @@ def report(answer: dict) -> str:
     if answer["status"] != "ran":
         lines = [f"{answer['status']}: {answer['error']}"]
         return "\n".join(lines + [f"  rank {one['rank']}: {one['status']}" for one in answer["ranks"]])
-    verdict = "right" if answer["gradient_difference"] <= GRADIENT_TOLERANCE else "WRONG"
+    verdict = "right" if answer["gradient_difference"] <= answer["tolerance"] else "WRONG"
     lines = [
         f"{answer['format']}, {len(answer['ranks'])} ranks, {answer['stages']} stages, {answer['microbatches']} micro-batches",
         f"loss {answer['loss']:.12g} (unpipelined {answer['reference_loss']:.12g})",
@@ -107,16 +79,16 @@ def report(answer: dict) -> str:
     ]
     for one in answer["ranks"]:
         seconds = ", ".join(f"{1e3 * (end - start):.1f} ms" for start, end in one["steps"])
-        live = "" if one["live_peak"] is None else f", live peak {one['live_peak']:,} bytes"
+        live = "" if one["live_peak"] is None else f", peak {one['weights'] + one['live_peak']:,} bytes, {one['weights']:,} of them weights"
         stages = [stage for stage, owner in enumerate(answer["rank_of_stage"]) if owner == one["rank"]]
         lines.append(f"  rank {one['rank']}: stages {stages}, {seconds}{live}")
     return "\n".join(lines)
 
 
 def is_right(answer: dict) -> bool:
-    if answer["status"] != "ran" or answer["gradient_difference"] > GRADIENT_TOLERANCE:
+    if answer["status"] != "ran" or answer["gradient_difference"] > answer["tolerance"]:
         return False
-    return abs(answer["loss"] - answer["reference_loss"]) <= GRADIENT_TOLERANCE * abs(answer["reference_loss"])
+    return abs(answer["loss"] - answer["reference_loss"]) <= answer["tolerance"] * abs(answer["reference_loss"])
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -137,6 +109,9 @@ def run_schedule(options: argparse.Namespace) -> int:
         return 2
     try:
         answer = run_job(job_of(options, text), schedule.ranks)
+    except ValueError as error:
+        print(f"run: {error}", file=sys.stderr)
+        return 2
     except EngineFailed as error:
         print(f"the engine did not start: {error}", file=sys.stderr)
         return 1

@@ -7,7 +7,8 @@ class Job:
     """A schedule to run. `steps` timed steps follow `warmup` ones; gradients are those of the last.
 
     `limit`: seconds that a rank may wait for a peer. `memory`: count live storages (slows the
-    stages down). `actions`: return each rank's actions with their times.
+    stages down). `actions`: return each rank's actions with their times. `optimizer`: none, sgd or
+    adamw, stepped at the end of every step.
     """
     csv: str
     model: dict = dataclasses.field(default_factory=dict)
@@ -17,3 +18,4 @@ class Job:
     limit: float = 30.0
     memory: bool = False
     actions: bool = False
+    optimizer: str = "none"

@@ -10,6 +10,7 @@ up front on every stage (STATIC metadata), or the engine would run each stage on
 """
 import contextlib
 import dataclasses
+import functools
 import inspect
 import os
 import tempfile
@@ -22,10 +23,18 @@ from torch.distributed.pipelining import PipelineStage, schedules
 
 from .live_storages import LiveStorages
 from .schedule_csv import Schedule
-from .stages import ModelSpec, batch, build_stage, mean_squared_loss
+from .stages import ModelSpec, batch, boundary_example, build_stage, loss_of
 
 # The build on which every trap above was tried. Others are probed and self-tested all the same.
 TRIED_TORCH = "2.13"
+
+
+# A learning rate of 0: states and temporaries are the real ones, and every step has the same gradients.
+OPTIMIZERS = {
+    "none": None,
+    "sgd": functools.partial(torch.optim.SGD, lr=0.0),
+    "adamw": functools.partial(torch.optim.AdamW, lr=0.0, foreach=False),
+}
 
 
 class EngineChanged(RuntimeError):
@@ -74,20 +83,22 @@ class StepResult:
 class PipelineRank:
     """This process's part of a pipeline: its stages, loaded with the schedule, ready to step."""
 
-    def __init__(self, schedule: Schedule, spec: ModelSpec, group: dist.ProcessGroup, device: torch.device):
+    def __init__(self, schedule: Schedule, spec: ModelSpec, group: dist.ProcessGroup, device: torch.device, optimizer: str = "none"):
         self.schedule, self.spec, self.device = schedule, spec, device
         rank = dist.get_rank(group)
-        self.modules = {stage: build_stage(spec, stage, device) for stage in schedule.stages_of(rank)}
+        self.modules = {stage: build_stage(spec, stage, device, schedule.stages) for stage in schedule.stages_of(rank)}
         stages = [_pipeline_stage(module, stage, schedule, spec, group, device) for stage, module in self.modules.items()]
         self.engine = schedules._PipelineScheduleRuntime(
-            stages, schedule.microbatches, loss_fn=mean_squared_loss, scale_grads=True)
+            stages, schedule.microbatches, loss_fn=loss_of(spec), scale_grads=True)
         _load(self.engine, schedule)
         self.inputs, self.targets = batch(spec, schedule.microbatches, device)
+        make = OPTIMIZERS[optimizer]
+        self.optimizer = make and make([weight for module in self.modules.values() for weight in module.parameters()])
         self.is_first = 0 in self.modules
         self.is_last = schedule.stages - 1 in self.modules
 
     def step(self, live: LiveStorages | None = None, record: bool = False) -> StepResult:
-        """One training step up to the gradients, which are left in the modules' parameters."""
+        """One training step; the gradients are left in the modules' parameters."""
         for module in self.modules.values():
             module.zero_grad(set_to_none=True)
         losses: list[torch.Tensor] = []
@@ -99,6 +110,8 @@ class PipelineRank:
         with _recorded(actions, live) if record or live else contextlib.nullcontext():
             start = time.monotonic()
             self.engine.step(*arguments, return_outputs=False, **wanted)
+            if self.optimizer:
+                self.optimizer.step()
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             end = time.monotonic()
@@ -110,12 +123,11 @@ class PipelineRank:
 
 
 def _pipeline_stage(module, stage, schedule, spec, group, device) -> PipelineStage:
-    example = torch.empty(spec.microbatch_shape, dtype=torch.float64, device="meta")
-    needs_gradient = stage > 0
+    taken, given = (boundary_example(spec, boundary, schedule.stages) for boundary in (stage, stage + 1))
     return PipelineStage(
         module, stage, schedule.stages, device,
-        input_args=(example.clone().requires_grad_(needs_gradient),),
-        output_args=(example.clone().requires_grad_(),), group=group)
+        input_args=(taken.requires_grad_(stage > 0),),
+        output_args=(given.requires_grad_(),), group=group)
 
 
 def _load(engine, schedule: Schedule) -> None:

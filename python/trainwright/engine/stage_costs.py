@@ -1,10 +1,12 @@
 """What the stages of a pipeline cost: bytes kept after F, released by I and by W, peaks inside, seconds.
 
-Each stage is run alone with one micro-batch, forward and split backward, by the functions that PyTorch's
-pipeline runtime uses for I and W, while living storages are counted. A micro-batch's buffers at the
-stage's ends and the weights are not counted (docs/engine.md, Memory, says who holds them and how long).
+Each stage is run alone with one micro-batch after another, by the functions that PyTorch's pipeline
+runtime uses for B, I and W, while living storages are counted; then again for the seconds, uncounted. A
+micro-batch's buffers at the stage's ends are not counted (docs/engine.md, Memory, says who holds them and
+how long).
 """
 import dataclasses
+import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -13,109 +15,160 @@ from torch.distributed.pipelining._backward import stage_backward, stage_backwar
 
 from .live_storages import LiveStorages
 
+KINDS = "FIWB"
+
 
 @dataclasses.dataclass(frozen=True)
 class StageCosts:
-    """Bytes and seconds of one micro-batch.
+    """Bytes and seconds of one micro-batch, and bytes of the stage itself.
 
     `kept`: alive after F, the output included. `by_input`: of it released by I, the gradient that I
-    makes not counted; negative when I saves more for W than it frees. `by_weight`: released by W,
-    the weights' gradients not counted. `peaks`: the most within F, I and W above what was alive
-    before the action. On stage 0 I does nothing, as in the runtime."""
+    makes not counted; negative when I saves more for W than it frees. `by_weight`: released by W.
+    `peaks`: the most within F, I, W and B above what was alive before the action, when the weights
+    have gradients to which those of this micro-batch are added. `resident`: weights, buffers and the
+    optimizer's states; `gradients`: of the weights. On stage 0 I does nothing, as in the runtime."""
     kept: int
     by_input: int
     by_weight: int
     output: int
-    peaks: tuple[int, int, int]
-    seconds: tuple[float, float, float]
+    peaks: tuple[int, int, int, int]
+    resident: int
+    gradients: int
+    seconds: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+
+class _Pass:
+    """One micro-batch through a stage; each action is a method and leaves alive what the runtime does."""
+
+    def __init__(self, module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None, gradient: torch.Tensor | None):
+        self.module, self.first, self.loss = module, first, loss
+        self.weights = list(module.parameters())
+        self.x = x.detach() if first else x.detach().requires_grad_()
+        self.gradients = None if loss else [gradient]
+
+    def forward(self) -> None:
+        self.output = self.module(self.x)
+        self.end = self.output if self.loss is None else self.loss(self.output)
+
+    def backward(self) -> None:
+        stage_backward(self.end if self.loss else (self.end,), self.gradients, [self.x])
+
+    def backward_input(self) -> None:
+        if not self.first:
+            _, self.groups = stage_backward_input([self.end], self.gradients, [self.x], iter(self.weights))
+
+    def backward_weight(self) -> None:
+        if self.first:
+            self.backward()
+        else:
+            stage_backward_weight(iter(self.weights), self.groups)
+
+    def drop_output(self) -> None:
+        """Of the last stage, at the end of I or B; what others sent is held until the step ends."""
+        if self.loss is not None:
+            self.output = None
+
+    def drop_groups(self) -> None:
+        self.groups = None
 
 
 class _Meter:
-    """Bytes and seconds of one action after the other."""
+    """Bytes of one action after the other."""
 
     def __init__(self, live: LiveStorages):
         self.live = live
-        self.peaks: list[int] = []
-        self.seconds: list[float] = []
-        self.after: list[int] = []
 
-    def run(self, action: Callable):
+    def run(self, action: Callable[[], None], then: Callable[[], None] = lambda: None) -> tuple[int, int]:
+        """(most within, more after than before)."""
         before = self.live.bytes
         self.live.peak = before
-        start = time.perf_counter()
-        result = action()
-        self.seconds.append(time.perf_counter() - start)
-        self.peaks.append(self.live.peak - before)
-        return result
-
-    def end(self) -> None:
-        """What the action leaves behind is what the runtime holds now."""
-        self.after.append(self.live.bytes)
+        action()
+        most = self.live.peak - before
+        then()
+        return most, self.live.bytes - before
 
 
-def measure_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None) -> StageCosts:
-    """`x`: the stage's input; `loss`: of the output, for the last stage. Gradients of the weights that
-    were there are replaced."""
+def measure_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None,
+                  optimizer: Callable | None = None) -> StageCosts:
+    """Bytes. `x`: the stage's input; `loss`: of the output, for the last stage; `optimizer`: makes one
+    for a list of weights. Gradients of the weights that were there are replaced."""
     weights = list(module.parameters())
-    x = x.detach() if first else x.detach().requires_grad_()
-    gradient = None if loss else torch.ones_like(module(x).detach())
     for weight in weights:
         weight.grad = None
+    own = {tensor.untyped_storage()._cdata: tensor for tensor in (*weights, *module.buffers())}
+    gradient = None if loss else torch.ones_like(module(x).detach())
     live = LiveStorages()
-    for tensor in (x, *weights, *module.buffers(), *([] if loss else [gradient])):
+    for tensor in (x, *own.values(), *([] if loss else [gradient])):
         live.ignore(tensor)
+    resident = sum(tensor.untyped_storage().nbytes() for tensor in own.values())
     meter = _Meter(live)
     with live:
-        output = meter.run(lambda: module(x))
-        output_size = output.untyped_storage().nbytes()
-        end = _end_of(loss, output)
-        meter.end()
-        if loss is not None:
-            del output  # The runtime keeps the loss; the output lives as long as the graph needs it.
-        gradients = None if loss else [gradient]
-        groups = None
-        if first:
-            meter.run(lambda: None)
-        else:
-            _, groups = meter.run(lambda: stage_backward_input([end], gradients, [x], iter(weights)))
-        input_gradient = 0 if first else x.grad.untyped_storage().nbytes()
-        meter.end()
-        if first:
-            meter.run(lambda: stage_backward((end,), gradients, [x]))
-        else:
-            meter.run(lambda: stage_backward_weight(iter(weights), groups))
-        del groups
-        meter.end()
-    weight_gradients = sum(weight.grad.untyped_storage().nbytes() for weight in weights if weight.grad is not None)
-    kept, after_input, after_weight = meter.after
-    return StageCosts(kept, kept + input_gradient - after_input, after_input + weight_gradients - after_weight,
-                      output_size, tuple(meter.peaks), tuple(meter.seconds))
+        _once(module, x, first, loss, gradient)  # Makes the weights' gradients.
+        gradients = sum(weight.grad.untyped_storage().nbytes() for weight in weights if weight.grad is not None)
+        whole = _Pass(module, x, first, loss, gradient)
+        meter.run(whole.forward)
+        peak_backward, _ = meter.run(whole.backward)
+        del whole
+        split = _Pass(module, x, first, loss, gradient)
+        peak_forward, kept = meter.run(split.forward)
+        output = split.output.untyped_storage().nbytes()
+        peak_input, by_input = meter.run(split.backward_input, split.drop_output)
+        input_gradient = 0 if first else split.x.grad.untyped_storage().nbytes()
+        peak_weight, by_weight = meter.run(split.backward_weight, split.drop_groups)
+        del split
+        if optimizer is not None:
+            resident += meter.run(optimizer(weights).step)[1]
+    by_input = 0 if first else input_gradient - by_input
+    return StageCosts(kept, by_input, -by_weight, output, (peak_forward, peak_input, peak_weight, peak_backward), resident, gradients)
 
 
-def _end_of(loss: Callable | None, output: torch.Tensor) -> torch.Tensor:
-    return output if loss is None else loss(output)
+def _once(module, x, first, loss, gradient) -> None:
+    one = _Pass(module, x, first, loss, gradient)
+    one.forward()
+    one.backward()
 
 
-def measure_stages(modules: Sequence[torch.nn.Module], x: torch.Tensor, loss: Callable) -> list[StageCosts]:
+def time_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None, repeats: int) -> tuple[float, ...]:
+    """Seconds of F, I, W and B: the median of some runs."""
+    gradient = None if loss else torch.ones_like(module(x).detach())
+    seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    _once(module, x, first, loss, gradient)
+    for _ in range(repeats):
+        split, whole = (_Pass(module, x, first, loss, gradient) for _ in range(2))
+        for kind, action in (("F", split.forward), ("I", split.backward_input), ("W", split.backward_weight)):
+            seconds[kind].append(_seconds(action))
+        whole.forward()
+        seconds["B"].append(_seconds(whole.backward))
+    return tuple(statistics.median(seconds[kind]) for kind in KINDS)
+
+
+def _seconds(action: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def measure_stages(modules: Sequence[torch.nn.Module], x: torch.Tensor, loss: Callable, repeats: int = 1,
+                   optimizer: Callable | None = None) -> list[StageCosts]:
     """Of a whole pipeline; each stage gets what the one before it gives."""
     answer = []
     for stage, module in enumerate(modules):
-        last = stage == len(modules) - 1
-        answer.append(measure_stage(module, x, stage == 0, loss if last else None))
+        at_end = loss if stage == len(modules) - 1 else None
+        bytes_of = measure_stage(module, x, stage == 0, at_end, optimizer)
+        answer.append(dataclasses.replace(bytes_of, seconds=time_stage(module, x, stage == 0, at_end, repeats)))
         with torch.no_grad():
             x = module(x)
     return answer
 
 
-def fastest(runs: list[list[StageCosts]]) -> list[StageCosts]:
-    """The least seconds of each action over several runs; the bytes are the same in all of them."""
-    return [dataclasses.replace(stage[0], seconds=tuple(min(times) for times in zip(*(one.seconds for one in stage))))
-            for stage in zip(*runs)]
-
-
-def costs_json(stages: list[StageCosts], times: bool) -> dict:
+def costs_json(stages: list[StageCosts], times: bool, action: float = 0.0) -> dict:
     """For `trainwright schedule --costs FILE`: seconds and bytes by stage, sizes by boundary. Without
-    times every action takes 1."""
-    seconds = {kind: [stage.seconds[index] if times else 1 for stage in stages] for index, kind in enumerate("FIW")}
-    return {**seconds, "kept": [stage.kept for stage in stages], "input": [stage.by_input for stage in stages],
-            "size": [stage.output for stage in stages[:-1]]}
+    times every action takes 1. `action`: the engine's own seconds, added to every action."""
+    seconds = {kind: [stage.seconds[index] if times else 1 for stage in stages] for index, kind in enumerate(KINDS)}
+    if not times:
+        del seconds["B"]  # I and W
+    peaks = {f"peak_{kind}": [stage.peaks[index] for stage in stages] for index, kind in enumerate(KINDS)}
+    bytes_of = {"kept": [stage.kept for stage in stages], "input": [stage.by_input for stage in stages],
+                "resident": [stage.resident for stage in stages], "gradients": [stage.gradients for stage in stages],
+                "size": [stage.output for stage in stages[:-1]]}
+    return {**seconds, **bytes_of, **peaks, **({"action": action} if action else {})}

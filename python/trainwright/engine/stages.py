@@ -8,12 +8,18 @@ output in place and cannot do that to a view (a Linear on a 3-D tensor returns o
 `sleep`: each stage sleeps for given seconds in its forward, its input gradient and its weight
 gradient, which the engine's I and W then separate. A step's time is the schedule's then, whatever
 the number of cores. On stage 0 the engine's I does nothing and its W does both.
+
+`llama`: each stage is a few decoder layers of a small Llama of `transformers` in float32, the first
+with the embedding, the last with norm and head (llama_stages.py); with `seconds` it sleeps as well.
 """
 import dataclasses
-import time
 
 import torch
 from torch import nn
+
+from .sleeping import SleepW, SleepX
+
+KINDS = ("block", "sleep", "llama")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,19 +27,31 @@ class ModelSpec:
     """Which model to cut. Lists are per stage and are repeated when there are more stages.
 
     `layers`: blocks in a stage (uneven stages: 1, 2, 1, ...). `seconds`: F, I, W of a sleeping
-    stage. A micro-batch is `microbatch_size` x `sequence` x `width` float64 numbers.
+    stage; none: a `sleep` takes 40 ms each, others do not sleep. A micro-batch is `microbatch_size` x
+    `sequence` x `width` numbers. `heads` and `vocabulary` are those of `llama`.
     """
     kind: str = "block"
     layers: tuple[int, ...] = (1,)
-    seconds: tuple[tuple[float, float, float], ...] = ((0.04, 0.04, 0.04),)
+    seconds: tuple[tuple[float, float, float], ...] = ()
     width: int = 16
     sequence: int = 4
     microbatch_size: int = 2
+    heads: int = 2
+    vocabulary: int = 64
     seed: int = 1
 
     @property
-    def microbatch_shape(self) -> tuple[int, int, int]:
-        return self.microbatch_size, self.sequence, self.width
+    def dtype(self) -> torch.dtype:
+        return torch.float32 if self.kind == "llama" else torch.float64
+
+    @property
+    def tolerance(self) -> float:
+        """What is left of a gradient's digits after summing micro-batches in another order."""
+        return 1e-4 if self.kind == "llama" else 1e-12
+
+    def seconds_of(self, stage: int) -> tuple[float, float, float] | None:
+        seconds = self.seconds or (((0.04, 0.04, 0.04),) if self.kind == "sleep" else ())
+        return seconds[stage % len(seconds)] if seconds else None
 
 
 def model_spec(fields: dict) -> ModelSpec:
@@ -44,8 +62,8 @@ def model_spec(fields: dict) -> ModelSpec:
     if "seconds" in fields:
         fields["seconds"] = tuple(tuple(stage) for stage in fields["seconds"])
     spec = ModelSpec(**fields)
-    if spec.kind not in ("block", "sleep"):
-        raise ValueError(f"model kind '{spec.kind}': there are block and sleep")
+    if spec.kind not in KINDS:
+        raise ValueError(f"model kind '{spec.kind}': there are {', '.join(KINDS)}")
     return spec
 
 
@@ -68,35 +86,6 @@ class Block(nn.Module):
         return x + self.down(nn.functional.gelu(self.up(self.norm_mlp(x))))
 
 
-class SleepX(torch.autograd.Function):
-    """The input's path: sleeps in the forward (F) and in the gradient of the input (I)."""
-
-    @staticmethod
-    def forward(ctx, x, forward_seconds, input_seconds):
-        ctx.input_seconds = input_seconds
-        time.sleep(forward_seconds)
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        time.sleep(ctx.input_seconds)
-        return grad.clone(), None, None
-
-
-class SleepW(torch.autograd.Function):
-    """The weight's path: sleeps only in the gradient of the weight (W)."""
-
-    @staticmethod
-    def forward(ctx, weight, weight_seconds):
-        ctx.weight_seconds = weight_seconds
-        return weight.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        time.sleep(ctx.weight_seconds)
-        return grad.clone(), None
-
-
 class SleepStage(nn.Module):
     """`first`: the batch itself needs no gradient, so autograd would skip the input's path of stage
     0 altogether. Real first stages have an embedding below their layers; a weight stands for it."""
@@ -113,32 +102,56 @@ class SleepStage(nn.Module):
         return SleepX.apply(x, forward_seconds, input_seconds) + SleepW.apply(self.weight, weight_seconds)
 
 
-def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu") -> nn.Module:
-    """Stage number `stage`; its weights depend on the seed and the stage alone, so any rank can
-    build any stage and gets the same."""
+def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu", stages: int = 0) -> nn.Module:
+    """Stage number `stage` of `stages` (a block and a sleep need not know); its weights depend on the
+    seed and the stage alone, so any rank can build any stage and gets the same."""
+    layers = spec.layers[stage % len(spec.layers)]
     if spec.kind == "sleep":
-        module: nn.Module = SleepStage(spec.width, spec.seconds[stage % len(spec.seconds)], stage == 0)
+        module: nn.Module = SleepStage(spec.width, spec.seconds_of(stage), stage == 0)
+    elif spec.kind == "llama":
+        from .llama_stages import LlamaStage, llama_config
+        config = llama_config(spec.width, spec.heads, spec.vocabulary, layers)
+        module = LlamaStage(config, layers, stage == 0, stage == stages - 1, spec.seconds_of(stage))
     else:
-        module = nn.Sequential(*(Block(spec.width) for _ in range(spec.layers[stage % len(spec.layers)])))
+        module = nn.Sequential(*(Block(spec.width) for _ in range(layers)))
     generator = torch.Generator().manual_seed(spec.seed * 100_003 + stage)
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.data = torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.3
+            parameter.data = torch.randn(parameter.shape, generator=generator, dtype=torch.float64).to(spec.dtype) * 0.3
     return module.to(device)
+
+
+def boundary_example(spec: ModelSpec, boundary: int, stages: int) -> torch.Tensor:
+    """Shape and type of what goes into stage number `boundary`, or, at `stages`, out of the last."""
+    shape, dtype = (spec.microbatch_size, spec.sequence, spec.width), spec.dtype
+    if spec.kind == "llama" and boundary == 0:
+        shape, dtype = shape[:2], torch.int64
+    elif spec.kind == "llama" and boundary == stages:
+        shape = (*shape[:2], spec.vocabulary)
+    return torch.empty(shape, dtype=dtype, device="meta")
 
 
 def batch(spec: ModelSpec, microbatches: int, device: torch.device | str = "cpu") -> tuple[torch.Tensor, torch.Tensor]:
     """Inputs and targets of one whole step, the micro-batches one after the other."""
     generator = torch.Generator().manual_seed(spec.seed)
     shape = (microbatches * spec.microbatch_size, spec.sequence, spec.width)
-    inputs = torch.randn(shape, generator=generator, dtype=torch.float64)
-    targets = torch.randn(shape, generator=generator, dtype=torch.float64)
+    if spec.kind == "llama":
+        inputs, targets = (torch.randint(0, spec.vocabulary, shape[:2], generator=generator) for _ in range(2))
+    else:
+        inputs, targets = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
     return inputs.to(device), targets.to(device)
 
 
 def mean_squared_loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
     """A mean, so that the engine's division by the number of micro-batches makes it the batch's."""
     return ((output - target) ** 2).mean()
+
+
+def loss_of(spec: ModelSpec):
+    if spec.kind == "llama":
+        from .llama_stages import token_loss
+        return token_loss
+    return mean_squared_loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,11 +163,11 @@ class Reference:
 
 def unpipelined(spec: ModelSpec, stages: int, microbatches: int, device: torch.device | str = "cpu") -> Reference:
     """Loss and gradients without a pipeline. A sleeping model computes the same without sleeping."""
-    if spec.kind == "sleep":
+    if spec.seconds or spec.kind == "sleep":
         spec = dataclasses.replace(spec, seconds=((0.0, 0.0, 0.0),))
-    modules = [build_stage(spec, stage, device) for stage in range(stages)]
+    modules = [build_stage(spec, stage, device, stages) for stage in range(stages)]
     inputs, targets = batch(spec, microbatches, device)
-    loss = mean_squared_loss(nn.Sequential(*modules)(inputs), targets)
+    loss = loss_of(spec)(nn.Sequential(*modules)(inputs), targets)
     loss.backward()
     gradients = tuple(tuple(parameter.grad for parameter in module.parameters()) for module in modules)
     return Reference(loss.item(), gradients)

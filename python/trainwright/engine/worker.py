@@ -92,10 +92,11 @@ class Worker:
             return {"rank": self.rank, "status": status, "error": _first_cause(error)}
 
     def _run_steps(self, job: Job, schedule: Schedule, spec: ModelSpec, group) -> dict:
-        pipeline = runtime.PipelineRank(schedule, spec, group, self.device)
+        pipeline = runtime.PipelineRank(schedule, spec, group, self.device, job.optimizer)
         live = LiveStorages() if job.memory else None
+        own = [tensor for module in pipeline.modules.values() for tensor in (*module.parameters(), *module.buffers())]
         if live:
-            for tensor in (pipeline.inputs, pipeline.targets, *(w for m in pipeline.modules.values() for w in m.parameters())):
+            for tensor in (pipeline.inputs, pipeline.targets, *own):
                 live.ignore(tensor)
         results = []
         for step in range(job.warmup + job.steps):
@@ -111,6 +112,8 @@ class Worker:
             "steps": [(result.start, result.end) for result in results[job.warmup:]],
             "gradient_difference": gradient_difference(pipeline.modules, reference),
             "live_peak": last.live_peak if job.memory else None,
+            "weights": sum(tensor.untyped_storage().nbytes() for tensor in own),
+            "tolerance": spec.tolerance,
             "actions": [dataclasses.astuple(one) for one in last.actions],
         }
 
@@ -144,6 +147,7 @@ def summary(schedule: Schedule, ranks: list[dict]) -> dict:
     answer["step_seconds"] = [max(end for _, end in step) - min(start for start, _ in step) for step in steps]
     answer["loss"] = next(one["loss"] for one in ranks if one["loss"] is not None)
     answer["reference_loss"] = ranks[0]["reference_loss"]
+    answer["tolerance"] = ranks[0]["tolerance"]
     answer["gradient_difference"] = max(one["gradient_difference"] for one in ranks)
     return answer
 
