@@ -34,14 +34,14 @@ def own_cost(engine: EngineGroup, ranks: int, seconds: Seconds3, microbatches: i
     """What the clock must add to every action to give the measured step, averaged over calibration
     schedules with one and with two stages per rank, with whole and with split backward."""
     costs = []
-    for text in _calibration_schedules(ranks, microbatches):
+    for text in calibration_schedules(ranks, microbatches):
         bare = simulated(text, [seconds])
         per_second = (simulated(text, [seconds], OwnCost(action=1e-3)) - bare) / 1e-3
         costs.append((measured(engine, text, microbatches, [seconds]) - bare) / per_second)
     return OwnCost(action=statistics.mean(costs))
 
 
-def _calibration_schedules(ranks: int, microbatches: int) -> list[str]:
+def calibration_schedules(ranks: int, microbatches: int) -> list[str]:
     """Eager forwards, then backwards stage by stage: none of the kinds that are compared."""
     texts = []
     for chunks, backward in ((1, "IW"), (2, "B"), (2, "IW")):

@@ -59,12 +59,13 @@ void add_cost_faults(const Costs& costs, std::int64_t stages, int microbatches,
     require(kept >= 0, where, fmt::format("{} kept bytes are negative", kept));
     require(released <= kept, where, "the input gradient releases more than is kept");
     bytes += static_cast<double>(kept) + std::abs(static_cast<double>(released));
-    for (const Bytes more :
-         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
-          stage.inside.backward_weight, stage.inside.backward}) {
+    const auto once = [&](Bytes more) {
       require(more >= Bytes(0), where, fmt::format("{} bytes are negative", more.value()));
       bytes += static_cast<double>(more.value());
-    }
+    };
+    once(stage.resident);
+    once(stage.gradients);
+    for (const Bytes more : all_of(stage.inside)) once(more);
   }
   for (std::size_t s = 0; s < costs.boundaries.size(); ++s) {
     const std::string where = fmt::format("costs.boundaries[{}]", s);
@@ -119,8 +120,9 @@ std::vector<std::int64_t> set_aside(const detail::Pricing& pricing) {
   std::vector<std::int64_t> gradients(pricing.standing.size(), 0), above = gradients;
   for (const detail::StagePrice& price : pricing.stages) {
     gradients[at(price.rank)] += price.gradients;
-    for (const std::int64_t more : price.above)
-      above[at(price.rank)] = std::max(above[at(price.rank)], more);
+    std::int64_t& most = above[at(price.rank)];
+    for (const std::int64_t more : price.above) most = std::max(most, more);
+    for (const std::int64_t more : price.first_above) most = std::max(most, more);
   }
   for (std::size_t r = 0; r < above.size(); ++r) above[r] += gradients[r];
   return above;
@@ -228,22 +230,24 @@ std::vector<Schedule> fixed_kinds(const Placement& placement, int microbatches, 
   return found;
 }
 
-// Keeps the shorter of what is there and a schedule that fits.
-void offer(Schedule schedule, const Costs& costs, const AutoOptions& options, AutoSchedule& best) {
+// Keeps the shorter of what is there and a schedule that fits; its times and peaks.
+Timeline offer(Schedule schedule, const Costs& costs, const AutoOptions& options,
+               AutoSchedule& best) {
   Timeline timeline = simulate(schedule, costs, options.clock);
-  if (!fits(timeline, options.cap)) return;
-  if (best.schedule && timeline.makespan >= best.timeline.makespan) return;
+  best.smallest_cap = std::min(best.smallest_cap, peak(timeline));
+  if (!fits(timeline, options.cap)) return timeline;
+  if (best.schedule && timeline.makespan >= best.timeline.makespan) return timeline;
   best.schedule = std::move(schedule);
-  best.timeline = std::move(timeline);
+  best.timeline = timeline;
+  return timeline;
 }
 
-// Offers the shortest order that the search finds under the problem's caps.
-void search_orders(const Placement& placement, const PipelineProblem& problem,
-                   const detail::Pricing& pricing, const std::vector<Schedule>& fixed,
-                   detail::Purse& purse, const Costs& costs, const AutoOptions& options,
-                   AutoSchedule& best) {
-  std::vector<PipelineOrder> known;
-  for (const Schedule& schedule : fixed) known.push_back(order_of(schedule));
+// Offers the shortest order that the search finds under the problem's caps, and says how it runs
+// when its pairs of I and W are not joined.
+Timeline search_orders(const Placement& placement, const PipelineProblem& problem,
+                       const detail::Pricing& pricing, const std::vector<PipelineOrder>& known,
+                       detail::Purse purse, const Costs& costs, const AutoOptions& options,
+                       AutoSchedule& best) {
   const detail::Candidate found = detail::search(problem, known, purse);
   TW_CHECK(found.makespan < detail::kNever, "a cap that can be met was not met");
   best.evaluations += purse.evaluations;
@@ -252,7 +256,29 @@ void search_orders(const Placement& placement, const PipelineProblem& problem,
   for (const detail::StagePrice& price : pricing.stages) whole_backward.push_back(price.time[3]);
   const auto joined = detail::fuse_pairs(problem, found.order, whole_backward);
   offer(schedule_of(placement, problem, found.order, joined), costs, options, best);
-  offer(schedule_of(placement, problem, found.order, {}), costs, options, best);
+  return offer(schedule_of(placement, problem, found.order, {}), costs, options, best);
+}
+
+// Searches under the caps that surely fit, then a few times under caps moved by what the last order
+// left free or had too much: it may be that the largest actions never meet the fullest moments.
+constexpr int kCapRounds = 4;
+void search_with_inner_peaks(const Placement& placement, PipelineProblem problem,
+                             const detail::Pricing& pricing,
+                             const std::vector<PipelineOrder>& known, const detail::Purse& purse,
+                             const Costs& costs, const AutoOptions& options, AutoSchedule& best) {
+  const auto smallest = detail::smallest_caps(problem);
+  for (int round = 0; round < kCapRounds; ++round) {
+    for (std::size_t r = 0; r < smallest.size(); ++r)
+      problem.cap[r] = std::max(problem.cap[r], smallest[r]);
+    const Timeline timeline =
+        search_orders(placement, problem, pricing, known, purse, costs, options, best);
+    if (options.cap.empty()) return;
+    for (std::size_t r = 0; r < smallest.size(); ++r) {
+      const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
+      problem.cap[r] =
+          std::min(detail::kNoCap, problem.cap[r] + (cap - timeline.ranks[r].peak).value());
+    }
+  }
 }
 
 void search_placement(const Placement& placement, int microbatches, const Costs& costs,
@@ -264,22 +290,26 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
   bool possible = true;
   for (std::size_t r = 0; r < smallest.size(); ++r) {
     needed = std::max(needed, Bytes(smallest[r] + pricing.standing[r] + aside[r]));
-    possible = possible && smallest[r] <= problem.cap[r];
+    possible = possible && smallest[r] <= problem.cap[r] + aside[r];
   }
   best.smallest_cap = std::min(best.smallest_cap, needed);
   const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
   best.lower_bound = std::min(best.lower_bound, bound);
   if (!possible && !pricing.inner_memory) return;
   std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
-  if (possible) {
-    detail::Purse purse;
-    const auto shares = static_cast<std::int64_t>(options.placements.size());
-    purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
-    purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
-    search_orders(placement, problem, pricing, fixed, purse, costs, options, best);
+  std::vector<PipelineOrder> known;
+  for (const Schedule& schedule : fixed) known.push_back(order_of(schedule));
+  detail::Purse purse;
+  const auto shares = static_cast<std::int64_t>(options.placements.size());
+  purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
+  purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
+  if (pricing.inner_memory) {
+    purse.limit = std::max<std::int64_t>(1, purse.limit / kCapRounds);
+    search_with_inner_peaks(placement, problem, pricing, known, purse, costs, options, best);
+  } else {
+    search_orders(placement, problem, pricing, known, purse, costs, options, best);
   }
   for (Schedule& schedule : fixed) offer(std::move(schedule), costs, options, best);
-  if (best.schedule) best.smallest_cap = std::min(best.smallest_cap, peak(best.timeline));
 }
 
 }  // namespace

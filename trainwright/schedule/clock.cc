@@ -86,6 +86,12 @@ void add_inner_memory(const Costs& costs, EngineRules engine, Pricing& pricing) 
     priced.above[1] = unsplit ? 0 : cost.inside.backward_input.value();
     priced.above[2] = (unsplit ? cost.inside.backward : cost.inside.backward_weight).value();
     priced.above[3] = cost.inside.backward.value();
+    const Bytes first_weight = unsplit ? cost.inside.first_backward : cost.inside.first_weight;
+    const Bytes first[2] = {first_weight, cost.inside.first_backward};
+    for (std::size_t kind = 0; kind < 2; ++kind) {
+      priced.first_above[kind] =
+          first[kind] > Bytes(0) ? (first[kind] - cost.gradients).value() : priced.above[2 + kind];
+    }
     for (const std::int64_t bytes : priced.above) pricing.inner_memory |= bytes > 0;
     pricing.inner_memory |= priced.gradients > 0;
   }
@@ -98,11 +104,8 @@ void check_memory_range(const Costs& costs, int microbatches) {
     const std::int64_t released = stage.released_by_input.value();
     const std::int64_t swing = checked_add(stage.kept.value(), released < 0 ? -released : released);
     most = checked_add(most, checked_mul(swing, microbatches));
-    for (const Bytes once :
-         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
-          stage.inside.backward_weight, stage.inside.backward}) {
-      most = checked_add(most, once.value());
-    }
+    most = checked_add(most, checked_add(stage.resident.value(), stage.gradients.value()));
+    for (const Bytes once : all_of(stage.inside)) most = checked_add(most, once.value());
   }
   for (const BoundaryCosts& boundary : costs.boundaries) {
     most = checked_add(most, checked_mul(checked_mul(boundary.size.value(), 4), microbatches));

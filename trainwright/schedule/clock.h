@@ -17,11 +17,12 @@ namespace trainwright::detail {
 
 // Costs in bare numbers (seconds, bytes), with the engine's rules and the placement worked in.
 struct StagePrice {
-  double time[4] = {};          // by ActionKind F I W B
-  std::int64_t memory[4] = {};  // taken at the start (F) or released at the end (I W B)
-  std::int64_t above[4] = {};   // more within the action, above what was there at its start
-  std::int64_t gradients = 0;   // taken at the start of the first W or B
-  double send[2] = {};          // [0] the activation to stage + 1, [1] the gradient to stage - 1
+  double time[4] = {};               // by ActionKind F I W B
+  std::int64_t memory[4] = {};       // taken at the start (F) or released at the end (I W B)
+  std::int64_t above[4] = {};        // more within the action, above what was there at its start
+  std::int64_t gradients = 0;        // taken at the start of the first W or B
+  std::int64_t first_above[2] = {};  // `above` of that W or B
+  double send[2] = {};  // [0] the activation to stage + 1, [1] the gradient to stage - 1
   std::int32_t rank = 0;
   std::int32_t target[2] = {-1, -1};  // rank that gets it, -1 at the ends of the model
   std::int32_t link[2] = {-1, -1};    // number of the directed link, -1 within a rank
@@ -306,24 +307,29 @@ class Clock {
     const StagePrice& stage = pricing_.stages[action.stage];
     if (action.kind == ActionKind::Forward) {
       lane.live += stage.memory[0];
-    } else if (pricing_.inner_memory) {
-      take_gradients(lane, action, stage);
-    } else {
+    } else if (!pricing_.inner_memory) {
       return;
+    } else if (makes_gradients(action)) {
+      lane.live += stage.gradients;
     }
-    lane.above += stage.above[static_cast<std::size_t>(action.kind)];
+    lane.above += above(action, stage);
     lane.peak = std::max(lane.peak, lane.live + lane.above);
     record_.memory(rank, at, lane.live + lane.above);
   }
-  void take_gradients(Lane& lane, Action action, const StagePrice& stage) {
-    if (action.kind == ActionKind::BackwardInput || has_gradients_[action.stage] != 0) return;
-    has_gradients_[action.stage] = 1;
-    lane.live += stage.gradients;
+  bool makes_gradients(Action action) const {
+    return action.kind >= ActionKind::BackwardWeight && has_gradients_[action.stage] == 0;
+  }
+  std::int64_t above(Action action, const StagePrice& stage) const {
+    const auto kind = static_cast<std::size_t>(action.kind);
+    return makes_gradients(action) ? stage.first_above[kind - 2] : stage.above[kind];
   }
   void release_memory(std::size_t rank, Lane& lane, Action action, double at) {
     const StagePrice& stage = pricing_.stages[action.stage];
     const auto kind = static_cast<std::size_t>(action.kind);
-    lane.above -= stage.above[kind];
+    if (pricing_.inner_memory) {
+      lane.above -= above(action, stage);
+      if (action.kind >= ActionKind::BackwardWeight) has_gradients_[action.stage] = 1;
+    }
     if (action.kind == ActionKind::Forward) {
       if (stage.above[0] > 0) record_.memory(rank, at, lane.live + lane.above);
       return;

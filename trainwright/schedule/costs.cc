@@ -26,7 +26,7 @@ struct Series {
   std::vector<double> values = {};  // empty: not given
 };
 
-using AllSeries = std::array<Series, 17>;
+using AllSeries = std::array<Series, 19>;
 AllSeries all_series() {
   return {{{.name = "F"},
            {.name = "I"},
@@ -44,7 +44,9 @@ AllSeries all_series() {
            {.name = "peak_F", .bytes = true},
            {.name = "peak_I", .bytes = true},
            {.name = "peak_W", .bytes = true},
-           {.name = "peak_B", .bytes = true}}};
+           {.name = "peak_B", .bytes = true},
+           {.name = "first_W", .bytes = true},
+           {.name = "first_B", .bytes = true}}};
 }
 
 std::vector<std::string> names_of(const AllSeries& series) {
@@ -78,7 +80,8 @@ Costs assemble(const AllSeries& series, int stages) {
   Costs costs;
   for (std::size_t s = 0; s < static_cast<std::size_t>(stages); ++s) {
     const double input = value(1, s).value_or(0), weight = value(2, s).value_or(0);
-    InnerPeaks inside{whole(13, s, 0), whole(14, s, 0), whole(15, s, 0), {}};
+    InnerPeaks inside{whole(13, s, 0), whole(14, s, 0), whole(15, s, 0), {},
+                      whole(17, s, 0), whole(18, s, 0)};
     const Bytes either = std::max(inside.backward_input, inside.backward_weight);
     inside.backward = whole(16, s, either.value());
     costs.stages.push_back({Seconds(value(0, s).value_or(0)), Seconds(input), Seconds(weight),
@@ -199,14 +202,15 @@ Diagnostics check_costs(const Costs& costs, int stages, int microbatches) {
     }
     bytes += std::abs(static_cast<double>(stage.kept.value())) +
              std::abs(static_cast<double>(stage.released_by_input.value()));
-    for (const Bytes more :
-         {stage.resident, stage.gradients, stage.inside.forward, stage.inside.backward_input,
-          stage.inside.backward_weight, stage.inside.backward}) {
+    const auto add_bytes = [&](Bytes more) {
       if (more < Bytes(0)) {
         faults.push_back({fmt::format("costs of stage {}", s), "it has fewer than no bytes", {}});
       }
       bytes += std::abs(static_cast<double>(more.value()));
-    }
+    };
+    add_bytes(stage.resident);
+    add_bytes(stage.gradients);
+    for (const Bytes more : all_of(stage.inside)) add_bytes(more);
   }
   for (const BoundaryCosts& boundary : costs.boundaries) {
     if (!good(boundary.activation) || !good(boundary.gradient) || boundary.size < Bytes(0)) {

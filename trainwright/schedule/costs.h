@@ -1,6 +1,7 @@
 #pragma once
 // What the stages of a pipeline cost. Part of the public face; include
 // trainwright/schedule/schedule.h.
+#include <array>
 #include <vector>
 
 #include "trainwright/base/result.h"
@@ -9,9 +10,16 @@
 namespace trainwright {
 
 // Most alive within an action above what was alive before it: temporaries as well as what stays.
+// A stage's first W or B makes the weights' gradients, the others add to them; where its peak is
+// not known (0), it is theirs and the gradients.
 struct InnerPeaks {
   Bytes forward, backward_input, backward_weight, backward;
+  Bytes first_weight = {}, first_backward = {};
 };
+constexpr std::array<Bytes, 6> all_of(const InnerPeaks& peaks) {
+  return {peaks.forward,  peaks.backward_input, peaks.backward_weight,
+          peaks.backward, peaks.first_weight,   peaks.first_backward};
+}
 // What one stage costs per micro-batch. Memory: `kept` is taken when F starts; I releases
 // `released_by_input` when it ends (negative if it keeps more than it frees), W the rest; B all.
 // Weights and optimizer states are `resident`, `gradients` there from the first W or B on. Where

@@ -20,7 +20,8 @@ Result<Schedule> read_schedule_csv(std::string_view text, std::string_view origi
 // B (fused backward, I + W if absent), loss, action (the engine's own cost per action), overlap
 // (0..1, of groups), kept, input and size in bytes (kept by F, released by I, transferred).
 // Without `kept` an activation counts one byte. Further bytes: resident, gradients, and the peaks
-// inside actions peak_F, peak_I, peak_W, peak_B (that of B is the larger of I's and W's if absent).
+// inside actions peak_F, peak_I, peak_W, peak_B (that of B is the larger of I's and W's if absent),
+// first_W, first_B.
 // The JSON form is an object with the same names, where all of a stage may be lists by stage and
 // comm, size lists by boundary.
 Result<Costs> parse_costs(std::string_view text, int stages);

@@ -35,6 +35,8 @@ def add_record_stage(commands) -> None:
 
 
 def run_record_stage(options: argparse.Namespace) -> int:
+    import torch
+
     from .runtime import OPTIMIZERS
     from .stage_costs import KINDS, costs_json, measure_stages
 
@@ -43,6 +45,7 @@ def run_record_stage(options: argparse.Namespace) -> int:
     except (OSError, ValueError, TypeError, AttributeError) as error:
         print(f"{options.program or 'record-stage'}: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    torch.set_num_threads(1)  # As the processes of `run`.
     stages = measure_stages(modules, inputs, loss, options.repeats, OPTIMIZERS[options.optimizer])
     with open(options.output, "w") as file:
         json.dump(costs_json(stages, times=True, action=options.action), file)

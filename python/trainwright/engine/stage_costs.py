@@ -25,13 +25,15 @@ class StageCosts:
     `kept`: alive after F, the output included. `by_input`: of it released by I, the gradient that I
     makes not counted; negative when I saves more for W than it frees. `by_weight`: released by W.
     `peaks`: the most within F, I, W and B above what was alive before the action, when the weights
-    have gradients to which those of this micro-batch are added. `resident`: weights, buffers and the
+    have gradients to which those of this micro-batch are added; `first_peaks`: within W and B when they
+    have none. `resident`: weights, buffers and the
     optimizer's states; `gradients`: of the weights. On stage 0 I does nothing, as in the runtime."""
     kept: int
     by_input: int
     by_weight: int
     output: int
     peaks: tuple[int, int, int, int]
+    first_peaks: tuple[int, int]
     resident: int
     gradients: int
     seconds: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
@@ -103,23 +105,34 @@ def measure_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: C
     resident = sum(tensor.untyped_storage().nbytes() for tensor in own.values())
     meter = _Meter(live)
     with live:
-        _once(module, x, first, loss, gradient)  # Makes the weights' gradients.
+        first_backward, _ = _whole(module, x, first, loss, gradient, meter)
+        for weight in weights:
+            weight.grad = None
+        (_, _, first_weight), _ = _split(module, x, first, loss, gradient, meter)
         gradients = sum(weight.grad.untyped_storage().nbytes() for weight in weights if weight.grad is not None)
-        whole = _Pass(module, x, first, loss, gradient)
-        meter.run(whole.forward)
-        peak_backward, _ = meter.run(whole.backward)
-        del whole
-        split = _Pass(module, x, first, loss, gradient)
-        peak_forward, kept = meter.run(split.forward)
-        output = split.output.untyped_storage().nbytes()
-        peak_input, by_input = meter.run(split.backward_input, split.drop_output)
-        input_gradient = 0 if first else split.x.grad.untyped_storage().nbytes()
-        peak_weight, by_weight = meter.run(split.backward_weight, split.drop_groups)
-        del split
+        peak_backward, output = _whole(module, x, first, loss, gradient, meter)
+        peaks, (kept, by_input, by_weight) = _split(module, x, first, loss, gradient, meter)
         if optimizer is not None:
             resident += meter.run(optimizer(weights).step)[1]
-    by_input = 0 if first else input_gradient - by_input
-    return StageCosts(kept, by_input, -by_weight, output, (peak_forward, peak_input, peak_weight, peak_backward), resident, gradients)
+    return StageCosts(kept, by_input, by_weight, output, (*peaks, peak_backward), (first_weight, first_backward), resident, gradients)
+
+
+def _whole(module, x, first, loss, gradient, meter: _Meter) -> tuple[int, int]:
+    """The peak within B, and the size of the output."""
+    one = _Pass(module, x, first, loss, gradient)
+    one.forward()
+    output = one.output.untyped_storage().nbytes()
+    return meter.run(one.backward)[0], output
+
+
+def _split(module, x, first, loss, gradient, meter: _Meter) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The peaks within F, I and W; bytes kept after F, released by I and by W."""
+    one = _Pass(module, x, first, loss, gradient)
+    peak_forward, kept = meter.run(one.forward)
+    peak_input, more = meter.run(one.backward_input, one.drop_output)
+    input_gradient = 0 if first else one.x.grad.untyped_storage().nbytes()
+    peak_weight, rest = meter.run(one.backward_weight, one.drop_groups)
+    return (peak_forward, peak_input, peak_weight), (kept, input_gradient - more, -rest)
 
 
 def _once(module, x, first, loss, gradient) -> None:
@@ -168,6 +181,7 @@ def costs_json(stages: list[StageCosts], times: bool, action: float = 0.0) -> di
     if not times:
         del seconds["B"]  # I and W
     peaks = {f"peak_{kind}": [stage.peaks[index] for stage in stages] for index, kind in enumerate(KINDS)}
+    peaks |= {f"first_{kind}": [stage.first_peaks[index] for stage in stages] for index, kind in enumerate("WB")}
     bytes_of = {"kept": [stage.kept for stage in stages], "input": [stage.by_input for stage in stages],
                 "resident": [stage.resident for stage in stages], "gradients": [stage.gradients for stage in stages],
                 "size": [stage.output for stage in stages[:-1]]}
