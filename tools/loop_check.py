@@ -64,7 +64,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the built trainwright; default: TRAINWRIGHT_BINARY")
     parser.add_argument("--seconds", type=float, default=0.012, help="sleep of F, I and W of a layer")
-    parser.add_argument("--rounds", type=int, default=5, help="timed steps of every schedule")
+    parser.add_argument("--rounds", type=int, default=5, help="timed steps of every schedule; the shortest counts")
     parser.add_argument("--record", action="store_true", help="write the output into docs/engine.md")
     options = parser.parse_args()
     if options.program:

@@ -3,18 +3,18 @@
 A small Llama is cut into four and into eight stages of unequal layers; everything goes through the
 command lines that a user has (`record-stage`, `schedule make --memory-cap`, `schedule simulate`).
 """
+import contextlib
 import dataclasses
+import io
 import json
-import os
 import pathlib
 import statistics
-import subprocess
-import sys
 
 import making
 import timing
 
 from trainwright.engine import EngineGroup, Job
+from trainwright.engine.__main__ import main
 
 RANKS, MICROBATCHES = 4, 8
 # The same ten layers, by stage: one chunk per rank, and two.
@@ -37,14 +37,15 @@ def model(stages: int, seconds: float) -> dict:
 def record(folder: pathlib.Path, stages: int, seconds: float) -> dict:
     """The costs that `record-stage` writes; also in `folder`/costs-STAGES.json."""
     path = _costs_path(folder, stages)
-    command = [sys.executable, "-m", "trainwright.engine", "record-stage", "--stages", str(stages), "--model", "llama",
+    command = ["record-stage", "--stages", str(stages), "--model", "llama",
                "--layers", ",".join(map(str, LAYERS[stages])), "--optimizer", OPTIMIZER, "--output", str(path)]
     for name, value in SIZES.items():
         command += [f"--{name}", str(value)]
     for times in model(stages, seconds)["seconds"]:
         command += ["--seconds", ",".join(map(str, times))]
-    source = str(pathlib.Path(__file__).resolve().parents[1])
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": source, "OMP_NUM_THREADS": "1"})
+    with contextlib.redirect_stdout(io.StringIO()):
+        if main(command) != 0:
+            raise RuntimeError(" ".join(command))
     return json.loads(path.read_text())
 
 
@@ -100,10 +101,10 @@ def _candidate(title: str, text: str, stages: int, costs: dict[int, dict], cap: 
     return Candidate(title, text, stages, figures["makespan"], figures["peak_memory"], cap)
 
 
-def automatic(folder: pathlib.Path, costs: dict[int, dict], cap: int) -> Candidate | None:
+def automatic(folder: pathlib.Path, costs: dict[int, dict], cap: int, cuts=tuple(LAYERS)) -> Candidate | None:
     """`schedule make auto` under the cap with one and with two chunks; the shorter by prediction."""
     found = []
-    for stages in LAYERS:
+    for stages in cuts:
         text = making.make("auto", RANKS, MICROBATCHES, "--chunks", str(stages // RANKS), "--costs", str(_costs_path(folder, stages)),
                            "--engine", "pytorch", "--memory-cap", str(cap))
         if text is not None:
@@ -118,7 +119,8 @@ def measure_peaks(engine: EngineGroup, one: Candidate) -> None:
 
 
 def measure_steps(engine: EngineGroup, candidates: list[Candidate], seconds: float, rounds: int) -> None:
-    """The median over rounds in which all schedules have one turn, so that a busy host spares none."""
+    """The shortest of some steps, as whatever else runs on the host only adds; all schedules take turns,
+    so that a busy time spares none."""
     steps: list[list[float]] = [[] for _ in candidates]
     for _ in range(rounds):
         for one, seen in zip(candidates, steps):
@@ -126,7 +128,7 @@ def measure_steps(engine: EngineGroup, candidates: list[Candidate], seconds: flo
             _must_be_right(one, answer)
             seen += answer["step_seconds"]
     for one, seen in zip(candidates, steps):
-        one.step = statistics.median(seen)
+        one.step = min(seen)
 
 
 def _must_be_right(one: Candidate, answer: dict) -> None:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "trainwright/base/check.h"
+#include "trainwright/schedule/auto_clock.h"
 #include "trainwright/schedule/auto_fuse.h"
 #include "trainwright/schedule/auto_search.h"
 #include "trainwright/schedule/clock.h"
@@ -242,72 +243,105 @@ Timeline offer(Schedule schedule, const Costs& costs, const AutoOptions& options
   return timeline;
 }
 
-// Offers the shortest order that the search finds under the problem's caps, and says how it runs
-// when its pairs of I and W are not joined.
-Timeline search_orders(const Placement& placement, const PipelineProblem& problem,
-                       const detail::Pricing& pricing, const std::vector<PipelineOrder>& known,
-                       detail::Purse purse, const Costs& costs, const AutoOptions& options,
-                       AutoSchedule& best) {
-  const detail::Candidate found = detail::search(problem, known, purse);
+// One placement to be searched, and everything that stays the same while caps are tried.
+struct Quest {
+  Placement placement;
+  detail::Pricing pricing;
+  std::vector<PipelineOrder> known;
+  detail::Purse purse;
+  bool whole = false;  // every backward is one action
+};
+
+// Offers the shortest order that the search finds under the problem's caps. By rank: how much more
+// the clock sees of it than the search counted.
+std::vector<std::int64_t> search_orders(const Quest& quest, const PipelineProblem& problem,
+                                        const Costs& costs, const AutoOptions& options,
+                                        AutoSchedule& best) {
+  detail::Purse purse = quest.purse;
+  const detail::Candidate found = detail::search(problem, quest.known, purse);
   TW_CHECK(found.makespan < detail::kNever, "a cap that can be met was not met");
   best.evaluations += purse.evaluations;
   best.actions += purse.spent;
-  std::vector<double> whole_backward;
-  for (const detail::StagePrice& price : pricing.stages) whole_backward.push_back(price.time[3]);
-  const auto joined = detail::fuse_pairs(problem, found.order, whole_backward);
-  offer(schedule_of(placement, problem, found.order, joined), costs, options, best);
-  return offer(schedule_of(placement, problem, found.order, {}), costs, options, best);
+  std::vector<double> backward;
+  for (const detail::StagePrice& price : quest.pricing.stages) backward.push_back(price.time[3]);
+  const std::size_t pairs = backward.size() * at(problem.micro_batches);
+  const std::vector<char> joined = quest.whole ? std::vector<char>(pairs, 1)
+                                               : detail::fuse_pairs(problem, found.order, backward);
+  const Timeline timeline =
+      offer(schedule_of(quest.placement, problem, found.order, joined), costs, options, best);
+  if (!quest.whole) {
+    offer(schedule_of(quest.placement, problem, found.order, {}), costs, options, best);
+  }
+  std::vector<std::int64_t> uncounted = detail::peaks(problem, found.order);
+  for (std::size_t r = 0; r < uncounted.size(); ++r)
+    uncounted[r] = timeline.ranks[r].peak.value() - uncounted[r];
+  return uncounted;
 }
 
-// Searches under the caps that surely fit, then a few times under caps moved by what the last order
-// left free or had too much: it may be that the largest actions never meet the fullest moments.
+// Searches under the caps that surely fit, then a few times under those that fit if the clock sees
+// as much more as it did of the last order: the largest actions may never meet the fullest moments.
 constexpr int kCapRounds = 4;
-void search_with_inner_peaks(const Placement& placement, PipelineProblem problem,
-                             const detail::Pricing& pricing,
-                             const std::vector<PipelineOrder>& known, const detail::Purse& purse,
-                             const Costs& costs, const AutoOptions& options, AutoSchedule& best) {
+void search_with_inner_peaks(Quest quest, const Costs& costs, const AutoOptions& options,
+                             AutoSchedule& best) {
+  PipelineProblem problem =
+      problem_of(quest.placement, quest.pricing.microbatches, quest.pricing, options);
+  quest.purse.limit = std::max<std::int64_t>(1, quest.purse.limit / (2 * kCapRounds));
   const auto smallest = detail::smallest_caps(problem);
   for (int round = 0; round < kCapRounds; ++round) {
     for (std::size_t r = 0; r < smallest.size(); ++r)
       problem.cap[r] = std::max(problem.cap[r], smallest[r]);
-    const Timeline timeline =
-        search_orders(placement, problem, pricing, known, purse, costs, options, best);
+    const auto uncounted = search_orders(quest, problem, costs, options, best);
     if (options.cap.empty()) return;
     for (std::size_t r = 0; r < smallest.size(); ++r) {
       const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
-      problem.cap[r] =
-          std::min(detail::kNoCap, problem.cap[r] + (cap - timeline.ranks[r].peak).value());
+      problem.cap[r] = std::min(detail::kNoCap, cap.value() - uncounted[r]);
     }
   }
 }
 
+// The same stages when each backward is one action, which needs less where I saves much for W: the
+// I of the search is B, and its W nothing.
+Quest with_whole_backward(Quest quest) {
+  for (detail::StagePrice& price : quest.pricing.stages) {
+    price.time[1] = price.time[3];
+    price.memory[1] = price.memory[3];
+    price.above[1] = std::max(price.above[3], price.first_above[1]);
+    price.time[2] = 0;
+    price.memory[2] = price.above[2] = price.first_above[0] = 0;
+  }
+  quest.whole = true;
+  return quest;
+}
+
 void search_placement(const Placement& placement, int microbatches, const Costs& costs,
                       const AutoOptions& options, AutoSchedule& best) {
-  const detail::Pricing pricing = detail::price(placement, microbatches, costs, options.clock);
-  const PipelineProblem problem = problem_of(placement, microbatches, pricing, options);
-  const auto smallest = detail::smallest_caps(problem), aside = set_aside(pricing);
+  Quest quest{.placement = placement,
+              .pricing = detail::price(placement, microbatches, costs, options.clock),
+              .known = {},
+              .purse = {}};
+  const PipelineProblem problem = problem_of(placement, microbatches, quest.pricing, options);
+  const auto smallest = detail::smallest_caps(problem), aside = set_aside(quest.pricing);
   Bytes needed;
   bool possible = true;
   for (std::size_t r = 0; r < smallest.size(); ++r) {
-    needed = std::max(needed, Bytes(smallest[r] + pricing.standing[r] + aside[r]));
-    possible = possible && smallest[r] <= problem.cap[r] + aside[r];
+    needed = std::max(needed, Bytes(smallest[r] + quest.pricing.standing[r] + aside[r]));
+    possible = possible && smallest[r] <= problem.cap[r];
   }
   best.smallest_cap = std::min(best.smallest_cap, needed);
   const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
   best.lower_bound = std::min(best.lower_bound, bound);
-  if (!possible && !pricing.inner_memory) return;
+  if (!possible && !quest.pricing.inner_memory) return;
   std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
-  std::vector<PipelineOrder> known;
-  for (const Schedule& schedule : fixed) known.push_back(order_of(schedule));
-  detail::Purse purse;
+  for (const Schedule& schedule : fixed) quest.known.push_back(order_of(schedule));
   const auto shares = static_cast<std::int64_t>(options.placements.size());
-  purse.limit = (options.budget > 0 ? options.budget : detail::default_budget(problem)) / shares;
-  purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
-  if (pricing.inner_memory) {
-    purse.limit = std::max<std::int64_t>(1, purse.limit / kCapRounds);
-    search_with_inner_peaks(placement, problem, pricing, known, purse, costs, options, best);
+  const std::int64_t budget = options.budget > 0 ? options.budget : detail::default_budget(problem);
+  quest.purse.limit = budget / shares;
+  quest.purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
+  if (quest.pricing.inner_memory) {
+    search_with_inner_peaks(quest, costs, options, best);
+    search_with_inner_peaks(with_whole_backward(quest), costs, options, best);
   } else {
-    search_orders(placement, problem, pricing, known, purse, costs, options, best);
+    search_orders(quest, problem, costs, options, best);
   }
   for (Schedule& schedule : fixed) offer(std::move(schedule), costs, options, best);
 }

@@ -23,8 +23,8 @@ struct Instance {
   AutoOptions options;
 };
 
-// Uneven costs, some of them zero, some I that free memory and some that take it; caps from too
-// small to none.
+// Uneven costs, some of them zero, some I that free memory and some that take it, some actions that
+// need more while they run; caps from too small to none.
 Instance random_instance(std::uint64_t seed) {
   Random random(seed);
   Instance instance;
@@ -39,12 +39,20 @@ Instance random_instance(std::uint64_t seed) {
   // Under PyTorch's rules what is sent stays to the end of the step, and is part of what is kept.
   const Bytes size(draw(0, 3) == 0 ? 1 : 0);
   if (size > Bytes(0)) instance.options.clock.engine = EngineRules::PyTorch;
+  const bool inner = draw(0, 3) == 0;
   for (int s = 0; s < stages; ++s) {
     const Seconds forward(draw(0, 9)), input(draw(0, 9)), weight(draw(0, 9));
     const Seconds fused = input + weight - Seconds(draw(0, 3) == 0 ? 0.5 : 0);
     const Bytes kept(draw(static_cast<int>(size.value()), 4));
     instance.costs.stages.push_back({forward, input, weight, std::max(fused, Seconds(0)), kept,
                                      Bytes(draw(-1, static_cast<int>(kept.value())))});
+    if (inner) {
+      const auto bytes = [&] { return Bytes(draw(0, 3)); };
+      StageCosts& stage = instance.costs.stages.back();
+      stage.resident = bytes();
+      stage.gradients = bytes();
+      stage.inside = {bytes(), bytes(), bytes(), bytes(), bytes(), bytes()};
+    }
     if (s > 0) instance.costs.boundaries.push_back({Seconds(transfer), Seconds(transfer), size});
   }
   instance.costs.loss = Seconds(draw(0, 1));

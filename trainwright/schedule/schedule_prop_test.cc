@@ -17,15 +17,24 @@ struct Instance {
   Costs costs;
 };
 
+void add_inner_memory(Random& random, StageCosts& stage) {
+  const auto bytes = [&] { return Bytes(random.integer(0, 30)); };
+  stage.resident = bytes();
+  stage.gradients = bytes();
+  stage.inside = {bytes(), bytes(), bytes(), bytes(), bytes(), bytes()};
+}
+
 // Whole numbers, so that sums in any order are exact.
 Costs random_costs(Random& random, int stages) {
   Costs costs;
+  const bool inner = random.integer(0, 1) == 0;
   for (int s = 0; s < stages; ++s) {
     const auto time = [&] { return Seconds(static_cast<double>(random.integer(0, 9))); };
     const Seconds input = time(), weight = time();
     const std::int64_t kept = random.integer(0, 20);
     costs.stages.push_back(
         {time(), input, weight, input + weight, Bytes(kept), Bytes(random.integer(-5, kept))});
+    if (inner) add_inner_memory(random, costs.stages.back());
     if (s + 1 < stages) costs.boundaries.push_back({time(), time(), Bytes(random.integer(0, 3))});
   }
   costs.loss = Seconds(static_cast<double>(random.integer(0, 5)));

@@ -13,8 +13,9 @@
 
 namespace trainwright::detail {
 
-// Totals of the plan; nullopt when levels do not rise (short groups, m < p) or transfers block or
-// queue, which the general clock can do. O(actions) time, O(stages + ranks) memory.
+// Totals of the plan; nullopt when levels do not rise (short groups, m < p), transfers block or
+// queue, or actions peak within, which the general clock can do. O(actions) time, O(stages + ranks)
+// memory.
 std::optional<Timeline> run_systolic(const LoopedPlan& plan, const Pricing& pricing);
 
 }  // namespace trainwright::detail

@@ -4,6 +4,7 @@
 // from its definition at every instant at which it can change.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -67,29 +68,60 @@ inline SlowReplay replay_slowly(const Schedule& schedule, const Costs& costs) {
   return replay;
 }
 
-// The most bytes that are ever live on each rank: at the start and at the end of every action, what
-// has been taken by then less what has been released. Quadratic.
+// Bytes that are live once the first `count` actions of a rank have ended. The weights' gradients
+// of a stage are there as soon as one of its W or B has.
+inline std::int64_t live_after(const Schedule& schedule, const Costs& costs, std::size_t rank,
+                               std::size_t count) {
+  std::int64_t live = 0;
+  std::set<int> with_gradients;
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    if (schedule.placement.rank_of[stage].at() == rank)
+      live += costs.stages[stage].resident.value();
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const Action action = schedule.ranks[rank][i];
+    const StageCosts& cost = costs.stages[action.stage];
+    const std::int64_t kept = cost.kept.value(), input = cost.released_by_input.value();
+    if (action.kind == ActionKind::Forward) live += kept;
+    if (action.kind == ActionKind::Backward) live -= kept;
+    if (action.kind == ActionKind::BackwardInput) live -= input;
+    if (action.kind == ActionKind::BackwardWeight) live -= kept - input;
+    if (action.kind == ActionKind::BackwardWeight || action.kind == ActionKind::Backward) {
+      if (with_gradients.insert(action.stage).second) live += cost.gradients.value();
+    }
+  }
+  return live;
+}
+
+// What an action has at most above what was live before it.
+inline std::int64_t most_within(const StageCosts& cost, ActionKind kind, bool first) {
+  const InnerPeaks& inside = cost.inside;
+  const auto of_weights = [&](Bytes later, Bytes of_first) {
+    if (!first) return later.value();
+    return of_first > Bytes(0) ? of_first.value() : (cost.gradients + later).value();
+  };
+  if (kind == ActionKind::Forward) return std::max(cost.kept, inside.forward).value();
+  if (kind == ActionKind::BackwardInput) return inside.backward_input.value();
+  if (kind == ActionKind::Backward) return of_weights(inside.backward, inside.first_backward);
+  return of_weights(inside.backward_weight, inside.first_weight);
+}
+
+// The most bytes that are ever live on each rank: before, within and after every action. Quadratic.
 inline std::vector<std::int64_t> peaks_slowly(const Schedule& schedule, const Costs& costs) {
   std::vector<std::int64_t> peaks;
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const auto& list = schedule.ranks[rank];
-    std::int64_t peak = 0;
+    std::int64_t peak = live_after(schedule, costs, rank, 0);
+    std::set<int> with_gradients;
     for (std::size_t now = 0; now < list.size(); ++now) {
-      for (const bool at_end : {false, true}) {
-        std::int64_t live = 0;
-        for (std::size_t i = 0; i < list.size(); ++i) {
-          const bool started = i <= now;
-          const bool ended = i < now || (i == now && at_end);
-          const StageCosts& cost = costs.stages[list[i].stage];
-          const std::int64_t kept = cost.kept.value();
-          const std::int64_t input = cost.released_by_input.value();
-          if (list[i].kind == ActionKind::Forward && started) live += kept;
-          if (list[i].kind == ActionKind::Backward && ended) live -= kept;
-          if (list[i].kind == ActionKind::BackwardInput && ended) live -= input;
-          if (list[i].kind == ActionKind::BackwardWeight && ended) live -= kept - input;
-        }
-        peak = std::max(peak, live);
-      }
+      const Action action = list[now];
+      const bool weights =
+          action.kind == ActionKind::BackwardWeight || action.kind == ActionKind::Backward;
+      const bool first = weights && with_gradients.insert(action.stage).second;
+      const std::int64_t before = live_after(schedule, costs, rank, now);
+      const StageCosts& cost = costs.stages[action.stage];
+      peak = std::max({peak, before + most_within(cost, action.kind, first),
+                       live_after(schedule, costs, rank, now + 1)});
     }
     peaks.push_back(peak);
   }
