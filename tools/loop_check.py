@@ -6,7 +6,7 @@
 Records the stages of a small Llama one by one, makes schedules for four ranks (known kinds, and auto
 under three caps), predicts each rank's peak and the step, runs everything on PyTorch's runtime and
 compares. Fails unless every rank's measured peak is within 1 % of the predicted one and under its cap,
-and unless auto is the shortest of all schedules that fit its cap, predicted and measured. About three
+and unless auto is the shortest of all schedules that fit its cap, predicted and measured. About five
 minutes; python/tests/test_loop.py is the CI-size form.
 """
 import argparse
@@ -63,8 +63,8 @@ def judge(kinds: list[loop.Candidate], made: list[loop.Candidate], say: Output) 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", help="the built trainwright; default: TRAINWRIGHT_BINARY")
-    parser.add_argument("--seconds", type=float, default=0.012, help="sleep of F, I and W of a layer")
-    parser.add_argument("--rounds", type=int, default=5, help="timed steps of every schedule; the shortest counts")
+    parser.add_argument("--seconds", type=float, default=0.03, help="sleep of F, I and W of a layer")
+    parser.add_argument("--rounds", type=int, default=3, help="timed steps of every schedule; the shortest counts")
     parser.add_argument("--record", action="store_true", help="write the output into docs/engine.md")
     options = parser.parse_args()
     if options.program:

@@ -155,6 +155,36 @@ sum | add_n | dq1a dq1b dq1c | | dq1:X
 - | add_n | dha dhb dhc | | dh:X!
 )";
 
+// What the last stage has after its layer (final norm, head over 32,000 tokens, loss), and the way
+// back to the gradient `dy` that the layer's backward starts from. Decoded in the same way; the
+// executor runs the loss in place of the logits.
+constexpr const char* kLlamaHeadForward = R"(
+elementwise_add | add | y d | | out:X
+cast | cast | out | | c3:X
+pow | pow | c3 | | p3:X
+reduce_mean | mean | p3 | | m3:V
+scale | scale_ | m3 | | e3:V@m3
+rsqrt | rsqrt_ | e3 | | r3:V@e3
+elementwise_mul | multiply | r3 out | | n3:X
+elementwise_mul | multiply | n3 | | w3:X
+matmul_v2 | matmul | w3 | | lg:L
+softmax_with_cross_entropy | cross_entropy_with_softmax_ | lg | | sx:L@lg ls:V
+reduce_mean | mean | ls | | lo:1
+)";
+constexpr const char* kLlamaHeadBackward = R"(
+softmax_with_cross_entropy_grad | cross_entropy_with_softmax_grad_ | sx lo | | dlg:L@sx
+matmul_v2_grad | matmul_grad | dlg w3 | | dw3:X dWh:WL
+elementwise_add | - | dWh | |
+elementwise_mul_grad | multiply_grad | dw3 n3 | | dn3:X dWn3:WN
+elementwise_mul_grad | multiply_grad | dn3 out r3 | | dob:X dr3:V
+rsqrt_grad | rsqrt_grad_ | dr3 r3 | | de3:V@dr3
+scale | scale_ | de3 | | dm3:V@de3
+reduce_mean_grad | mean_grad | dm3 | p3 | dp3:X
+pow_grad | pow_grad_ | dp3 c3 | | dc3:X@dp3
+cast | cast_ | dc3 | | doc:X@dc3
+sum | add_n | dob doc | | dy:X
+)";
+
 // The estimator counts every mention of a variable as a use; the executor knows which buffers an op
 // needs ("no need buffer").
 enum class Mentions { AreUses, AreIgnored };
@@ -175,6 +205,9 @@ inline std::int64_t llama_layer_size(const std::string& symbol) {
       {"I", s * 8},                 // positions, 64-bit
       {"S", heads * s * s * fp32},  // attention scores
       {"F", s * ffn * fp32},
+      {"L", s * 32'000 * fp32},  // logits
+      {"WL", h * 32'000 * fp32},
+      {"1", fp32},
       {"WF", h * ffn * fp32},
       {"WH", h * h * fp32},
       {"WN", h * fp32}};
@@ -185,7 +218,10 @@ class LlamaLayerWriter {
  public:
   explicit LlamaLayerWriter(Mentions mentions) : mentions_(mentions) {}
 
-  LlamaLayer run() {
+  // `there`: further tensors that exist at the start, as "name:size". `kept`: nothing that exists
+  // at the start is freed.
+  LlamaLayer run(std::string_view ops, const std::vector<std::string>& there = {},
+                 bool kept = false) {
     layer_.text =
         "{\"trainwright_trace\": 1, \"program\": \"Llama-2 layer, recompute and backward\", "
         "\"frees\": \"last_use\"}\n";
@@ -193,7 +229,14 @@ class LlamaLayerWriter {
     exist("mask", "H");
     exist("ids", "I");
     exist("other ids", "I");  // no op of this layer uses them
-    for (const std::string_view line : split(kLlamaLayerOps, '\n')) {
+    for (const std::string& one : there) {
+      const std::size_t colon = one.find(':');
+      exist(one.substr(0, colon), one.substr(colon + 1));
+    }
+    for (std::size_t id = 0; kept && id < ids_.size(); ++id) {
+      layer_.text += "[7," + number(static_cast<std::int64_t>(id)) + "]\n";
+    }
+    for (const std::string_view line : split(ops, '\n')) {
       if (!line.empty()) op(split(line, '|'));
     }
     return layer_;
@@ -264,6 +307,8 @@ class LlamaLayerWriter {
   bool backward_ = false;
 };
 
-inline LlamaLayer llama_layer(Mentions mentions) { return LlamaLayerWriter(mentions).run(); }
+inline LlamaLayer llama_layer(Mentions mentions) {
+  return LlamaLayerWriter(mentions).run(kLlamaLayerOps);
+}
 
 }  // namespace trainwright::testing

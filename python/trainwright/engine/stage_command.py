@@ -28,7 +28,7 @@ def add_record_stage(commands) -> None:
     parser.add_argument("--output", "-o", required=True, metavar="FILE", help="the costs, JSON")
     parser.add_argument("--stages", type=int, default=4, help="stages of a built-in model")
     add_model_options(parser)
-    parser.add_argument("--repeats", type=int, default=5, help="timed runs; the median of each action counts")
+    parser.add_argument("--repeats", type=int, default=5, help="timed runs; the fastest of each action counts")
     parser.add_argument("--action", type=float, default=0.0, metavar="SECONDS", help="the engine's own cost of an action, written into the costs")
     parser.add_argument("--json", action="store_true", help="everything measured, as JSON")
     parser.set_defaults(run=run_record_stage)
