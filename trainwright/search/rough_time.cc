@@ -1,0 +1,163 @@
+// The rough time model of search.h: FLOPs at half of the peak, bytes over links, no overlap.
+#include <algorithm>
+#include <array>
+
+#include "trainwright/search/search.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kShareOfPeak = 0.5;
+
+ComputeType compute_type(PrecisionKind precision) {
+  switch (precision) {
+    case PrecisionKind::Fp32:
+      return ComputeType::Tf32;
+    case PrecisionKind::Fp16:
+      return ComputeType::Fp16;
+    case PrecisionKind::Bf16:
+      return ComputeType::Bf16;
+    case PrecisionKind::Fp8Delayed:
+    case PrecisionKind::Fp8Tensorwise:
+    case PrecisionKind::Fp8Blockwise:
+    case PrecisionKind::Mxfp8:
+      return ComputeType::Fp8;
+    case PrecisionKind::Nvfp4:
+      return ComputeType::Fp4;
+  }
+  TW_CHECK(false);
+}
+
+// The unit for that precision, or the next wider one the device has.
+FlopsPerSecond peak_rate(const Accelerator& accelerator, PrecisionKind precision) {
+  for (const ComputeType type :
+       {compute_type(precision), ComputeType::Bf16, ComputeType::Fp16, ComputeType::Fp32}) {
+    if (const auto rate = peak(accelerator, type)) return *rate;
+  }
+  return FlopsPerSecond(1e12);
+}
+
+// What a ring over n ranks moves through each rank's link, as a share of the bytes of list.h's
+// Collective: all-reduce twice the rest of the group, a ring attention exactly what it sends.
+double moved_share(CollectiveKind kind, std::int64_t n) {
+  const double others = static_cast<double>(n - 1) / static_cast<double>(n);
+  switch (kind) {
+    case CollectiveKind::AllReduce:
+      return 2 * others;
+    case CollectiveKind::AllGather:
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::AllToAll:
+      return others;
+    case CollectiveKind::Ring:
+      return 1;
+  }
+  TW_CHECK(false);
+}
+
+class Links {
+ public:
+  Links(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
+
+  Seconds time(GroupKind group, CollectiveKind kind, Bytes bytes) {
+    if (bytes == Bytes(0)) return {};
+    const GroupPlacement place = place_group(layout_, group, cluster_);
+    if (place.group.size < 2) return {};
+    const auto& tiers = cluster_.groups.front().tiers;
+    const Tier& tier = tiers[std::min(place.spanned, tiers.size() - 1)];
+    return bytes / bandwidth_under_load(tier) * moved_share(kind, place.group.size);
+  }
+
+ private:
+  const Layout& layout_;
+  const Cluster& cluster_;
+};
+
+// Seconds of one micro-batch on one pipeline rank.
+struct Visit {
+  Seconds compute, tensor, context, expert;
+  Seconds total() const { return compute + tensor + context + expert; }
+};
+
+Seconds group_time(const TrafficTable& traffic, GroupKind group, Links& links) {
+  Seconds sum;
+  for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+                                    CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
+                                    CollectiveKind::Ring}) {
+    Bytes bytes;
+    for (const Pass pass :
+         {Pass::Forward, Pass::InputGradient, Pass::WeightGradient, Pass::Recompute}) {
+      bytes += traffic.at(group, kind, pass).bytes;
+    }
+    sum += links.time(group, kind, bytes);
+  }
+  return sum;
+}
+
+Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Links& links) {
+  for (const Effort& effort : stage.effort) visit.compute += effort.matmul / rate;
+  visit.tensor += group_time(stage.traffic, GroupKind::Tp, links);
+  visit.context += group_time(stage.traffic, GroupKind::Cp, links);
+  visit.expert += group_time(stage.traffic, GroupKind::Ep, links);
+  visit.expert += group_time(stage.traffic, GroupKind::Etp, links);
+  return visit;
+}
+
+// What the weights and gradients of one stage cost on the wire, in one step.
+Seconds data_time(const SearchQuestion& question, const Layout& layout, const Totals& stage,
+                  std::int64_t layers, const Recipe& recipe, Links& links) {
+  const auto bytes = parameter_bytes(question.trainer, name_of(layout.precision),
+                                     name_of(question.job.optimizer));
+  if (!bytes) return {};
+  Seconds sum;
+  for (const ParameterTraffic& traffic :
+       parameter_traffic(stage.parameters, layers, layout, recipe, *bytes)) {
+    const double times =
+        traffic.every_micro_batch ? static_cast<double>(micro_batch_count(layout)) : 1.0;
+    sum += links.time(traffic.group, traffic.kind, traffic.bytes) * times;
+  }
+  return sum;
+}
+
+}  // namespace
+
+RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkCache& work) {
+  const Accelerator& accelerator = question.cluster.groups.front().accelerator;
+  const FlopsPerSecond rate = peak_rate(accelerator, layout.precision) * kShareOfPeak;
+  const Recipe recipe = recipe_of(question.trainer, layout.precision);
+  Links links(layout, question.cluster);
+  std::vector<Visit> ranks(static_cast<std::size_t>(layout.pp));
+  std::vector<Seconds> data(ranks.size());
+  const auto stages = stage_layers(layout, question.model);
+  TW_CHECK(stages.has_value());
+  for (const Stage& stage : *stages) {
+    const Slice slice = slice_of(layout, question.trainer, stage.id.index());
+    const Totals sums = compose(work.stage(stage, slice));
+    const auto rank = static_cast<std::size_t>(stage.rank);
+    add(ranks[rank], sums, rate, links);
+    data[rank] += data_time(question, layout, sums, stage.count, recipe, links);
+  }
+  const auto slowest = std::max_element(ranks.begin(), ranks.end(), [](auto& a, auto& b) {
+    return a.total() < b.total();
+  });
+  const double m = static_cast<double>(micro_batch_count(layout));
+  RoughTime time;
+  time.compute = slowest->compute * m;
+  time.tensor = slowest->tensor * m;
+  time.context = slowest->context * m;
+  time.expert = slowest->expert * m;
+  time.bubble = slowest->total() *
+                (static_cast<double>(layout.pp - 1) / static_cast<double>(layout.vpp));
+  time.data = *std::max_element(data.begin(), data.end());
+  if (layout.pp > 1) {
+    const Slice slice = slice_of(layout, question.trainer);
+    // Down and back, once per chunk and micro-batch.
+    time.pipeline = links.time(GroupKind::Pp, CollectiveKind::Ring,
+                               boundary_bytes(question.model, slice, recipe)) *
+                    (2 * m * static_cast<double>(layout.vpp));
+  }
+  time.step = time.compute + time.tensor + time.context + time.expert + time.bubble + time.data +
+              time.pipeline;
+  return time;
+}
+
+}  // namespace trainwright

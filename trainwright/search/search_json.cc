@@ -1,0 +1,44 @@
+#include "trainwright/search/search.h"
+
+namespace trainwright {
+namespace {
+
+Json to_json(const RoughTime& time) {
+  Json json = Json::object();
+  json.add("model", Json::of("rough"))
+      .add("step_s", Json::of(time.step.value()))
+      .add("compute_s", Json::of(time.compute.value()))
+      .add("bubble_s", Json::of(time.bubble.value()))
+      .add("tensor_s", Json::of(time.tensor.value()))
+      .add("context_s", Json::of(time.context.value()))
+      .add("expert_s", Json::of(time.expert.value()))
+      .add("data_s", Json::of(time.data.value()))
+      .add("pipeline_s", Json::of(time.pipeline.value()));
+  return json;
+}
+
+Json to_json(const PlannedLayout& plan) {
+  Json json = Json::object();
+  json.add("layout", Json::of(to_text(plan.layout)))
+      .add("time", to_json(plan.time))
+      .add("mfu", Json::of(plan.mfu))
+      .add("memory", trainwright::to_json(plan.memory));
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const SearchResult& result) {
+  Json best = Json::array();
+  for (const PlannedLayout& plan : result.best) best.push(to_json(plan));
+  Json json = Json::object();
+  json.add("best", std::move(best))
+      .add("listed", Json::of(result.listed))
+      .add("too_large", Json::of(result.too_large))
+      .add("refused", Json::of(result.refused))
+      .add("not_asked", Json::of(result.not_asked));
+  if (result.smallest) json.add("smallest", to_json(*result.smallest));
+  return json;
+}
+
+}  // namespace trainwright
