@@ -66,6 +66,7 @@ struct Command {
 // The JSON of a diagnostic list: [{"where", "what", "hint"}].
 Json to_json(const Diagnostics& diagnostics);
 
+Command plan_command();
 Command show_command();
 Command list_command();
 Command schedule_command();

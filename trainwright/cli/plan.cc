@@ -85,8 +85,9 @@ std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share);
 
 std::vector<std::string> row_of(const PlannedLayout& plan, std::string place) {
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
-  return {std::move(place), short_text(plan.layout), fmt::format("{:.2f} s", plan.time.step.value()),
-          percent(plan.mfu), to_text(worst.driver), percent(plan.memory.oom)};
+  return {
+      std::move(place),  short_text(plan.layout), fmt::format("{:.2f} s", plan.time.step.value()),
+      percent(plan.mfu), to_text(worst.driver),   percent(plan.memory.oom)};
 }
 
 std::string table_text(const SearchResult& result, int width) {
@@ -136,7 +137,8 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
   const auto say = [&](const std::string& prose) {
     for (const std::string& line : wrapped(prose, width)) text += line + '\n';
   };
-  say("rough time model: half of the peak, nothing overlaps; good for an order, not for a forecast");
+  say("rough time model: half of the peak, nothing overlaps; good for an order, not for a "
+      "forecast");
   if (!result.best.empty()) {
     say(fmt::format("1: {}", parts_text(result.best.front().time)));
     say(fmt::format("as settings: {}", to_text(result.best.front().layout)));
@@ -168,9 +170,10 @@ Command plan_command() {
   return {
       .name = "plan",
       .summary = "the ten fastest layouts that fit, by a rough time model",
-      .details = "Lists every layout that divides, drops those whose fullest rank would run out of "
-                 "memory, and ranks the rest. The time model is rough: FLOPs at half of the peak, "
-                 "bytes over links, the bubble of 1F1B.",
+      .details =
+          "Lists every layout that divides, drops those whose fullest rank would run out of "
+          "memory, and ranks the rest. The time model is rough: FLOPs at half of the peak, "
+          "bytes over links, the bubble of 1F1B.",
       .examples = {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
                    "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
                    "paddlenlp --json"},
@@ -179,8 +182,8 @@ Command plan_command() {
                      "CLUSTER"},
                     {"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
                     {"--seq", Argument::Kind::Integer, "tokens in a sequence", true, "TOKENS"},
-                    {"--trainer", Argument::Kind::Text, "name or name@version; megatron-core", false,
-                     "TRAINER"},
+                    {"--trainer", Argument::Kind::Text, "name or name@version; megatron-core",
+                     false, "TRAINER"},
                     {"--job", Argument::Kind::Text, "optimizer, frozen parts, LoRA", false, "JOB"},
                     {"--risk", Argument::Kind::Number,
                      "highest chance of running out of memory, 0.05", false, "CHANCE"}},

@@ -69,12 +69,14 @@ Offers offers_of(const Trainer& trainer) {
   for (const RecomputeKind kind :
        {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
     if (kind == RecomputeKind::None || offers(trainer.recomputes, name_of(kind))) {
-      result.recomputes.push_back({.kind = kind});
+      result.recomputes.push_back({kind, {}, 1});
     }
   }
-  const std::pair<ShardingKind, std::int64_t> kinds[] = {
-      {ShardingKind::Ddp, 0}, {ShardingKind::Zero, 1}, {ShardingKind::Zero, 2},
-      {ShardingKind::Zero, 3}, {ShardingKind::Fsdp, 3}};
+  const std::pair<ShardingKind, std::int64_t> kinds[] = {{ShardingKind::Ddp, 0},
+                                                         {ShardingKind::Zero, 1},
+                                                         {ShardingKind::Zero, 2},
+                                                         {ShardingKind::Zero, 3},
+                                                         {ShardingKind::Fsdp, 3}};
   for (const auto& [kind, zero] : kinds) {
     if (offers(trainer.shardings, name_of(kind))) result.shardings.emplace_back(kind, zero);
   }

@@ -11,21 +11,16 @@ constexpr double kShareOfPeak = 0.5;
 
 ComputeType compute_type(PrecisionKind precision) {
   switch (precision) {
-    case PrecisionKind::Fp32:
-      return ComputeType::Tf32;
-    case PrecisionKind::Fp16:
-      return ComputeType::Fp16;
-    case PrecisionKind::Bf16:
-      return ComputeType::Bf16;
+    case PrecisionKind::Fp32: return ComputeType::Tf32;
+    case PrecisionKind::Fp16: return ComputeType::Fp16;
+    case PrecisionKind::Bf16: return ComputeType::Bf16;
     case PrecisionKind::Fp8Delayed:
     case PrecisionKind::Fp8Tensorwise:
     case PrecisionKind::Fp8Blockwise:
-    case PrecisionKind::Mxfp8:
-      return ComputeType::Fp8;
-    case PrecisionKind::Nvfp4:
-      return ComputeType::Fp4;
+    case PrecisionKind::Mxfp8: return ComputeType::Fp8;
+    case PrecisionKind::Nvfp4: return ComputeType::Fp4;
   }
-  TW_CHECK(false);
+  return ComputeType::Bf16;
 }
 
 // The unit for that precision, or the next wider one the device has.
@@ -42,21 +37,18 @@ FlopsPerSecond peak_rate(const Accelerator& accelerator, PrecisionKind precision
 double moved_share(CollectiveKind kind, std::int64_t n) {
   const double others = static_cast<double>(n - 1) / static_cast<double>(n);
   switch (kind) {
-    case CollectiveKind::AllReduce:
-      return 2 * others;
+    case CollectiveKind::AllReduce: return 2 * others;
     case CollectiveKind::AllGather:
     case CollectiveKind::ReduceScatter:
-    case CollectiveKind::AllToAll:
-      return others;
-    case CollectiveKind::Ring:
-      return 1;
+    case CollectiveKind::AllToAll: return others;
+    case CollectiveKind::Ring: return 1;
   }
-  TW_CHECK(false);
+  return 1;
 }
 
-class Links {
+class Wires {
  public:
-  Links(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
+  Wires(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
 
   Seconds time(GroupKind group, CollectiveKind kind, Bytes bytes) {
     if (bytes == Bytes(0)) return {};
@@ -78,42 +70,42 @@ struct Visit {
   Seconds total() const { return compute + tensor + context + expert; }
 };
 
-Seconds group_time(const TrafficTable& traffic, GroupKind group, Links& links) {
+Seconds group_time(const TrafficTable& traffic, GroupKind group, Wires& wires) {
   Seconds sum;
-  for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
-                                    CollectiveKind::ReduceScatter, CollectiveKind::AllToAll,
-                                    CollectiveKind::Ring}) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+        CollectiveKind::AllToAll, CollectiveKind::Ring}) {
     Bytes bytes;
     for (const Pass pass :
          {Pass::Forward, Pass::InputGradient, Pass::WeightGradient, Pass::Recompute}) {
       bytes += traffic.at(group, kind, pass).bytes;
     }
-    sum += links.time(group, kind, bytes);
+    sum += wires.time(group, kind, bytes);
   }
   return sum;
 }
 
-Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Links& links) {
+Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Wires& wires) {
   for (const Effort& effort : stage.effort) visit.compute += effort.matmul / rate;
-  visit.tensor += group_time(stage.traffic, GroupKind::Tp, links);
-  visit.context += group_time(stage.traffic, GroupKind::Cp, links);
-  visit.expert += group_time(stage.traffic, GroupKind::Ep, links);
-  visit.expert += group_time(stage.traffic, GroupKind::Etp, links);
+  visit.tensor += group_time(stage.traffic, GroupKind::Tp, wires);
+  visit.context += group_time(stage.traffic, GroupKind::Cp, wires);
+  visit.expert += group_time(stage.traffic, GroupKind::Ep, wires);
+  visit.expert += group_time(stage.traffic, GroupKind::Etp, wires);
   return visit;
 }
 
 // What the weights and gradients of one stage cost on the wire, in one step.
 Seconds data_time(const SearchQuestion& question, const Layout& layout, const Totals& stage,
-                  std::int64_t layers, const Recipe& recipe, Links& links) {
-  const auto bytes = parameter_bytes(question.trainer, name_of(layout.precision),
-                                     name_of(question.job.optimizer));
+                  std::int64_t layers, const Recipe& recipe, Wires& wires) {
+  const auto bytes =
+      parameter_bytes(question.trainer, name_of(layout.precision), name_of(question.job.optimizer));
   if (!bytes) return {};
   Seconds sum;
   for (const ParameterTraffic& traffic :
        parameter_traffic(stage.parameters, layers, layout, recipe, *bytes)) {
     const double times =
         traffic.every_micro_batch ? static_cast<double>(micro_batch_count(layout)) : 1.0;
-    sum += links.time(traffic.group, traffic.kind, traffic.bytes) * times;
+    sum += wires.time(traffic.group, traffic.kind, traffic.bytes) * times;
   }
   return sum;
 }
@@ -124,34 +116,33 @@ RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkC
   const Accelerator& accelerator = question.cluster.groups.front().accelerator;
   const FlopsPerSecond rate = peak_rate(accelerator, layout.precision) * kShareOfPeak;
   const Recipe recipe = recipe_of(question.trainer, layout.precision);
-  Links links(layout, question.cluster);
+  Wires wires(layout, question.cluster);
   std::vector<Visit> ranks(static_cast<std::size_t>(layout.pp));
   std::vector<Seconds> data(ranks.size());
   const auto stages = stage_layers(layout, question.model);
-  TW_CHECK(stages.has_value());
+  TW_CHECK(stages.has_value(), "the layers of a listed layout can be dealt out");
   for (const Stage& stage : *stages) {
     const Slice slice = slice_of(layout, question.trainer, stage.id.index());
     const Totals sums = compose(work.stage(stage, slice));
     const auto rank = static_cast<std::size_t>(stage.rank);
-    add(ranks[rank], sums, rate, links);
-    data[rank] += data_time(question, layout, sums, stage.count, recipe, links);
+    add(ranks[rank], sums, rate, wires);
+    data[rank] += data_time(question, layout, sums, stage.count, recipe, wires);
   }
-  const auto slowest = std::max_element(ranks.begin(), ranks.end(), [](auto& a, auto& b) {
-    return a.total() < b.total();
-  });
+  const auto slowest = std::max_element(ranks.begin(), ranks.end(),
+                                        [](auto& a, auto& b) { return a.total() < b.total(); });
   const double m = static_cast<double>(micro_batch_count(layout));
   RoughTime time;
   time.compute = slowest->compute * m;
   time.tensor = slowest->tensor * m;
   time.context = slowest->context * m;
   time.expert = slowest->expert * m;
-  time.bubble = slowest->total() *
-                (static_cast<double>(layout.pp - 1) / static_cast<double>(layout.vpp));
+  time.bubble =
+      slowest->total() * (static_cast<double>(layout.pp - 1) / static_cast<double>(layout.vpp));
   time.data = *std::max_element(data.begin(), data.end());
   if (layout.pp > 1) {
     const Slice slice = slice_of(layout, question.trainer);
     // Down and back, once per chunk and micro-batch.
-    time.pipeline = links.time(GroupKind::Pp, CollectiveKind::Ring,
+    time.pipeline = wires.time(GroupKind::Pp, CollectiveKind::Ring,
                                boundary_bytes(question.model, slice, recipe)) *
                     (2 * m * static_cast<double>(layout.vpp));
   }

@@ -43,8 +43,8 @@ Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fit
 }
 
 bool legal(const SearchQuestion& question, const Layout& layout) {
-  return is_legal(violations(layout, question.job, question.model, question.cluster,
-                             question.trainer));
+  return is_legal(
+      violations(layout, question.job, question.model, question.cluster, question.trainer));
 }
 
 }  // namespace

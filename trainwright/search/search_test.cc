@@ -7,16 +7,16 @@
 namespace trainwright {
 namespace {
 
+const std::string kData = TRAINWRIGHT_SOURCE_DIR "/data";
+
 // A Llama of 7 B on eight accelerators, the smallest job people plan.
 struct Job8 {
-  Model model = *find_model("llama-2-7b", TRAINWRIGHT_DATA_DIR);
+  Model model = *find_model("llama-2-7b", kData);
   Cluster cluster;
-  Trainer trainer = *find_trainer("megatron-core", TRAINWRIGHT_DATA_DIR);
+  Trainer trainer = *find_trainer("megatron-core", kData);
   Job job;
 
-  explicit Job8(const char* on = "8xH100") {
-    cluster = *parse_cluster(on, *load_hardware(TRAINWRIGHT_DATA_DIR));
-  }
+  explicit Job8(const char* on = "8xH100") { cluster = *parse_cluster(on, *load_hardware(kData)); }
   SearchQuestion question(std::int64_t gbs = 64, std::int64_t seq = 4096) const {
     return {.model = model,
             .cluster = cluster,
@@ -24,7 +24,7 @@ struct Job8 {
             .job = job,
             .gbs = gbs,
             .seq = seq,
-            .constants = *load_memory_constants(TRAINWRIGHT_DATA_DIR)};
+            .constants = *load_memory_constants(kData)};
   }
 };
 
@@ -46,7 +46,7 @@ TEST_CASE("the parts of a rough time add up to the step") {
   WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
   for (const char* text : {"dp=8,zero=1,mbs=1,gbs=64,seq=4096", "tp=4,sp,pp=2,gbs=64,seq=4096",
                            "pp=4,vpp=2,cp=2,gbs=64,seq=4096"}) {
-    const Layout layout = parse_layout(text, {.world = 8})->layout;
+    const Layout layout = parse_layout(text, {.world = 8, .usual = {}})->layout;
     const RoughTime time = rough_time(question, layout, work);
     const Seconds sum = time.compute + time.bubble + time.tensor + time.context + time.expert +
                         time.data + time.pipeline;
@@ -57,19 +57,22 @@ TEST_CASE("the parts of a rough time add up to the step") {
 TEST_CASE("without parallelism but data's, compute is the model's FLOPs at half of the peak") {
   const Job8 job;
   WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
-  const Layout layout = parse_layout("dp=8,mbs=1,gbs=64,seq=4096", {.world = 8})->layout;
+  const Layout layout =
+      parse_layout("dp=8,mbs=1,gbs=64,seq=4096", {.world = 8, .usual = {}})->layout;
   const RoughTime time = rough_time(job.question(), layout, work);
   // 64 x 4096 tokens over 8 ranks at 989.5 / 2 TFLOP/s; the flash kernel computes causal pairs.
   const Flops token = token_flops(job.model, Tokens(4096), AttentionPairs::Causal).train();
   const double rate = peak(job.cluster.groups.front().accelerator, ComputeType::Bf16)->value() / 2;
-  CHECK(time.compute.value() == doctest::Approx(token.value() * 64 * 4096 / 8 / rate).epsilon(0.02));
+  CHECK(time.compute.value() ==
+        doctest::Approx(token.value() * 64 * 4096 / 8 / rate).epsilon(0.02));
   CHECK(time.bubble == Seconds(0));
 }
 
 TEST_CASE("the bubble is (p - 1) / (m v) of the work") {
   const Job8 job;
   WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
-  const Layout layout = parse_layout("pp=8,vpp=2,dp=1,gbs=64,seq=4096", {.world = 8})->layout;
+  const Layout layout =
+      parse_layout("pp=8,vpp=2,dp=1,gbs=64,seq=4096", {.world = 8, .usual = {}})->layout;
   const RoughTime time = rough_time(job.question(), layout, work);
   CHECK(time.bubble / (time.compute + time.tensor) == doctest::Approx(7.0 / (64 * 2)));
 }
@@ -91,7 +94,7 @@ TEST_CASE("a search gives legal layouts that fit, fastest first, and accounts fo
 
 TEST_CASE("where nothing fits, the layout that needs least is given") {
   Job8 job("8xA100-40GB");
-  job.model = *find_model("llama-3.1-405b", TRAINWRIGHT_DATA_DIR);
+  job.model = *find_model("llama-3.1-405b", kData);
   const SearchResult result = *search(job.question(8, 2048));
   CHECK(result.best.empty());
   REQUIRE(result.smallest.has_value());
