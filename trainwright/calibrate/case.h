@@ -2,9 +2,10 @@
 // A measured run as the rest of the program speaks: model, cluster, trainer, layout, and readings
 // of memory whose meaning is known. Part of calibrate.h: include that one.
 //
-// What a source leaves unsaid comes from its papers and launch scripts, never from the figures that
-// are scored. What is known to be wrong in a source is read differently, and the case says so;
-// nothing is dropped silently: a run that cannot become a case says why.
+// What a source leaves unsaid comes from its papers and launch scripts. Where only the scored
+// figures could tell (Sailor's precision and sharding, which counter a figure was read from, which
+// failures of nanotron are crashes) a note or correction begins with "learned:", so that scores can
+// be given with and without. Nothing is dropped silently: a run that cannot become a case says why.
 #include <cstdint>
 #include <optional>
 #include <span>

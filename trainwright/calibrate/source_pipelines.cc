@@ -50,9 +50,10 @@ DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
   made.layout.sharding = ShardingKind::Zero;
   made.layout.off.insert(Switch::OverlapP2p);
   made.notes.emplace_back(
-      "vocabulary not printed: 32,000 as in data/models; --use-distributed-optimizer and no "
-      "dropout "
-      "as in the launch scripts; memory taken as GiB of the worst rank");
+      "vocabulary not printed: 32,000 as in data/models; --use-distributed-optimizer as in the "
+      "launch "
+      "script; no dropout, GiB of the worst rank, and as many positions as tokens are assumed (the "
+      "script has --max-position-embeddings 8192 with 4096 tokens)");
   if (run.peak_mem_gb) {
     made.memory.push_back(
         printed(*run.peak_mem_gb, PrintedUnit::GiB, 0, MemoryKind::Unstated, ReadAt::WorstRank));
@@ -108,7 +109,8 @@ DraftOrReason vocabulary_parallel(const MeasuredRun& run, const Knowledge& knowl
   made.layout.off.insert(Switch::OverlapP2p);
   const bool artifact = run.source == "vocab_parallel_artifact";
   made.notes.emplace_back(
-      artifact ? "read as reserved: methods whose tensors are alike differ here, not in the paper"
+      artifact ? "learned: read as reserved; methods whose tensors are alike differ here, not in "
+                 "the paper"
                : "read as allocated, GiB: 25.64 is 26256.8 MiB in artifact/exp_one_host.csv, whose "
                  "reserved column says 30156");
   if (run.peak_mem_gb && run.outcome == Outcome::Ok) {

@@ -49,8 +49,9 @@ DraftOrReason aleph_alpha(const MeasuredRun& run, const Knowledge& knowledge) {
   if (mislabelled(run)) {
     made.layout.sp = true;
     made.corrections.emplace_back(
-        "sequence parallelism read as on: the times (198, 180, 166 s) continue the series with it "
-        "on, and the sheet has no such rows with it on");
+        "learned: sequence parallelism read as on; its times continue the series of the rows with "
+        "it "
+        "on (198, 180, then 166 s), and the sheet has no such rows with it on");
   }
   return draft;
 }
@@ -107,9 +108,9 @@ void cut_nanotron(const Shape& shape, Case& made) {
   if (made.outcome != Outcome::OomOrCrash) return;
   made.outcome = Outcome::CrashLikely;
   made.corrections.emplace_back(
-      "read as a crash: nanotron's cut leaves pipeline ranks without any block, and 175 of 177 "
-      "such "
-      "rows failed whatever their size");
+      "learned: read as a crash; nanotron's cut leaves pipeline ranks without any block, and 175 "
+      "of "
+      "177 such rows failed whatever their size");
 }
 
 }  // namespace
@@ -219,8 +220,8 @@ DraftOrReason sailor(const MeasuredRun& run, const Knowledge& knowledge) {
     made.broken = "no time was printed";
   }
   made.notes.emplace_back(
-      "precision and dropout not stated: 16 bit, none; memory does not fall with dp, so no ZeRO; "
-      "bytes are whole MiB and often odd ones, so read from the driver");
+      "learned: 16 bit (memory per micro-batch fits no wider type), no ZeRO (memory does not fall "
+      "with dp), read from the driver (whole MiB, often odd ones); no dropout is assumed");
   made.undetermined = "precision, kernels";
   made.memory.push_back(printed(run.peak_mem_gb.value_or(0), PrintedUnit::GB, 9, MemoryKind::Driver,
                                 ReadAt::WorstRank));
