@@ -33,9 +33,12 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
               std::span(outputs).first(a.output_gate ? 4 : 3));
   Rotated turned{made[0], made[1]};
   if (a.qk_norm != Norm::None) {
-    const auto width = [&](std::int64_t all) { return a.qk_norm_per_head ? a.head_dim : all; };
-    turned.query = norm(b, "query_norm", a.qk_norm, turned.query, width(query.width));
-    turned.key = norm(b, "key_norm", a.qk_norm, turned.key, width(key.width));
+    const auto normed = [&](std::string_view name, TensorId of, std::int64_t all) {
+      return a.qk_norm_per_head ? norm(b, name, a.qk_norm, of, a.head_dim)
+                                : norm_of_split_rows(b, name, a.qk_norm, of, all);
+    };
+    turned.query = normed("query_norm", turned.query, query.width);
+    turned.key = normed("key_norm", turned.key, key.width);
   }
   if (a.rotary) turned = rope(b, turned.query, turned.key, a.head_dim);
   TensorId y = spread_core(b, whole,

@@ -14,6 +14,7 @@ struct Routing {
   std::int64_t sent = 0;      // rows: tokens x experts per token
   std::int64_t received = 0;  // rows its experts work on: those of etp ranks
   std::int64_t copies = 1;    // ranks of tp that route the same tokens
+  std::int64_t seen_by = 1;   // ranks whose experts see the same rows
   bool gathers_etp = false;   // the parts of an expert see each other's rows
   bool own_tokens = true;     // of what tp ranks share, this rank takes its part
 };
@@ -27,6 +28,7 @@ Routing routing(const Builder& b, const MixtureOfExperts& m) {
   r.copies = r.own_tokens ? 1 : b.slice.tp;
   r.sent = checked_mul(r.tokens, m.experts_per_token);
   r.gathers_etp = r.own_tokens && b.slice.etp > 1;
+  r.seen_by = r.gathers_etp ? b.slice.etp : r.copies;
   r.received = r.gathers_etp ? checked_mul(r.sent, b.slice.etp) : r.sent;
   return r;
 }
@@ -64,10 +66,11 @@ void add_calls(Operator& op, CollectiveKind kind, GroupKind group, Beside beside
   op.collectives.push_back({back(kind), group, Pass::InputGradient, beside, bytes});
 }
 
+// What a gather gives is the same on all ranks it gathers from.
 TensorId transferred(Builder& b, TensorId x, std::string_view name, std::int64_t elements,
-                     CollectiveKind kind, GroupKind group) {
+                     CollectiveKind kind, GroupKind group, std::int64_t copies) {
   const Tensor from = b.at(x);
-  const TensorId y = b.tensor(name, from.dtype, elements, from.copies);
+  const TensorId y = b.tensor(name, from.dtype, elements, copies);
   const Bytes most = std::max(from.bytes(), b.at(y).bytes());
   Operator& op = b.add(name, OperatorKind::Transfer, {x}, {y});
   add_calls(op, kind, group, Beside::OtherMicroBatch, most);
@@ -101,25 +104,25 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
   const std::int64_t ep = b.slice.ep;
   if (b.slice.dispatcher == DispatcherKind::AllGather && ep > 1) {
     TensorId all = transferred(b, x, "gather_tokens", r.tokens * ep * hidden,
-                               CollectiveKind::AllGather, GroupKind::Ep);
+                               CollectiveKind::AllGather, GroupKind::Ep, r.copies);
     if (r.gathers_etp) {
       all = transferred(b, all, "gather_etp", r.tokens * ep * b.slice.etp * hidden,
-                        CollectiveKind::AllGather, GroupKind::Etp);
+                        CollectiveKind::AllGather, GroupKind::Etp, r.seen_by);
     }
-    return reordered(b, all, routed.rows, "permute", r.received, r.copies);
+    return reordered(b, all, routed.rows, "permute", r.received, r.seen_by);
   }
   TensorId rows = reordered(b, x, routed.rows, "permute", r.sent, r.copies);
   if (b.recipe.expert_scores == ExpertScores::BeforeExperts) rows = scaled(b, rows, routed.scores);
   if (ep > 1) {
-    rows =
-        transferred(b, rows, "dispatch", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep);
+    rows = transferred(b, rows, "dispatch", r.sent * hidden, CollectiveKind::AllToAll,
+                       GroupKind::Ep, r.copies);
   }
   if (r.gathers_etp) {
     rows = transferred(b, rows, "gather_etp", r.received * hidden, CollectiveKind::AllGather,
-                       GroupKind::Etp);
+                       GroupKind::Etp, r.seen_by);
   }
   const bool mixed = (ep > 1 || r.gathers_etp) && share(m.experts, ep) > 1;
-  return mixed ? reordered(b, rows, routed.rows, "sort_rows", r.received, r.copies) : rows;
+  return mixed ? reordered(b, rows, routed.rows, "sort_rows", r.received, r.seen_by) : rows;
 }
 
 TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, TensorId scores,
@@ -147,7 +150,7 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
     const InModule module(b, RecomputeModule::MoeActivation);
     activated = activation(b, x);
   }
-  const Output out{"expert_out", b.model.hidden, r.copies};
+  const Output out{"expert_out", b.model.hidden, r.seen_by};
   const Matrix second{.name = "expert_down", .in = width, .copies = held, .bias = m.expert.bias};
   return product(b, second, activated, r.received, 1, {&out, 1}).outputs[0];
 }
@@ -158,21 +161,21 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
   const std::int64_t ep = b.slice.ep;
   if (b.slice.dispatcher == DispatcherKind::AllGather && ep > 1) {
     const std::int64_t etp = r.gathers_etp ? b.slice.etp : 1;
-    rows = reordered(b, rows, routed.rows, "unpermute", r.tokens * ep * etp, r.copies);
+    rows = reordered(b, rows, routed.rows, "unpermute", r.tokens * ep * etp, r.seen_by);
     if (r.gathers_etp) {
       rows = transferred(b, rows, "scatter_etp", r.tokens * ep * hidden,
-                         CollectiveKind::ReduceScatter, GroupKind::Etp);
+                         CollectiveKind::ReduceScatter, GroupKind::Etp, r.copies);
     }
     return transferred(b, rows, "scatter_tokens", r.tokens * hidden, CollectiveKind::ReduceScatter,
-                       GroupKind::Ep);
+                       GroupKind::Ep, r.copies);
   }
   if (r.gathers_etp) {
     rows = transferred(b, rows, "scatter_etp", r.sent * hidden, CollectiveKind::ReduceScatter,
-                       GroupKind::Etp);
+                       GroupKind::Etp, r.copies);
   }
   if (ep > 1) {
-    rows =
-        transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep);
+    rows = transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep,
+                       r.copies);
   }
   const TensorId y = b.tensor("routed_out", b.at(rows).dtype, r.tokens * hidden, r.copies);
   Operator& op = b.add("unpermute", OperatorKind::Permute, {rows, routed.rows}, {y});

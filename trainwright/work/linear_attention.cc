@@ -30,13 +30,12 @@ TensorId silu(Builder& b, TensorId x, std::string_view name) {
   return y;
 }
 
-// norm(x) * act(gate): both, and the normed x, enter the product.
-TensorId normed_and_gated(Builder& b, TensorId x, TensorId gate, std::int64_t width) {
-  const TensorId normed = norm(b, "output_norm", Norm::Rms, x, width);
-  const TensorId y = b.like(x, "attended_gated");
+// x * act(gate): both enter the product.
+TensorId gated(Builder& b, TensorId normed, TensorId gate) {
+  const TensorId y = b.like(normed, "attended_gated");
   Operator& op = b.add("output_gate", OperatorKind::Elementwise, {normed, gate}, {y});
   op.saves = {{normed, Half::Input}, {gate, Half::Input}};
-  op.forward.other = op.input_gradient.other = Flops(5 * real(b.at(x).elements));
+  op.forward.other = op.input_gradient.other = Flops(5 * real(b.at(y).elements));
   return y;
 }
 
@@ -53,19 +52,20 @@ TensorId convolved(Builder& b, TensorId x, std::int64_t taps, std::string_view n
 }
 
 struct DeltaInputs {
-  TensorId query, key, value, beta, decay;
+  TensorId query, key, value;
+  TensorId beta_decay;  // two numbers per token and value head
 };
 
 TensorId delta_core(Builder& b, const Attention& attention, const GatedDeltaNet& a,
                     const DeltaInputs& x, std::int64_t heads) {
   const InModule module(b, RecomputeModule::CoreAttention);
-  const std::int64_t rows = b.at(x.beta).elements;  // tokens x value heads
+  const std::int64_t rows = b.at(x.beta_decay).elements / 2;
   const TensorId log_decay = b.constant("decay_sum", Dtype::Fp32, rows);
   const TensorId inverse = b.constant("chunk_inverse", b.recipe.compute, rows * kChunk);
   const TensorId y = b.like(x.value, "attended");
   Operator& op = b.add("delta_rule", OperatorKind::AttentionCore,
-                       {x.query, x.key, x.value, x.beta, x.decay}, {y, log_decay, inverse});
-  for (const TensorId saved : {x.query, x.key, x.value, x.beta, x.decay, log_decay, inverse}) {
+                       {x.query, x.key, x.value, x.beta_decay}, {y, log_decay, inverse});
+  for (const TensorId saved : {x.query, x.key, x.value, x.beta_decay, log_decay, inverse}) {
     op.saves.push_back({saved, Half::Input});
   }
   op.forward.matmul = state_flops(b, attention, heads, a.value_heads);
@@ -80,10 +80,9 @@ TensorId gated_delta_net(Builder& b, const Attention& attention, TensorId x) {
   const std::int64_t value_heads = share(a.value_heads, b.slice.tp);
   const std::int64_t keys = share(a.key_heads, b.slice.tp) * a.key_dim;
   const std::int64_t values = value_heads * a.value_dim;
-  const std::array<Output, 6> outputs = {
-      Output{"query", keys},       Output{"key", keys},
-      Output{"value", values},     Output{"attention_gate", values},
-      Output{"beta", value_heads}, Output{"decay", value_heads}};
+  const std::array<Output, 5> outputs = {Output{"query", keys}, Output{"key", keys},
+                                         Output{"value", values}, Output{"attention_gate", values},
+                                         Output{"beta_decay", 2 * value_heads}};
   const auto made = columns(b, {.name = "query_key_value", .in = b.model.hidden}, x, outputs);
   const auto spread = [&](TensorId of, std::string_view name) {
     return exchanged(b, of, name, b.at(of).elements, ways(b));
@@ -92,11 +91,10 @@ TensorId gated_delta_net(Builder& b, const Attention& attention, TensorId x) {
       .query = convolved(b, spread(made[0], "query_exchanged"), a.convolution, "query_convolved"),
       .key = convolved(b, spread(made[1], "key_exchanged"), a.convolution, "key_convolved"),
       .value = convolved(b, spread(made[2], "value_exchanged"), a.convolution, "value_convolved"),
-      .beta = spread(made[4], "beta_exchanged"),
-      .decay = spread(made[5], "decay_exchanged")};
+      .beta_decay = spread(made[4], "beta_decay_exchanged")};
   const TensorId attended = delta_core(b, attention, a, inputs, value_heads);
   const TensorId back = spread(attended, "attended_exchanged");
-  const TensorId y = normed_and_gated(b, back, made[3], a.value_dim);
+  const TensorId y = gated(b, norm(b, "output_norm", Norm::Rms, back, a.value_dim), made[3]);
   return rows(b, {.name = "attention_output", .in = values}, y, "attention_out");
 }
 
@@ -125,7 +123,8 @@ TensorId lightning_attention(Builder& b, const Attention& attention, TensorId x)
   }
   const TensorId back =
       exchanged(b, attended, "attended_exchanged", b.at(attended).elements, ways(b));
-  const TensorId y = normed_and_gated(b, back, made[3], width);
+  const TensorId y =
+      gated(b, norm_of_split_rows(b, "output_norm", Norm::Rms, back, width), made[3]);
   return rows(b, {.name = "attention_output", .in = width}, y, "attention_out");
 }
 

@@ -8,6 +8,23 @@ TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int
   return b.recipe.norm ? fused_norm(b, name, norm, x, width) : eager_norm(b, name, norm, x, width);
 }
 
+TensorId norm_of_split_rows(Builder& b, std::string_view name, Norm norm, TensorId x,
+                            std::int64_t width) {
+  const std::size_t first = b.list.tensors.size();
+  const TensorId y = detail::norm(b, name, norm, x, width);
+  if (b.slice.tp == 1 || norm == Norm::None) return y;
+  const std::int64_t rows = b.at(x).elements / width;
+  for (std::size_t i = first; i < b.list.tensors.size(); ++i) {
+    Tensor& tensor = b.list.tensors[i];
+    if (tensor.elements < b.at(x).elements) tensor.copies = b.slice.tp;
+  }
+  for (const Pass pass : {Pass::Forward, Pass::InputGradient}) {
+    b.last().collectives.push_back({CollectiveKind::AllReduce, GroupKind::Tp, pass, Beside::Nothing,
+                                    Bytes(rows * byte_size(Dtype::Fp32))});
+  }
+  return y;
+}
+
 Rotated rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim) {
   return b.recipe.rope ? fused_rope(b, query, key, head_dim) : eager_rope(b, query, key, head_dim);
 }

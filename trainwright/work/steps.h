@@ -46,6 +46,9 @@ TensorId gathered(Builder& b, std::string_view name, TensorId x);
 
 // Rows of `width` numbers; Norm::None gives x back. Replicated gain.
 TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);
+// The same where tp has cut the rows: their statistics are summed over it.
+TensorId norm_of_split_rows(Builder& b, std::string_view name, Norm norm, TensorId x,
+                            std::int64_t width);
 TensorId fused_norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);
 TensorId eager_norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);
 

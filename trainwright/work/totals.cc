@@ -1,6 +1,5 @@
 // The sums of a list, and the most bytes alive in its forward and backward pass.
 #include <algorithm>
-#include <bit>
 
 #include "trainwright/work/kept.h"
 #include "trainwright/work/work.h"
@@ -96,8 +95,7 @@ Peak forward_peak(const OperatorList& list, const std::vector<Stay>& stays) {
 // Gradients as storages that several tensors may share.
 class Gradients {
  public:
-  explicit Gradients(const OperatorList& list)
-      : list_(list), of_(list.tensors.size(), -1), users_() {
+  explicit Gradients(const OperatorList& list) : of_(list.tensors.size(), -1) {
     users_.reserve(list.tensors.size());
     sizes_.reserve(list.tensors.size());
   }
@@ -132,7 +130,6 @@ class Gradients {
   void release(int storage) {
     if (--users_[static_cast<std::size_t>(storage)] == 0) now_ -= bytes(storage);
   }
-  const OperatorList& list_;
   std::vector<int> of_;
   std::vector<int> users_;
   std::vector<Bytes> sizes_;
@@ -145,7 +142,6 @@ class BackwardWalk {
  public:
   BackwardWalk(const OperatorList& list, const std::vector<Stay>& stays, Bytes kept)
       : list_(list), stays_(stays), gradients_(list), saved_(kept) {
-    released_by_.resize(list.operators.size());
     find_segments();
   }
 
@@ -190,9 +186,11 @@ class BackwardWalk {
     ForwardWalk walk(list_, stays_);
     for (std::size_t i = 0; i < list_.operators.size(); ++i) {
       const Operator& op = list_.operators[i];
-      if (op.segment != segment || !detail::runs_again(op.again)) continue;
-      for (const TensorId id : op.outputs) walk.bear(id);
-      raise(result_.backward, saved_ + gradients_.now() + walk.now() + op.workspace, before);
+      if (op.segment != segment) continue;
+      if (detail::runs_again(op.again)) {
+        for (const TensorId id : op.outputs) walk.bear(id);
+        raise(result_.backward, saved_ + gradients_.now() + walk.now() + op.workspace, before);
+      }
       const auto done = [&](TensorId id) {
         const Stay& stay = stays_[id.at()];
         if (!stay.made_again && stay.last_read <= static_cast<std::int32_t>(i)) walk.drop(id);
@@ -254,7 +252,6 @@ class BackwardWalk {
   Gradients gradients_;
   Bytes saved_;
   std::vector<std::int32_t> triggers_;  // by segment
-  std::vector<std::int32_t> released_by_;
   std::vector<char> held_;
   Totals result_;
 };
