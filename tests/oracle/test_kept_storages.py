@@ -56,16 +56,16 @@ RECOMPUTES = ("none", "full", "selective")
 _PRODUCT = {"mm", "addmm"}
 _FUSED = {"_scaled_dot_product_flash_attention_for_cpu"}
 MAKERS = {
-    "activated": {"mul", "gelu"}, "attention_out": _PRODUCT, "context": {"clone"} | _FUSED, "dropout_mask": {"native_dropout"},
+    "activated": {"mul", "gelu"}, "attention_out": _PRODUCT, "attended": {"clone"} | _FUSED, "dropout_mask": {"native_dropout"},
     "expert_down": {"_grouped_mm"}, "expert_gate_up": {"_grouped_mm"}, "expert_input": {"index"}, "experts_chosen": {"topk"},
     "feed_forward_out": _PRODUCT, "gate": _PRODUCT, "gate_activated": {"silu", "gelu"}, "half": {"mul"},
     "hidden": {"input", "add"}, "inverse_rms": {"rsqrt"}, "key": {"mm"}, "key_joined": {"cat"}, "key_matrices": {"clone"},
     "key_rotated": {"add", "new_empty"}, "key_scaled": {"mul", "clone"}, "key_value": _PRODUCT, "kv_latent": _PRODUCT,
-    "log_sum_exp": _FUSED, "mask": {"where"}, "norm_input": {"_to_copy"}, "norm_inverse": {"native_layer_norm"},
+    "log_sum_exp": _FUSED, "window_mask": {"where"}, "norm_input": {"_to_copy"}, "norm_inverse": {"native_layer_norm"},
     "norm_mean": {"native_layer_norm"}, "normalized": {"_to_copy", "mul"}, "normed": {"mul", "native_layer_norm", "_to_copy"},
     "offsets": {"cumsum"}, "one_plus_gain": {"add"}, "one_plus_tanh": {"add"}, "order": {"sort"}, "order_restored": {"empty_like"},
     "probabilities": {"_softmax", "_safe_softmax"}, "probabilities_cast": {"_to_copy"},
-    "probabilities_dropped": {"native_dropout", "mul"}, "probabilities_mask": {"native_dropout"},
+    "probabilities_dropped": {"native_dropout", "mul"}, "attention_mask": {"native_dropout"},
     "probabilities_noise": {"empty_like"}, "query": _PRODUCT, "query_joined": {"cat"}, "query_key_value": _PRODUCT,
     "query_latent": _PRODUCT, "query_matrices": {"clone"}, "query_rotated": {"add", "cat"}, "query_scaled": {"mul", "clone"},
     "router_input": {"_to_copy"}, "router_scores": {"sigmoid", "_softmax"}, "router_weight": {"_to_copy"},

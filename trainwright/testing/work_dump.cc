@@ -55,28 +55,44 @@ Json operators_json(const OperatorList& list) {
   return operators;
 }
 
+// Of a stage that is this one layer.
+Result<Json> parameter_json(const Model& model, const LayerKind& kind, const Layout& layout,
+                            const Slice& slice, const Trainer& trainer) {
+  const Recipe recipe = recipe_of(trainer, layout.precision);
+  const ParameterBytes bytes = TW_TRY(parameter_bytes(trainer, name_of(layout.precision), "adamw"));
+  const HeldParameters held = held_parameters(layer_weights(model, kind), &kind, slice, recipe);
+  Json calls = Json::array();
+  for (const ParameterTraffic& one : parameter_traffic(held, 1, layout, recipe, bytes)) {
+    Json json = Json::object();
+    json.add("kind", Json::of(name_of(one.kind)))
+        .add("pass", Json::of(name_of(one.pass)))
+        .add("calls", Json::of(one.calls))
+        .add("bytes", Json::of(one.bytes.value()));
+    calls.push(std::move(json));
+  }
+  return calls;
+}
+
 Result<Json> answer(const Json& request, const std::string& data) {
   const Model model = TW_TRY(model_from_json(*request.find("config"), "config.json"));
   const Trainer trainer = TW_TRY(find_trainer("pytorch", data));
   const ReadLayout read = TW_TRY(parse_layout(request.find("layout")->string));
   const Slice slice =
       slice_of(read.layout, trainer, 0, kernel_of(request.find("attention")->string));
-  Recipe recipe = recipe_of(trainer, read.layout.precision);
-  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
-  recipe.vocabulary_split = false;
-  recipe.delays_vectors = recipe.stops_early = true;
+  const Recipe recipe = recipe_of(trainer, read.layout.precision);
   const std::string& which = request.find("list")->string;
   const auto layer = static_cast<std::size_t>(request.find("layer")->integer);
-  const OperatorList list =
-      which == "head"        ? head_work(model, slice, recipe)
-      : which == "embedding" ? embedding_work(model, slice, recipe)
-                             : layer_work(model, model.kinds[model.layers[layer].at()], slice, recipe);
+  const LayerKind& kind = model.kinds[model.layers[layer].at()];
+  const OperatorList list = which == "head"        ? head_work(model, slice, recipe)
+                            : which == "embedding" ? embedding_work(model, slice, recipe)
+                                                   : layer_work(model, kind, slice, recipe);
   const Totals sums = totals(list);
   Json json = Json::object();
   json.add("kept", kept_json(list))
       .add("operators", operators_json(list))
       .add("kept_for_weights", Json::of(sums.kept_for_weights.value()))
-      .add("held_gradients", Json::of(sums.held_gradients.value()));
+      .add("held_gradients", Json::of(sums.held_gradients.value()))
+      .add("parameters", TW_TRY(parameter_json(model, kind, read.layout, slice, trainer)));
   return json;
 }
 
@@ -100,6 +116,4 @@ int run(const std::string& data) {
 }  // namespace
 }  // namespace trainwright
 
-int main(int count, char** arguments) {
-  return count == 2 ? trainwright::run(arguments[1]) : 64;
-}
+int main(int count, char** arguments) { return count == 2 ? trainwright::run(arguments[1]) : 64; }

@@ -21,11 +21,11 @@ enum class GainPlace { AfterCast, BeforeCast, OnePlusBeforeCast };
 
 struct EagerStyle {
   GainPlace gain = GainPlace::AfterCast;
-  bool joined_attention = false;   // query, key and value are views of one product's result
-  bool softmax_in_fp32 = true;     // else in the dtype of the scores
-  bool rotates_part = false;       // of a head; the rest is joined to it anew, heads outermost
+  bool joined_attention = false;    // query, key and value are views of one product's result
+  bool softmax_in_fp32 = true;      // else in the dtype of the scores
+  bool rotates_part = false;        // of a head; the rest is joined to it anew, heads outermost
   bool tanh_gelu_in_steps = false;  // "gelu_new" instead of PyTorch's kernel
-  bool router_in_fp32 = false;     // its product too, not only the scores
+  bool router_in_fp32 = false;      // its product too, not only the scores
 };
 EagerStyle eager_style(std::string_view family);
 
@@ -44,7 +44,8 @@ struct View {
 };
 Rotated eager_rotation(Builder& b, const View& query, const View& key);
 // RMS norm with gain of a view in fp32; the result has that dtype.
-TensorId eager_rms_norm_of(Builder& b, const View& x, std::int64_t width, Dtype dtype);
+TensorId eager_rms_norm_of(Builder& b, std::string_view name, const View& x, std::int64_t width,
+                           Dtype dtype);
 
 // Whole branches where projections share a storage (eager_branches.cc).
 TensorId eager_joined_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,

@@ -40,8 +40,8 @@ TensorId copy(Builder& b, std::string_view name, TensorId x, Dtype dtype, std::i
 struct Matrices {
   TensorId query, key, value;
 };
-// Keys and values of grouped heads are repeated, which copies unless the one head of one sequence is
-// repeated: then the result is a view.
+// Keys and values of grouped heads are repeated, which copies unless the one head of one sequence
+// is repeated: then the result is a view.
 Matrices matrices(Builder& b, const Core& core, const Sizes& sizes) {
   const bool by_head = lie_by_head(b, core);
   const bool repeats = core.kv_heads != core.heads && (core.kv_heads > 1 || b.slice.mbs > 1);
@@ -66,7 +66,7 @@ Operator& in_core(Operator& op) {
 
 // One of the two products of the core, `share` of its FLOPs.
 Operator& core_product(Builder& b, const Core& core, std::string_view name, TensorId left,
-                  TensorId right, TensorId result, double share) {
+                       TensorId right, TensorId result, double share) {
   Operator& op = b.add(name, OperatorKind::AttentionCore, {left, right}, {result});
   op.forward.matmul = core_flops(b, core, AttentionPairs::Full) * share;
   op.input_gradient.matmul = op.forward.matmul * 2.0;
@@ -96,14 +96,15 @@ TensorId soft_capped(Builder& b, TensorId scores) {
 
 TensorId softmax(Builder& b, TensorId scores, Dtype dtype) {
   const TensorId probabilities = b.like(scores, "probabilities", dtype);
-  in_core(each(b, "softmax", {scores}, probabilities, 4)).saves.push_back({probabilities, Half::Input});
+  in_core(each(b, "softmax", {scores}, probabilities, 4))
+      .saves.push_back({probabilities, Half::Input});
   return probabilities;
 }
 
 TensorId dropped(Builder& b, TensorId probabilities) {
   const TensorId result = b.like(probabilities, "probabilities_dropped");
-  const TensorId mask = b.constant("probabilities_mask", Dtype::Bool,
-                                   b.at(probabilities).elements, b.at(probabilities).copies);
+  const TensorId mask = b.constant("attention_mask", Dtype::Bool, b.at(probabilities).elements,
+                                   b.at(probabilities).copies);
   Operator& op = in_core(each(b, "dropout", {probabilities}, result));
   op.outputs.push_back(mask);
   op.saves.push_back({mask, Half::Input});
@@ -112,7 +113,7 @@ TensorId dropped(Builder& b, TensorId probabilities) {
 
 // Heads outermost to tokens outermost, a copy; the next product wants tokens.
 TensorId tokens_outermost(Builder& b, TensorId heads, Dtype dtype) {
-  return copy(b, "context", heads, dtype, b.at(heads).elements);
+  return copy(b, "attended", heads, dtype, b.at(heads).elements);
 }
 
 // PyTorch's fused CPU kernel: no dropout, and keys as wide as values.
@@ -120,8 +121,8 @@ bool has_fused_kernel(const Builder& b, const Core& core) {
   return !drops_out(b) && core.key_dim == core.value_dim;
 }
 
-// A window that is shorter than the sequence needs a mask: the bool one of the model becomes numbers
-// inside the layer, and heads are repeated.
+// A window that is shorter than the sequence needs a mask: the bool one of the model becomes
+// numbers inside the layer, and heads are repeated.
 std::optional<std::int64_t> mask_elements(const Builder& b, const Core& core) {
   const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
   if (softmax == nullptr || softmax->reach == Reach::Full) return std::nullopt;
@@ -138,23 +139,26 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
     key = copy(b, "key_matrices", key, dtype, sizes.key);
     value = copy(b, "value_matrices", value, dtype, sizes.value);
   }
-  const TensorId mask = masked ? b.constant("mask", dtype, *masked) : key;
+  const TensorId mask = masked ? b.constant("window_mask", dtype, *masked) : key;
   if (masked) b.add("mask", OperatorKind::AttentionCore, {}, {mask});
-  const TensorId context = b.tensor("context", dtype, sizes.output, b.at(core.query).copies);
+  const TensorId attended = b.tensor("attended", dtype, sizes.output, b.at(core.query).copies);
   const TensorId statistic =
       b.constant("log_sum_exp", Dtype::Fp32, sizes.query / core.key_dim, b.at(core.query).copies);
   Operator& op = b.add("attention_core", OperatorKind::AttentionCore, {core.query, key, value},
-                       {context, statistic});
+                       {attended, statistic});
   op.forward.matmul = core_flops(b, core, AttentionPairs::Full);
   op.input_gradient.matmul = op.forward.matmul * 2.0;
-  op.saves = {{core.query, Half::Input}, {key, Half::Input},       {value, Half::Input},
-              {context, Half::Input},    {statistic, Half::Input}};
+  op.saves = {{core.query, Half::Input},
+              {key, Half::Input},
+              {value, Half::Input},
+              {attended, Half::Input},
+              {statistic, Half::Input}};
   if (masked) {
     op.inputs.push_back(mask);
     op.saves.push_back({mask, Half::Input});
   }
   // The output lies as the queries do.
-  return lie_by_head(b, core) ? tokens_outermost(b, context, dtype) : context;
+  return lie_by_head(b, core) ? tokens_outermost(b, attended, dtype) : attended;
 }
 
 // PyTorch's fallback: everything in fp32, queries and keys each scaled by the root of the scale.
@@ -164,12 +168,10 @@ TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   const TensorId key = copy(b, "key_scaled", core.key, Dtype::Fp32, sizes.key);
   TensorId value = core.value;
   const bool repeats = core.kv_heads != core.heads;
-  if (dtype != Dtype::Fp32 || repeats ||
-      copied_for_product(b, core, core.key_tokens, false)) {
+  if (dtype != Dtype::Fp32 || repeats || copied_for_product(b, core, core.key_tokens, false)) {
     value = copy(b, "value_matrices", core.value, Dtype::Fp32, sizes.value);
   }
-  const TensorId scores =
-      b.tensor("scores", Dtype::Fp32, sizes.scores, b.at(core.query).copies);
+  const TensorId scores = b.tensor("scores", Dtype::Fp32, sizes.scores, b.at(core.query).copies);
   core_product(b, core, "scores", query, key, scores, key_share(core));
   const TensorId masked = b.like(scores, "scores_masked");
   in_core(each(b, "mask", {scores}, masked));
@@ -183,10 +185,11 @@ TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
     op.saves.push_back({noise, Half::Input});
     weights = result;
   }
-  const TensorId heads = b.tensor("context_heads", Dtype::Fp32, sizes.output, b.at(core.query).copies);
+  const TensorId heads =
+      b.tensor("attended_heads", Dtype::Fp32, sizes.output, b.at(core.query).copies);
   core_product(b, core, "weighted_values", weights, value, heads, 1 - key_share(core));
   if (dtype == Dtype::Fp32) return tokens_outermost(b, heads, dtype);
-  return tokens_outermost(b, copy(b, "context_cast", heads, dtype, sizes.output), dtype);
+  return tokens_outermost(b, copy(b, "attended_cast", heads, dtype, sizes.output), dtype);
 }
 
 }  // namespace
@@ -208,7 +211,7 @@ TensorId eager_core(Builder& b, const Core& core) {
     weights = copy(b, "probabilities_cast", weights, dtype, sizes.scores);
   }
   if (drops_out(b)) weights = dropped(b, weights);
-  const TensorId heads = b.tensor("context_heads", dtype, sizes.output, b.at(core.query).copies);
+  const TensorId heads = b.tensor("attended_heads", dtype, sizes.output, b.at(core.query).copies);
   core_product(b, core, "weighted_values", weights, m.value, heads, 1 - key_share(core));
   return tokens_outermost(b, heads, dtype);
 }

@@ -1,5 +1,5 @@
-// Attention branches whose storages are not those of one tensor per projection: query, key and value
-// as views of one product's result, and latent attention as transformers writes it.
+// Attention branches whose storages are not those of one tensor per projection: query, key and
+// value as views of one product's result, and latent attention as transformers writes it.
 #include <array>
 
 #include "trainwright/work/attention.h"
@@ -12,9 +12,8 @@ TensorId eager_joined_attention(Builder& b, const Attention& whole, const Softma
   const std::int64_t heads = share(a.heads, b.slice.tp);
   const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
   const Output joined{"query_key_value", (heads + 2 * kv_heads) * a.head_dim};
-  const TensorId made =
-      columns(b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x,
-              {&joined, 1})[0];
+  const TensorId made = columns(
+      b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x, {&joined, 1})[0];
   Rotated turned{made, made};
   if (a.rotary) {
     turned = eager_rotation(b, {made, checked_mul(b.rows.inner, heads * a.head_dim)},
@@ -43,7 +42,8 @@ TensorId eager_kv_latent(Builder& b, const LatentAttention& a, TensorId down) {
     x = b.tensor("norm_input", Dtype::Fp32, checked_mul(rows, a.kv_rank), b.at(down).copies);
     each(b, "cast", {down}, x, 0);
   }
-  return eager_rms_norm_of(b, {x, checked_mul(rows, a.kv_rank)}, a.kv_rank, b.at(down).dtype);
+  return eager_rms_norm_of(b, "kv_down_norm", {x, checked_mul(rows, a.kv_rank)}, a.kv_rank,
+                           b.at(down).dtype);
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
                    .in = a.query_rank > 0 ? a.query_rank : hidden},
                   query, {&query_heads, 1})[0];
   const Output kv{"kv_latent", a.kv_rank + a.rope_dim};
-  const TensorId down = replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, {&kv, 1})[0];
+  const TensorId down =
+      replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, {&kv, 1})[0];
   const Output key_value{"key_value", heads * (a.nope_dim + a.value_dim)};
   const TensorId up = columns(b, {.name = "kv_up", .in = a.kv_rank}, eager_kv_latent(b, a, down),
                               {&key_value, 1})[0];

@@ -3,8 +3,8 @@
 
 namespace trainwright::detail {
 
-// Logits become fp32; of those, log-softmax saves its result. The shifted labels and the sum of their
-// weights, one number, stay too.
+// Logits become fp32; of those, log-softmax saves its result. The shifted labels and the sum of
+// their weights, one number, stay too.
 void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   const std::int64_t copies = b.at(logits).copies;
   if (b.model.logit_softcap) {

@@ -1,14 +1,14 @@
-// A mixture of experts as transformers runs it with grouped_mm: tokens sorted by expert, two grouped
-// products, scores applied to what comes out, order restored. Nothing is dropped or padded. With
-// expert parallelism the sorted tokens cross by all_to_all_single and are sorted again by expert on
-// the other side; ranks are taken to receive as much as they send.
+// A mixture of experts as transformers runs it with grouped_mm: tokens sorted by expert, two
+// grouped products, scores applied to what comes out, order restored. Nothing is dropped or padded.
+// With expert parallelism the sorted tokens cross by all_to_all_single and are sorted again by
+// expert on the other side; ranks are taken to receive as much as they send.
 #include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
 namespace {
 
 struct Routed {
-  TensorId scores;  // tokens x experts per token, fp32
+  TensorId scores;                     // tokens x experts per token, fp32
   std::int64_t tokens = 0, pairs = 0;  // pairs: of token and expert
   std::int64_t copies = 1;
 };
@@ -74,18 +74,17 @@ TensorId crossed(Builder& b, std::string_view name, TensorId x) {
   const TensorId result = b.like(x, name);
   Operator& op = b.add("all_to_all", OperatorKind::Transfer, {x}, {result});
   const Bytes bytes = b.at(x).bytes();
-  op.collectives.push_back({CollectiveKind::AllToAll, GroupKind::Ep, Pass::Forward,
-                            Beside::OtherMicroBatch, bytes});
+  op.collectives.push_back(
+      {CollectiveKind::AllToAll, GroupKind::Ep, Pass::Forward, Beside::OtherMicroBatch, bytes});
   op.collectives.push_back({CollectiveKind::AllToAll, GroupKind::Ep, Pass::InputGradient,
                             Beside::OtherMicroBatch, bytes});
   return result;
 }
 
 // One grouped product; `offsets` of the groups, int32, is saved by both.
-TensorId grouped(Builder& b, std::string_view name, TensorId x, TensorId offsets,
-                 std::int64_t rows, std::int64_t in, std::int64_t out) {
-  const TensorId result =
-      b.tensor(name, b.at(x).dtype, checked_mul(rows, out), b.at(x).copies);
+TensorId grouped(Builder& b, std::string_view name, TensorId x, TensorId offsets, std::int64_t rows,
+                 std::int64_t in, std::int64_t out) {
+  const TensorId result = b.tensor(name, b.at(x).dtype, checked_mul(rows, out), b.at(x).copies);
   const Flops work = Flops(2 * real(rows) * real(in) * real(out));
   Operator& op = b.add(name, OperatorKind::Matmul, {x, offsets}, {result});
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
@@ -131,8 +130,8 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
   each(b, "weigh", {down, scores}, weighted).saves = {{down, Half::Input}, {scores, Half::Input}};
   const TensorId ordered =
       reordered(b, "expert_ordered", weighted, routed.pairs, "order_restored", hidden);
-  const TensorId sum = b.tensor("experts_sum", Dtype::Fp32, checked_mul(routed.tokens, hidden),
-                                routed.copies);
+  const TensorId sum =
+      b.tensor("experts_sum", Dtype::Fp32, checked_mul(routed.tokens, hidden), routed.copies);
   each(b, "sum_experts", {ordered}, sum, real(m.experts_per_token));
   return cast(b, "experts_output", sum, b.at(x).dtype);
 }
@@ -147,8 +146,8 @@ TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   if (!m.shared) return routed_output;
   b.part = Part::SharedExperts;
   const InModule module(b, RecomputeModule::SharedExperts);
-  const TensorId shared = feed_forward(b, *m.shared, x,
-                                       {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
+  const TensorId shared =
+      feed_forward(b, *m.shared, x, {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
   const TensorId sum = b.like(routed_output, "mixture");
   each(b, "add_shared", {routed_output, shared}, sum).gradients_passed = 2;
   return sum;

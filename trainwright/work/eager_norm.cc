@@ -3,8 +3,8 @@
 namespace trainwright::detail {
 namespace {
 
-void gain(Builder& b, TensorId normalized, TensorId result) {
-  Operator& op = each(b, "gain", {normalized}, result);
+void gain(Builder& b, std::string_view name, TensorId normalized, TensorId result) {
+  Operator& op = each(b, name, {normalized}, result);
   op.kind = OperatorKind::Norm;
   op.saves.push_back({normalized, half_of_vector(b)});
   op.has_weight = b.recipe.delays_vectors;
@@ -34,16 +34,17 @@ TensorId root_mean_square(Builder& b, const View& part, std::int64_t width) {
 }
 
 // The gain of what is normed in fp32, and the way back to the dtype of the input.
-TensorId gained(Builder& b, TensorId normalized, std::int64_t width, Dtype dtype) {
+TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int64_t width,
+                Dtype dtype) {
   const GainPlace place = eager_style(b.model.family).gain;
   if (place == GainPlace::AfterCast) {
     const TensorId narrow = cast(b, "normalized", normalized, dtype);
     const TensorId normed = b.like(narrow, "normed");
-    gain(b, narrow, normed);
+    gain(b, name, narrow, normed);
     return normed;
   }
   const TensorId scaled = b.like(normalized, "normed");
-  gain(b, normalized, scaled);
+  gain(b, name, normalized, scaled);
   if (place == GainPlace::OnePlusBeforeCast) {
     // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
     const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.rows.outer_copies);
@@ -53,20 +54,23 @@ TensorId gained(Builder& b, TensorId normalized, std::int64_t width, Dtype dtype
   return cast(b, "normed", scaled, dtype);
 }
 
-TensorId rms_norm(Builder& b, bool has_gain, TensorId x, std::int64_t width) {
+TensorId rms_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
+                  std::int64_t width) {
   const Dtype dtype = b.at(x).dtype;
   const TensorId x32 = cast(b, "norm_input", x, Dtype::Fp32);
   const TensorId normalized = root_mean_square(b, {x32, b.at(x32).elements}, width);
-  return has_gain ? gained(b, normalized, width, dtype) : cast(b, "normed", normalized, dtype);
+  return has_gain ? gained(b, name, normalized, width, dtype)
+                  : cast(b, "normed", normalized, dtype);
 }
 
 // One kernel, torch.nn.LayerNorm; its two statistics per row are fp32 on accelerators.
-TensorId layer_norm(Builder& b, bool has_gain, TensorId x, std::int64_t width) {
+TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
+                    std::int64_t width) {
   const std::int64_t rows = b.at(x).elements / width;
   const TensorId normed = b.like(x, "normed");
   const TensorId mean = b.constant("norm_mean", Dtype::Fp32, rows, b.at(x).copies);
   const TensorId inverse = b.constant("norm_inverse", Dtype::Fp32, rows, b.at(x).copies);
-  Operator& op = b.add("layer_norm", OperatorKind::Norm, {x}, {normed, mean, inverse});
+  Operator& op = b.add(name, OperatorKind::Norm, {x}, {normed, mean, inverse});
   op.forward.other = Flops(real(b.at(x).elements) * 8);
   op.input_gradient.other = op.forward.other;
   const bool delayed = has_gain && b.recipe.delays_vectors;
@@ -78,23 +82,19 @@ TensorId layer_norm(Builder& b, bool has_gain, TensorId x, std::int64_t width) {
 
 }  // namespace
 
-TensorId eager_rms_norm_of(Builder& b, const View& x, std::int64_t width, Dtype dtype) {
-  return gained(b, root_mean_square(b, x, width), width, dtype);
+TensorId eager_rms_norm_of(Builder& b, std::string_view name, const View& x, std::int64_t width,
+                           Dtype dtype) {
+  return gained(b, name, root_mean_square(b, x, width), width, dtype);
 }
 
-TensorId eager_norm(Builder& b, std::string_view, Norm norm, TensorId x, std::int64_t width) {
+TensorId eager_norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width) {
   switch (norm) {
-    case Norm::None:
-      return x;
-    case Norm::Rms:
-      return rms_norm(b, true, x, width);
-    case Norm::RmsFixed:
-      return rms_norm(b, false, x, width);
+    case Norm::None: return x;
+    case Norm::Rms: return rms_norm(b, name, true, x, width);
+    case Norm::RmsFixed: return rms_norm(b, name, false, x, width);
     case Norm::Layer:
-    case Norm::LayerGain:
-      return layer_norm(b, true, x, width);
-    case Norm::LayerFixed:
-      return layer_norm(b, false, x, width);
+    case Norm::LayerGain: return layer_norm(b, name, true, x, width);
+    case Norm::LayerFixed: return layer_norm(b, name, false, x, width);
   }
   TW_CHECK(false, "a norm has a kind");
 }

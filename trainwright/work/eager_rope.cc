@@ -11,9 +11,9 @@ constexpr RotationNames kQuery = {"query_by_cosine", "query_turned", "query_by_s
 constexpr RotationNames kKey = {"key_by_cosine", "key_turned", "key_by_sine", "key_rotated",
                                 "key_joined"};
 
-// x cos + turn(x) sin. Cosine and sine have no gradient, so the products save only those: two tables
-// of tokens x head width that the model makes once for all its layers, which no layer counts.
-// Where a part of the head is rotated, temporaries are taken as wide as the whole.
+// x cos + turn(x) sin. Cosine and sine have no gradient, so the products save only those: two
+// tables of tokens x head width that the model makes once for all its layers, which no layer
+// counts. Where a part of the head is rotated, temporaries are taken as wide as the whole.
 TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   const Dtype dtype = b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);

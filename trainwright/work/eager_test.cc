@@ -1,0 +1,115 @@
+// Layers as plain PyTorch runs them, by hand; the real ones are in tests/oracle.
+#include <doctest/doctest.h>
+
+#include "trainwright/testing/work_cases.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::int64_t kHidden = 512;
+constexpr std::int64_t kHeads = 8;
+constexpr std::int64_t kKvHeads = 2;
+constexpr std::int64_t kWidth = 1408;
+constexpr std::int64_t kSequence = 128;
+constexpr std::int64_t kBatch = 3;
+constexpr std::int64_t kRows = kSequence * kBatch;                         // sb
+constexpr std::int64_t kSbh = kRows * kHidden;                             // sbh
+constexpr std::int64_t kScores = kHeads * kSequence * kSequence * kBatch;  // a s^2 b
+
+// What data/trainers/pytorch-2.json says of its code.
+Recipe plain_recipe(Dtype compute) {
+  Recipe recipe;
+  recipe.compute = recipe.weight = compute;
+  recipe.attention = AttentionKernel::Eager;
+  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
+  recipe.vocabulary_split = false;
+  recipe.delays_vectors = recipe.stops_early = true;
+  recipe.loss.name = "eager";
+  return recipe;
+}
+
+Slice plain_slice(AttentionKernel attention) {
+  return {.mbs = kBatch, .seq = kSequence, .attention = attention};
+}
+
+Bytes kept(Model model, std::string_view family, const Slice& slice, Dtype compute = Dtype::Bf16) {
+  model.family = family;
+  return layer_totals(model, slice, plain_recipe(compute)).kept;
+}
+
+Model llama() { return llama_model(kHidden, kHeads, kKvHeads, kWidth); }
+
+}  // namespace
+
+TEST_CASE("an eager Llama layer keeps sbh(24 + 8f/h + 6as/h) + 8sb bytes") {
+  // Each norm: its input in fp32 4, the normalized rows 2, the result 2, and 4 per row; queries and
+  // repeated keys and values 2 each; probabilities in fp32 and in bf16; what is attended 2; gate,
+  // its activation, up and their product 2 each.
+  const Bytes expected = Bytes(24 * kSbh + 8 * kRows * kWidth + 6 * kScores + 8 * kRows);
+  CHECK(kept(llama(), "llama", plain_slice(AttentionKernel::Eager)) == expected);
+}
+
+TEST_CASE(
+    "in fp32 casts make nothing: a norm keeps its input, the normalized rows and the result") {
+  // 12 a norm, 12 queries, keys and values, 4 attended, and one matrix of probabilities.
+  const Bytes expected = Bytes(40 * kSbh + 16 * kRows * kWidth + 4 * kScores + 8 * kRows);
+  CHECK(kept(llama(), "llama", plain_slice(AttentionKernel::Eager), Dtype::Fp32) == expected);
+}
+
+TEST_CASE("PyTorch's attention keeps its inputs unrepeated, its output and a number per row") {
+  const std::int64_t kv = kRows * kKvHeads * (kHidden / kHeads);
+  const Bytes expected =
+      Bytes(20 * kSbh + 4 * kv + 8 * kRows * kWidth + 4 * kRows * kHeads + 8 * kRows);
+  CHECK(kept(llama(), "llama", plain_slice(AttentionKernel::Sdpa)) == expected);
+}
+
+TEST_CASE("recomputed attention keeps queries, keys and values as they enter it") {
+  const std::int64_t kv = kRows * kKvHeads * (kHidden / kHeads);
+  const Slice slice = recomputed(plain_slice(AttentionKernel::Eager), RecomputeKind::Selective);
+  CHECK(kept(llama(), "llama", slice) ==
+        Bytes(20 * kSbh + 4 * kv + 8 * kRows * kWidth + 8 * kRows));
+}
+
+TEST_CASE("a view of a joined product keeps all of it, a copy only its part") {
+  // GPT-NeoX: of one sequence the values are a view of query, key and value, 6sbh; of several they
+  // are copied for the product, 2sbh. Queries and keys are made anew by the rotation.
+  Model neox = gpt_model(kHidden, kHeads);
+  std::get<SoftmaxAttention>(neox.kinds.front().attention).rotary = true;
+  neox.dropout_hidden = neox.dropout_attention = 0;
+  Slice slice = plain_slice(AttentionKernel::Eager);
+  // Layer norms 2 + 2 and 8 per row each; attended 2; 8 before and 8 after GELU.
+  CHECK(kept(neox, "gpt_neox", slice) ==
+        Bytes((8 + 4 + 2 + 2 + 16) * kSbh + 16 * kRows + 6 * kScores));
+  slice.mbs = 1;
+  CHECK(kept(neox, "gpt_neox", slice) ==
+        Bytes((8 + 4 + 6 + 2 + 16) * kSbh / kBatch + 16 * kSequence + 6 * kScores / kBatch));
+}
+
+TEST_CASE("the tanh form of GELU written out keeps five matrices where the kernel keeps two") {
+  Model model = gpt_model(kHidden, kHeads);
+  std::get<Mlp>(model.kinds.front().feed_forward).activation = Activation::GeluTanh;
+  const Slice slice = plain_slice(AttentionKernel::Eager);
+  // gptj differs from llama in nothing else that a layer without rotation shows.
+  const Bytes steps = kept(model, "gptj", slice);
+  CHECK(steps - kept(model, "llama", slice) == Bytes(3 * 2 * 4 * kSbh));
+}
+
+TEST_CASE("tanh-capped scores keep their tanh") {
+  Model model = llama();
+  const Bytes before = kept(model, "llama", plain_slice(AttentionKernel::Eager));
+  std::get<SoftmaxAttention>(model.kinds.front().attention).softcap = true;
+  CHECK(kept(model, "llama", plain_slice(AttentionKernel::Eager)) - before == Bytes(2 * kScores));
+}
+
+TEST_CASE("the products of a layer do not depend on how its steps are run") {
+  for (const auto attention : {AttentionKernel::Eager, AttentionKernel::Sdpa}) {
+    const Totals plain = layer_totals(llama(), plain_slice(attention), plain_recipe(Dtype::Bf16));
+    const Totals fused =
+        layer_totals(llama(), plain_slice(AttentionKernel::FusedSoftmax), paper_recipe());
+    for (std::size_t pass = 0; pass < 3; ++pass) {
+      CHECK(plain.effort[pass].matmul == fused.effort[pass].matmul);
+    }
+  }
+}
+
+}  // namespace trainwright
