@@ -75,6 +75,18 @@ inline Recipe paper_recipe() {
   return recipe;
 }
 
+// What data/trainers/pytorch-2.json says of its code.
+inline Recipe plain_recipe(Dtype compute = Dtype::Bf16) {
+  Recipe recipe;
+  recipe.compute = recipe.weight = compute;
+  recipe.attention = AttentionKernel::Eager;
+  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
+  recipe.vocabulary_split = false;
+  recipe.delays_vectors = recipe.stops_early = true;
+  recipe.loss.name = "eager";
+  return recipe;
+}
+
 inline Totals layer_totals(const Model& model, const Slice& slice, const Recipe& recipe) {
   const LayerKind& kind = model.kinds.front();
   return totals(layer_work(model, kind, slice, recipe),

@@ -136,6 +136,23 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
   return cast(b, "experts_output", sum, b.at(x).dtype);
 }
 
+// The shared experts, scaled by a number of each token where the family has a gate for them.
+TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  b.part = Part::SharedExperts;
+  const InModule module(b, RecomputeModule::SharedExperts);
+  const TensorId y =
+      feed_forward(b, *m.shared, x, {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
+  if (!m.shared_gate) return y;
+  const Output out{"shared_scale", 1};
+  const TensorId logit =
+      replicated(b, {.name = "shared_scale", .in = b.model.hidden}, x, {&out, 1})[0];
+  const TensorId scale = b.like(logit, "shared_sigmoid");
+  each(b, "sigmoid", {logit}, scale, 4).saves.push_back({scale, Half::Input});
+  const TensorId scaled = b.like(y, "shared_scaled");
+  each(b, "scale_shared", {scale, y}, scaled).saves = {{scale, Half::Input}, {y, Half::Input}};
+  return scaled;
+}
+
 }  // namespace
 
 TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
@@ -144,10 +161,7 @@ TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   b.part = Part::RoutedExperts;
   const TensorId routed_output = experts(b, m, x, routed);
   if (!m.shared) return routed_output;
-  b.part = Part::SharedExperts;
-  const InModule module(b, RecomputeModule::SharedExperts);
-  const TensorId shared =
-      feed_forward(b, *m.shared, x, {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
+  const TensorId shared = shared_experts(b, m, x);
   const TensorId sum = b.like(routed_output, "mixture");
   each(b, "add_shared", {routed_output, shared}, sum).gradients_passed = 2;
   return sum;

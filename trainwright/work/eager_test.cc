@@ -16,18 +16,6 @@ constexpr std::int64_t kRows = kSequence * kBatch;                         // sb
 constexpr std::int64_t kSbh = kRows * kHidden;                             // sbh
 constexpr std::int64_t kScores = kHeads * kSequence * kSequence * kBatch;  // a s^2 b
 
-// What data/trainers/pytorch-2.json says of its code.
-Recipe plain_recipe(Dtype compute) {
-  Recipe recipe;
-  recipe.compute = recipe.weight = compute;
-  recipe.attention = AttentionKernel::Eager;
-  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
-  recipe.vocabulary_split = false;
-  recipe.delays_vectors = recipe.stops_early = true;
-  recipe.loss.name = "eager";
-  return recipe;
-}
-
 Slice plain_slice(AttentionKernel attention) {
   return {.mbs = kBatch, .seq = kSequence, .attention = attention};
 }

@@ -56,6 +56,21 @@ TEST_CASE("and all pairs with kernels that compute all scores") {
   }
 }
 
+TEST_CASE("and as plain PyTorch runs them") {
+  for (const ZooEntry& entry : zoo()) {
+    CAPTURE(entry.model.name);
+    for (const auto attention : {AttentionKernel::Eager, AttentionKernel::Sdpa}) {
+      const Slice slice{.mbs = 1, .seq = 2048, .attention = attention};
+      const Totals sum = whole_model(entry.model, slice, plain_recipe());
+      const TokenFlops tokens = token_flops(entry.model, Tokens(2048), AttentionPairs::Full);
+      CHECK(forward(sum).value() ==
+            doctest::Approx(2048 * tokens.forward().value()).epsilon(1e-10));
+      CHECK(backward(sum).value() ==
+            doctest::Approx(2048 * tokens.backward().value()).epsilon(1e-10));
+    }
+  }
+}
+
 TEST_CASE("the parameters of one rank of one are the model's") {
   for (const ZooEntry& entry : zoo()) {
     CAPTURE(entry.model.name);

@@ -75,8 +75,8 @@ void mark_ops(Builder& b) {
     const bool product = op.kind == OperatorKind::Matmul;
     products += product ? 1 : 0;
     // Only a core that is one kernel: products of an eager one are batched, which the list lacks.
-    const bool stored = op.name == "attention_core" || moves_results(op) ||
-                        (product && products % 2 == 1);
+    const bool stored =
+        op.name == "attention_core" || moves_results(op) || (product && products % 2 == 1);
     if (stored) op.again = Again::Stored;
   }
 }
