@@ -21,11 +21,13 @@ enum class GainPlace { AfterCast, BeforeCast, OnePlusBeforeCast };
 
 struct EagerStyle {
   GainPlace gain = GainPlace::AfterCast;
-  bool joined_attention = false;    // query, key and value are views of one product's result
-  bool softmax_in_fp32 = true;      // else in the dtype of the scores
-  bool rotates_part = false;        // of a head; the rest is joined to it anew, heads outermost
-  bool tanh_gelu_in_steps = false;  // "gelu_new" instead of PyTorch's kernel
-  bool router_in_fp32 = false;      // its product too, not only the scores
+  bool one_plus_norm_gain = false;   // 1 + gain also in layer norms
+  bool joined_attention = false;     // query, key and value are views of one product's result
+  bool joined_feed_forward = false;  // gate and up are
+  bool softmax_in_fp32 = true;       // else in the dtype of the scores
+  bool rotates_part = false;         // of a head; the rest is joined to it anew, heads outermost
+  bool tanh_gelu_in_steps = false;   // "gelu_new" instead of PyTorch's kernel
+  bool router_in_fp32 = false;       // its product too, not only the scores
 };
 EagerStyle eager_style(std::string_view family);
 

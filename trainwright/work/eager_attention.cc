@@ -111,9 +111,11 @@ TensorId dropped(Builder& b, TensorId probabilities) {
   return result;
 }
 
-// Heads outermost to tokens outermost, a copy; the next product wants tokens.
-TensorId tokens_outermost(Builder& b, TensorId heads, Dtype dtype) {
-  return copy(b, "attended", heads, dtype, b.at(heads).elements);
+// Heads outermost to tokens outermost, as the next product wants them: a copy, unless there is only
+// one of either.
+TensorId tokens_outermost(Builder& b, const Core& core, TensorId x) {
+  if (core.heads == 1 || core.query_tokens == 1) return x;
+  return copy(b, "attended", x, b.at(x).dtype, b.at(x).elements);
 }
 
 // PyTorch's fused CPU kernel: no dropout, and keys as wide as values.
@@ -158,7 +160,7 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
     op.saves.push_back({mask, Half::Input});
   }
   // The output lies as the queries do.
-  return lie_by_head(b, core) ? tokens_outermost(b, attended, dtype) : attended;
+  return lie_by_head(b, core) ? tokens_outermost(b, core, attended) : attended;
 }
 
 // PyTorch's fallback: everything in fp32, queries and keys each scaled by the root of the scale.
@@ -188,8 +190,8 @@ TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   const TensorId heads =
       b.tensor("attended_heads", Dtype::Fp32, sizes.output, b.at(core.query).copies);
   core_product(b, core, "weighted_values", weights, value, heads, 1 - key_share(core));
-  if (dtype == Dtype::Fp32) return tokens_outermost(b, heads, dtype);
-  return tokens_outermost(b, copy(b, "attended_cast", heads, dtype, sizes.output), dtype);
+  if (dtype == Dtype::Fp32) return tokens_outermost(b, core, heads);
+  return tokens_outermost(b, core, copy(b, "attended_cast", heads, dtype, sizes.output));
 }
 
 }  // namespace
@@ -213,7 +215,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   if (drops_out(b)) weights = dropped(b, weights);
   const TensorId heads = b.tensor("attended_heads", dtype, sizes.output, b.at(core.query).copies);
   core_product(b, core, "weighted_values", weights, m.value, heads, 1 - key_share(core));
-  return tokens_outermost(b, heads, dtype);
+  return tokens_outermost(b, core, heads);
 }
 
 TensorId sdpa_core(Builder& b, const Core& core) {

@@ -77,6 +77,11 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
   const Half half = delayed ? Half::Both : Half::Input;
   op.saves = {{x, half}, {mean, half}, {inverse, half}};
   op.has_weight = delayed;
+  if (eager_style(b.model.family).one_plus_norm_gain) {
+    const TensorId sum = b.tensor("one_plus_gain", b.recipe.weight, width, b.rows.outer_copies);
+    b.last().outputs.push_back(sum);
+    b.last().saves.push_back({sum, Half::Input});
+  }
   return normed;
 }
 

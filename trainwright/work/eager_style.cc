@@ -15,9 +15,12 @@ bool among(std::string_view family, const std::array<std::string_view, N>& famil
 constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
                                                           "qwen3_next"};
 constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
-constexpr std::array<std::string_view, 3> kJoinedAttention = {"gpt2", "gpt_neox", "phi3"};
+constexpr std::array<std::string_view, 1> kOnePlusNormGain = {"nemotron"};
+constexpr std::array<std::string_view, 4> kJoinedAttention = {"gpt2", "gpt_neox", "phi3", "bloom"};
+constexpr std::array<std::string_view, 2> kJoinedFeedForward = {"phi3", "glm4"};
 constexpr std::array<std::string_view, 1> kSoftmaxAsIs = {"gpt2"};
-constexpr std::array<std::string_view, 3> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe"};
+constexpr std::array<std::string_view, 5> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",
+                                                          "nemotron"};
 constexpr std::array<std::string_view, 2> kGeluInSteps = {"gpt2", "gptj"};
 constexpr std::array<std::string_view, 2> kRouterInFp32 = {"deepseek_v3", "glm4_moe"};
 
@@ -27,6 +30,8 @@ EagerStyle eager_style(std::string_view family) {
   EagerStyle style;
   if (among(family, kOnePlusGain)) style.gain = GainPlace::OnePlusBeforeCast;
   if (among(family, kGainInFp32)) style.gain = GainPlace::BeforeCast;
+  style.one_plus_norm_gain = among(family, kOnePlusNormGain);
+  style.joined_feed_forward = among(family, kJoinedFeedForward);
   style.joined_attention = among(family, kJoinedAttention);
   style.softmax_in_fp32 = !among(family, kSoftmaxAsIs);
   style.rotates_part = among(family, kRotatesPart);

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "trainwright/work/attention.h"
+#include "trainwright/work/eager.h"
 #include "trainwright/work/steps.h"
 
 namespace trainwright {
@@ -9,10 +10,15 @@ namespace detail {
 
 TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& names) {
   const std::int64_t width = share(mlp.width, b.slice.tp);
-  const std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
+  std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
+  std::size_t used = mlp.gated ? 2 : 1;
+  if (mlp.gated && !b.recipe.permutes_tokens && eager_style(b.model.family).joined_feed_forward) {
+    outputs.back() = {names.joined, 2 * width};  // of which gate and up are views
+    used = 1;
+  }
   const auto made = columns(
       b, {.name = mlp.gated ? names.joined : names.up, .in = b.model.hidden, .bias = mlp.bias}, x,
-      std::span(outputs).last(mlp.gated ? 2 : 1));
+      std::span(outputs).last(used));
   const TensorId activated = activation(b, {.gate = made[0],
                                             .up = made[made.size() - 1],
                                             .scores = {},
