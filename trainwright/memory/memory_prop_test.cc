@@ -1,0 +1,152 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include "trainwright/testing/memory_cases.h"
+
+namespace trainwright {
+namespace {
+
+using namespace testing;
+
+std::int64_t power(int least, int most) {
+  return std::int64_t{1} << *rc::gen::inRange(least, most);
+}
+
+// Any decision, legal or not; the degrees fit the model, so that most can be estimated.
+Layout any_layout() {
+  Layout layout;
+  layout.tp = power(0, 4);
+  layout.etp = layout.tp;
+  layout.pp = power(0, 4);
+  layout.dp = power(0, 4);
+  layout.cp = power(0, 2);
+  layout.mbs = power(0, 3);
+  layout.seq = 1024 * power(0, 3);
+  layout.gbs = layout.mbs * layout.dp * *rc::gen::inRange<std::int64_t>(1, 40);
+  layout.sp = *rc::gen::arbitrary<bool>();
+  layout.zero = *rc::gen::inRange<std::int64_t>(0, 4);
+  layout.sharding = layout.zero == 0                                  ? ShardingKind::Ddp
+                    : layout.zero >= 2 && *rc::gen::arbitrary<bool>() ? ShardingKind::Fsdp
+                                                                      : ShardingKind::Zero;
+  layout.recompute.kind = *rc::gen::element(RecomputeKind::None, RecomputeKind::Selective,
+                                            RecomputeKind::Full, RecomputeKind::Block);
+  if (layout.pp > 1) {
+    layout.schedule = *rc::gen::element(ScheduleKind::OneFOneB, ScheduleKind::Gpipe,
+                                        ScheduleKind::Interleaved1F1B, ScheduleKind::ZbH1,
+                                        ScheduleKind::ZbV, ScheduleKind::LoopedBfs);
+    const bool two = layout.schedule == ScheduleKind::ZbV;
+    const bool many = layout.schedule == ScheduleKind::Interleaved1F1B ||
+                      layout.schedule == ScheduleKind::LoopedBfs;
+    layout.vpp = two ? 2 : many ? *rc::gen::inRange<std::int64_t>(1, 4) : 1;
+    layout.placement = usual_placement(layout.schedule, layout.vpp);
+  }
+  if (layout.pp > 1 && *rc::gen::inRange(0, 4) == 0)
+    layout.first_layers = *rc::gen::inRange<std::int64_t>(1, 6);
+  return layout;
+}
+
+Case any_case() {
+  const bool experts = *rc::gen::arbitrary<bool>();
+  Case c{.model = experts ? moe(8, 512, 1, 0, {.layers = 48}) : gpt({.layers = 48}),
+         .trainer = picked_trainer(*rc::gen::element<std::string>(
+             "megatron@0.12", "torchtitan@0.2", "deepspeed@0.16", "pytorch", "nanotron")),
+         .cluster = h100s(8),
+         .layout = any_layout()};
+  c.model.tied = *rc::gen::arbitrary<bool>();
+  c.cluster = h100s(world_size(c.layout));
+  c.cluster.groups[0].accelerator.memory_visible = Bytes(std::int64_t{80} << 30);
+  auto constants = load_memory_constants(kShippedData);
+  RC_ASSERT(constants.has_value());
+  c.constants = *constants;
+  return c;
+}
+
+TEST_CASE("a search's worst rank is that of the estimate, or both fail") {
+  CHECK(rc::check([] {
+    const Case c = any_case();
+    MemoryModel model(c.model, c.cluster, c.trainer, c.job, c.constants);
+    const auto estimate = estimate_memory(c.question());
+    RC_CLASSIFY(estimate.has_value(), "can be estimated");
+    for (int again = 0; again < 2; ++again) {
+      const auto worst = model.worst(c.layout);
+      RC_ASSERT(worst.has_value() == estimate.has_value());
+      if (worst) RC_ASSERT(*worst == estimate->classes[estimate->worst].driver);
+    }
+  }));
+}
+
+TEST_CASE("parts add up to allocated, reserved and driver bytes") {
+  CHECK(rc::check([] {
+    const Case c = any_case();
+    const auto estimate = estimate_memory(c.question());
+    RC_PRE(estimate.has_value());
+    for (const RankClass& of : estimate->classes) {
+      Bytes allocated, all;
+      for (std::size_t i = 0; i < kCategories; ++i) {
+        RC_ASSERT(of.bytes[i] >= Bytes(0));
+        if (is_allocated(static_cast<Category>(i))) allocated += of.bytes[i];
+        all += of.bytes[i];
+      }
+      RC_ASSERT(of.allocated == allocated);
+      RC_ASSERT(of.reserved == allocated + bytes_of(of, Category::AllocatorSlack));
+      RC_ASSERT(of.driver == all);
+      RC_ASSERT(of.driver <= estimate->classes[estimate->worst].driver);
+    }
+  }));
+}
+
+TEST_CASE("more memory never makes a fitting layout unfit") {
+  CHECK(rc::check([] {
+    Case c = any_case();
+    const auto estimate = estimate_memory(c.question());
+    RC_PRE(estimate.has_value());
+    const Bytes more = c.cluster.groups[0].accelerator.memory_visible * 2;
+    c.cluster.groups[0].accelerator.memory_visible = more;
+    const auto roomier = estimate_memory(c.question());
+    RC_ASSERT(roomier.has_value());
+    RC_ASSERT(roomier->oom <= estimate->oom);
+    RC_ASSERT(roomier->classes[roomier->worst].driver == estimate->classes[estimate->worst].driver);
+  }));
+}
+
+TEST_CASE("what tensors take does not depend on who is where") {
+  CHECK(rc::check([] {
+    Case c = any_case();
+    const auto estimate = estimate_memory(c.question());
+    RC_PRE(estimate.has_value());
+    c.layout.order = {Axis::Pp, Axis::Dp, Axis::Cp, Axis::Ep, Axis::Tp};
+    const auto relabelled = estimate_memory(c.question());
+    RC_ASSERT(relabelled.has_value());
+    for (std::size_t i = 0; i < estimate->classes.size(); ++i) {
+      RC_ASSERT(relabelled->classes[i].allocated == estimate->classes[i].allocated);
+    }
+  }));
+}
+
+TEST_CASE("ZeRO n + 1 never holds more states than ZeRO n") {
+  CHECK(rc::check([] {
+    Case c = any_case();
+    c.trainer = picked_trainer("deepspeed@0.16");
+    std::optional<std::vector<Bytes>> before;
+    for (const std::int64_t zero : {0, 1, 2, 3}) {
+      c.layout.zero = zero;
+      c.layout.sharding = zero == 0 ? ShardingKind::Ddp : ShardingKind::Zero;
+      const auto estimate = estimate_memory(c.question());
+      RC_PRE(estimate.has_value());
+      std::vector<Bytes> states;
+      for (const RankClass& of : estimate->classes) {
+        for (const Category part : {Category::Weights, Category::MainWeights, Category::Gradients,
+                                    Category::OptimizerStates}) {
+          states.push_back(bytes_of(of, part));
+        }
+      }
+      for (std::size_t i = 0; before && i < states.size(); ++i) {
+        RC_ASSERT(states[i] <= (*before)[i]);
+      }
+      before = std::move(states);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace trainwright
