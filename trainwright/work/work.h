@@ -93,6 +93,22 @@ struct Totals {
 };
 Totals totals(const OperatorList& list, const HeldParameters& parameters = {});
 
+// The same passes as a program for an allocator: which storages are made and dropped, in order.
+// The input is made by the list before and dropped here, the output is made here and dropped by the
+// list after; backward, the gradient of the output comes and that of the input goes.
+struct StorageEvent {
+  std::int32_t storage = 0;
+  bool made = false;  // else dropped
+  Bytes bytes;
+};
+struct StorageEvents {
+  std::vector<StorageEvent> forward, backward;
+  std::int32_t storages = 0;  // ids are below
+  std::int32_t input = 0, output = 0;
+  std::int32_t input_gradient = -1, output_gradient = -1;  // -1: there is none
+};
+StorageEvents storage_events(const OperatorList& list);
+
 // `count` equal lists in a row, of a stage.
 struct Portion {
   const Totals* totals = nullptr;

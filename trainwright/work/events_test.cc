@@ -1,0 +1,77 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/work_cases.h"
+
+namespace trainwright {
+namespace {
+
+struct Replayed {
+  Bytes forward, kept, backward;  // peaks, and what is alive between the passes without the output
+  bool clean = true;              // nothing is made twice, dropped unmade, or left over
+};
+
+// Runs a list alone: its input is there, and so is, backward, the gradient of its output.
+Replayed replayed(const OperatorList& list) {
+  const StorageEvents events = storage_events(list);
+  Replayed of;
+  std::map<std::int32_t, Bytes> alive;
+  Bytes now, peak;
+  const auto make = [&](std::int32_t storage, Bytes bytes) {
+    of.clean &= alive.emplace(storage, bytes).second;
+    now += bytes;
+    peak = std::max(peak, now);
+  };
+  const auto drop = [&](std::int32_t storage) {
+    const auto found = alive.find(storage);
+    of.clean &= found != alive.end();
+    if (found == alive.end()) return;
+    now -= found->second;
+    alive.erase(found);
+  };
+  make(events.input, list.at(list.input).bytes());
+  for (const StorageEvent& e : events.forward) e.made ? make(e.storage, e.bytes) : drop(e.storage);
+  of.forward = peak;
+  drop(events.output);
+  of.kept = now;
+  peak = now;
+  if (events.output_gradient >= 0) make(events.output_gradient, list.at(list.output).bytes());
+  for (const StorageEvent& e : events.backward) e.made ? make(e.storage, e.bytes) : drop(e.storage);
+  of.backward = peak;
+  if (events.input_gradient >= 0) drop(events.input_gradient);
+  of.clean &= alive.empty();
+  return of;
+}
+
+void check_like_totals(const OperatorList& list) {
+  const Totals sum = totals(list);
+  const Replayed of = replayed(list);
+  CHECK(of.clean);
+  CHECK(of.forward == sum.forward.bytes);
+  CHECK(of.kept == sum.kept);
+  CHECK(of.backward == sum.backward.bytes);
+}
+
+TEST_CASE("the program of a list has the peaks that its totals say, and leaves nothing behind") {
+  for (const char* name : {"megatron@0.12", "pytorch", "torchtitan@0.2"}) {
+    const Recipe recipe = recipe_of(picked_trainer(name), PrecisionKind::Bf16);
+    for (const Model& model : {gpt_model(1024, 16), llama_model(1024, 16, 4, 4096)}) {
+      for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective,
+                                       RecomputeKind::FeedForwardOnly, RecomputeKind::Full}) {
+        Slice slice{.tp = 2, .etp = 2, .mbs = 2, .seq = 512, .sp = true};
+        slice.recompute.kind = kind;
+        CAPTURE(name);
+        CAPTURE(model.name);
+        CAPTURE(static_cast<int>(kind));
+        check_like_totals(layer_work(model, model.kinds[0], slice, recipe));
+        check_like_totals(head_work(model, slice, recipe));
+        check_like_totals(embedding_work(model, slice, recipe));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainwright
