@@ -1,0 +1,53 @@
+#pragma once
+// Private: a question with everything looked up that its classes of ranks share.
+#include <map>
+#include <vector>
+
+#include "trainwright/memory/peak.h"
+#include "trainwright/memory/reserve.h"
+
+namespace trainwright::detail {
+
+// Everything of a question that is the same for all of its classes.
+struct Prepared {
+  const MemoryQuestion& question;
+  LayoutRules rules;
+  Partition partition;
+  Recipe recipe;
+  WorkCache cache;
+  std::vector<ChunkBytes> chunks;  // by content
+  std::vector<Slice> slices;       // by content
+  std::vector<Moments> moments;    // by pipeline rank
+  Communicators communicators;
+};
+Result<Prepared> prepare(const MemoryQuestion& question);
+
+// The list that a portion of a chunk is made of.
+OperatorList list_of(Prepared& work, const ChunkContent& content, const Slice& slice,
+                     const Totals* totals);
+
+// Reserved beyond allocated, by replaying ranks of a group: each rank's share of what comes and
+// goes. Of more than kMostReplays pipeline ranks some are replayed, and the others take the share
+// of the one before.
+inline constexpr std::int64_t kMostReplays = 64;
+class SlackReplay {
+ public:
+  explicit SlackReplay(Prepared& work) : work_(work) {}
+  // `coming`: bytes that come and go at the rank's peak.
+  Result<double> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
+                       double coming);
+  Result<Reserved> replayed(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank);
+
+ private:
+  Result<std::vector<Action>> actions_of(std::int64_t rank);
+  void build_programs(const PipelineGroup& group);
+
+  Prepared& work_;
+  std::map<const Totals*, StorageEvents> events_ = {};
+  std::optional<Schedule> made_ = {};  // of kinds that are made for all ranks at once
+  std::vector<std::int32_t> chunk_of_ = {};
+  const PipelineGroup* last_group_ = nullptr;
+  double last_share_ = 0;
+};
+
+}  // namespace trainwright::detail

@@ -1,0 +1,288 @@
+#include "trainwright/memory/reserve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "trainwright/base/check.h"
+
+namespace trainwright::detail {
+namespace {
+
+constexpr BlockId kNone(-1);
+// Rounds of the steady state that are played, and calls after which a step is cut short.
+constexpr std::size_t kRounds = 4;
+constexpr std::int64_t kMostCalls = 150'000;
+
+using Blocks = std::vector<BlockId>;
+
+// A micro-batch in flight on a chunk: the blocks of each list's storages.
+struct Flight {
+  std::vector<Blocks> lists;
+  BlockId output = kNone;
+  Blocks halves;  // what W needs after I
+};
+
+class Player {
+ public:
+  explicit Player(const ReserveQuestion& question)
+      : question_(question), allocator_(question.settings), gathered_(question.chunks.size()) {
+    gradients_.resize(question.chunks.size());
+    flights_.resize(question.chunks.size());
+  }
+
+  Reserved play() {
+    make_standing();
+    play_step();
+    make_states();
+    play_step();
+    const AllocatorStats& stats = allocator_.stats();
+    return {stats.requested_peak, stats.allocated_peak, stats.reserved_peak, calls_};
+  }
+
+ private:
+  BlockId make(double bytes) {
+    ++calls_;
+    const auto block = allocator_.allocate(Bytes(std::llround(bytes)));
+    TW_CHECK(block.has_value(), "an allocator without limit ran out");
+    return *block;
+  }
+  void drop(BlockId& block) {
+    if (block == kNone) return;
+    ++calls_;
+    allocator_.free(block);
+    block = kNone;
+  }
+
+  // Weights list by list, gradients as one buffer, as trainers make them.
+  void make_standing() {
+    const States& states = question_.terms.states;
+    each_list([&](double share) { make(states.weights * share); });
+    if (states.gradients > 0) make(states.gradients);
+    each_list([&](double share) { make(states.main_weights * share); });
+    if (states.buckets > 0) make(states.buckets);
+    if (question_.terms.transport > 0) make(question_.terms.transport);
+    make(question_.constants.workspace);
+  }
+  void make_states() {
+    each_list([&](double share) {
+      make(question_.terms.states.states * share / 2);
+      make(question_.terms.states.states * share / 2);
+    });
+  }
+  // Every list has a share of the parameters.
+  template <class Use>
+  void each_list(Use use) {
+    double all = 0;
+    for (const ChunkProgram& chunk : question_.chunks) all += chunk.bytes->parameters;
+    for (const ChunkProgram& chunk : question_.chunks) {
+      for (const PortionBytes* portion : chunk.portions) {
+        if (portion->parameters > 0) use(portion->parameters / all);
+      }
+    }
+  }
+
+  void play_step() {
+    const std::int64_t most = calls_ + kMostCalls;
+    std::size_t backwards = 0;
+    for (const Action& action : question_.actions) {
+      const auto chunk = static_cast<std::size_t>(question_.chunk_of[action.stage]);
+      ActionKind kind = action.kind;
+      if (question_.rules.pipeline.sends_stay && action.stage == 0) {
+        if (kind == ActionKind::BackwardInput) continue;
+        if (kind == ActionKind::BackwardWeight) kind = ActionKind::Backward;
+      }
+      run(kind, chunk, action.microbatch);
+      if (kind != ActionKind::Forward) ++backwards;
+      if (backwards >= kRounds * question_.chunks.size() || calls_ > most) break;
+    }
+    end_step();
+  }
+
+  void run(ActionKind kind, std::size_t chunk, std::int32_t microbatch) {
+    switch (kind) {
+      case ActionKind::Forward: forward(chunk, flights_[chunk][microbatch]); return;
+      case ActionKind::Backward:
+        backward(chunk, flights_[chunk][microbatch]);
+        flights_[chunk].erase(microbatch);
+        return;
+      case ActionKind::BackwardInput: {
+        Flight& flight = flights_[chunk][microbatch];
+        backward(chunk, flight);
+        for (const PortionBytes* portion : question_.chunks[chunk].portions) {
+          if (portion->half > 0) flight.halves.push_back(make(portion->half));
+        }
+        return;
+      }
+      case ActionKind::BackwardWeight:
+        for (BlockId& block : flights_[chunk][microbatch].halves) drop(block);
+        flights_[chunk].erase(microbatch);
+        return;
+      case ActionKind::SendForward:
+      case ActionKind::RecvForward:
+      case ActionKind::SendBackward:
+      case ActionKind::RecvBackward:
+      case ActionKind::Unshard:
+      case ActionKind::Reshard:
+      case ActionKind::ReduceGrad: return;
+    }
+  }
+
+  void forward(std::size_t chunk, Flight& flight) {
+    const ChunkProgram& program = question_.chunks[chunk];
+    const PipelineRules& pipeline = question_.rules.pipeline;
+    BlockId carried = kNone;
+    if (program.bytes->input > 0 && !pipeline.buffers_per_micro_batch) {
+      carried = make(program.bytes->input);
+    }
+    flight.lists.resize(program.lists.size());
+    for (std::size_t j = 0; j < program.lists.size(); ++j) {
+      const StorageEvents& events = *program.lists[j];
+      flight.lists[j].assign(static_cast<std::size_t>(events.storages), kNone);
+      flight.lists[j][static_cast<std::size_t>(events.input)] = carried;
+      gather(chunk, j, j + 1);
+      play_events(events.forward, flight.lists[j]);
+      ungather(chunk, j);
+      carried = std::exchange(flight.lists[j][static_cast<std::size_t>(events.output)], kNone);
+    }
+    if (pipeline.sends_stay && program.content->to_other_rank) {
+      until_step_end_.push_back(carried);
+    } else if (pipeline.outputs_freed_early || program.content->stage.head) {
+      drop(carried);
+    } else {
+      flight.output = carried;
+    }
+  }
+
+  void backward(std::size_t chunk, Flight& flight) {
+    const ChunkProgram& program = question_.chunks[chunk];
+    const PipelineRules& pipeline = question_.rules.pipeline;
+    BlockId carried = kNone;
+    if (program.bytes->output > 0 && !pipeline.buffers_per_micro_batch) {
+      carried = make(program.bytes->output);
+    }
+    for (std::size_t j = program.lists.size(); j-- > 0;) {
+      const StorageEvents& events = *program.lists[j];
+      Blocks& blocks = flight.lists[j];
+      if (events.output_gradient >= 0) {
+        blocks[static_cast<std::size_t>(events.output_gradient)] = carried;
+      } else {
+        drop(carried);
+      }
+      gather(chunk, j, j - 1);
+      play_events(events.backward, blocks);
+      carried = events.input_gradient < 0
+                    ? kNone
+                    : std::exchange(blocks[static_cast<std::size_t>(events.input_gradient)], kNone);
+      reduce(chunk, j);
+      ungather(chunk, j);
+      for (BlockId& block : blocks) drop(block);
+    }
+    if (pipeline.sends_stay && program.content->from_other_rank) {
+      until_step_end_.push_back(carried);
+    } else {
+      drop(carried);
+    }
+    drop(flight.output);
+  }
+
+  void play_events(const std::vector<StorageEvent>& events, Blocks& blocks) {
+    for (const StorageEvent& event : events) {
+      BlockId& block = blocks[static_cast<std::size_t>(event.storage)];
+      if (event.made) {
+        ++calls_;
+        block = *allocator_.allocate(event.bytes);
+      } else {
+        drop(block);
+      }
+    }
+  }
+
+  // FSDP: the list's weights and, ahead, its neighbour's; a flat buffer per gather.
+  void gather(std::size_t chunk, std::size_t own, std::size_t ahead) {
+    const StateRules& states = question_.rules.states;
+    if (!states.gathers) return;
+    auto& gathered = gathered_[chunk];
+    gathered.resize(question_.chunks[chunk].lists.size(), kNone);
+    for (const std::size_t j : {own, ahead}) {
+      if (j >= gathered.size() || gathered[j] != kNone) continue;
+      const double bytes = states.compute * question_.chunks[chunk].portions[j]->parameters;
+      if (bytes == 0) continue;
+      BlockId flat = make(bytes);
+      gathered[j] = make(bytes);
+      drop(flat);
+    }
+  }
+  void ungather(std::size_t chunk, std::size_t j) {
+    if (!question_.rules.states.gathers || question_.rules.states.stays_gathered) return;
+    if (j < gathered_[chunk].size()) drop(gathered_[chunk][j]);
+  }
+  // Gradients that autograd makes; sharded ones after a reduction.
+  void reduce(std::size_t chunk, std::size_t j) {
+    const StateRules& states = question_.rules.states;
+    const double parameters = question_.chunks[chunk].portions[j]->parameters;
+    if (states.gathers && !states.stays_gathered && states.zero >= 2 && parameters > 0) {
+      BlockId unsharded = make(states.compute * parameters);
+      BlockId on_its_way = make(states.bytes.gradient * parameters);
+      drop(unsharded);
+      drop(reducing_);
+      reducing_ = on_its_way;
+    }
+    auto& gradients = gradients_[chunk];
+    gradients.resize(question_.chunks[chunk].lists.size(), kNone);
+    const double all = question_.chunks[chunk].bytes->parameters;
+    const double bytes = all > 0 ? question_.terms.chunks[chunk].gradients * parameters / all : 0;
+    if (bytes > 0 && gradients[j] == kNone) gradients[j] = make(bytes);
+  }
+
+  // What is still in flight when a step is cut short goes in order.
+  void end_step() {
+    for (auto& of_chunk : flights_) {
+      for (auto& [microbatch, flight] : of_chunk) {
+        for (Blocks& blocks : flight.lists) {
+          for (BlockId& block : blocks) drop(block);
+        }
+        for (BlockId& block : flight.halves) drop(block);
+        drop(flight.output);
+      }
+      of_chunk.clear();
+    }
+    for (auto& blocks : gathered_) {
+      for (BlockId& block : blocks) drop(block);
+    }
+    for (BlockId& block : until_step_end_) drop(block);
+    until_step_end_.clear();
+    drop(reducing_);
+    if (question_.terms.states.step > 0) {
+      BlockId copy = make(question_.terms.states.step);
+      drop(copy);
+    }
+    for (auto& blocks : gradients_) {
+      for (BlockId& block : blocks) drop(block);
+    }
+  }
+
+  const ReserveQuestion& question_;
+  Allocator allocator_;
+  std::vector<std::map<std::int32_t, Flight>> flights_;  // by chunk and micro-batch
+  std::vector<Blocks> gathered_, gradients_;             // by chunk and list
+  Blocks until_step_end_;
+  BlockId reducing_ = kNone;
+  std::int64_t calls_ = 0;
+};
+
+}  // namespace
+
+Reserved replay_class(const ReserveQuestion& question) { return Player(question).play(); }
+
+AllocatorSettings allocator_settings(const Trainer& trainer) {
+  AllocatorSettings settings;
+  settings.expandable_segments = trainer.allocator.expandable_segments;
+  // Paddle's strategy is a flag of its own.
+  if (trainer.allocator.setting.starts_with("FLAGS_allocator_strategy")) {
+    settings.strategy = AllocatorStrategy::Paddle;
+  }
+  return settings;
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,56 @@
+#include "trainwright/memory/reserve.h"
+
+#include <doctest/doctest.h>
+
+#include "trainwright/memory/prepared.h"
+#include "trainwright/testing/memory_cases.h"
+
+namespace trainwright {
+namespace {
+
+using namespace testing;
+
+Case llama_case(const std::string& trainer, const std::string& layout) {
+  return {.model = deeper(llama_model(2048, 16, 16, 5632), 16),
+          .trainer = picked_trainer(trainer),
+          .cluster = h100s(8),
+          .layout = layout_of(layout),
+          .slack = Slack::Replayed};
+}
+
+detail::Reserved replayed(const Case& c, std::int64_t rank) {
+  const MemoryQuestion question = c.question();
+  auto work = detail::prepare(question);
+  REQUIRE(work.has_value());
+  detail::SlackReplay replay(*work);
+  detail::GroupTerms terms;
+  for (const detail::PipelineGroup& group : work->partition.groups) {
+    if (std::find(group.ranks.begin(), group.ranks.end(), rank) == group.ranks.end()) continue;
+    detail::fill_terms(terms, group, work->partition, work->chunks, work->rules);
+    const auto found = replay.replayed(group, terms, rank);
+    REQUIRE(found.has_value());
+    return *found;
+  }
+  return {};
+}
+
+TEST_CASE("the replay of a step needs what the highest moment says") {
+  // The moments are sums of totals, the replay is one tensor after the other.
+  for (const char* layout :
+       {"pp=1,dp=8,zero=1,mbs=1,gbs=32,seq=2048", "pp=4,dp=2,mbs=1,gbs=32,seq=2048",
+        "tp=2,sp,pp=4,vpp=2,dp=1,mbs=2,gbs=32,seq=2048",
+        "pp=4,dp=2,mbs=1,gbs=32,seq=2048,recompute=full",
+        "pp=2,dp=4,mbs=1,gbs=32,seq=2048,recompute=selective", "pp=4,dp=2,mbs=1,gbs=4,seq=2048"}) {
+    CAPTURE(layout);
+    const Case c = llama_case("megatron@0.12", layout);
+    const MemoryEstimate estimate = c.estimate();
+    for (const RankClass& of : estimate.classes) {
+      CAPTURE(of.pipeline_rank);
+      const detail::Reserved found = replayed(c, of.pipeline_rank);
+      CHECK(found.requested / of.allocated == doctest::Approx(1).epsilon(0.002));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/memory/prepared.h"
+#include "trainwright/memory/reserve.h"
+
+namespace trainwright::detail {
+
+Result<std::vector<Action>> SlackReplay::actions_of(std::int64_t rank) {
+  const MemoryQuestion& question = work_.question;
+  const auto at = static_cast<std::size_t>(rank);
+  if (question.layout.schedule == ScheduleKind::Csv) return question.schedule->ranks[at];
+  const MomentKey& key = work_.rules.moments;
+  const Shape shape{key.ranks, static_cast<int>(enough_microbatches(key)), key.chunks};
+  const MakeOptions options{.group = key.group, .limit = 0, .costs = {}};
+  if (facts_of(key.kind).streams) {
+    return make_rank(key.kind, shape, static_cast<int>(rank), options);
+  }
+  if (!made_) made_ = TW_TRY(make(key.kind, shape, options));
+  return made_->ranks[at];
+}
+
+namespace {
+
+// Which of its rank's stages a stage is.
+std::vector<std::int32_t> chunks_by_stage(const MemoryQuestion& question) {
+  std::vector<std::int32_t> chunk;
+  if (question.layout.schedule == ScheduleKind::Csv) {
+    const Placement& placement = question.schedule->placement;
+    std::vector<std::int32_t> seen(static_cast<std::size_t>(placement.ranks));
+    for (const RankId rank : placement.rank_of) chunk.push_back(seen[rank.at()]++);
+    return chunk;
+  }
+  for (std::int64_t s = 0; s < stage_count(question.layout); ++s) {
+    chunk.push_back(static_cast<std::int32_t>(stage_chunk(question.layout, s)));
+  }
+  return chunk;
+}
+
+}  // namespace
+
+void SlackReplay::build_programs(const PipelineGroup& group) {
+  for (const std::size_t content : group.chunks) {
+    for (const PortionBytes& portion : work_.chunks[content].portions) {
+      if (events_.contains(portion.totals)) continue;
+      const OperatorList list =
+          list_of(work_, work_.partition.contents[content], work_.slices[content], portion.totals);
+      events_.emplace(portion.totals, storage_events(list));
+    }
+  }
+}
+
+Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTerms& terms,
+                                       std::int64_t rank) {
+  if (chunk_of_.empty()) chunk_of_ = chunks_by_stage(work_.question);
+  build_programs(group);
+  std::vector<ChunkProgram> chunks;
+  for (const std::size_t content : group.chunks) {
+    ChunkProgram& program = chunks.emplace_back();
+    program.content = &work_.partition.contents[content];
+    program.bytes = &work_.chunks[content];
+    for (const PortionBytes& portion : program.bytes->portions) {
+      const auto count = static_cast<std::size_t>(portion.count);
+      program.lists.insert(program.lists.end(), count, &events_.at(portion.totals));
+      program.portions.insert(program.portions.end(), count, &portion);
+    }
+  }
+  const std::vector<Action> actions = TW_TRY(actions_of(rank));
+  return replay_class({chunks, actions, chunk_of_, terms, work_.rules, work_.question.constants,
+                       allocator_settings(work_.question.trainer)});
+}
+
+Result<double> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
+                                  std::int64_t rank, double coming) {
+  const std::int64_t every = ceil_div(work_.question.layout.pp, kMostReplays);
+  if (last_group_ == &group && rank % every != 0) return std::ceil(last_share_ * coming);
+  const Reserved found = TW_TRY(replayed(group, terms, rank));
+  const double slack = static_cast<double>((found.reserved - found.requested).value());
+  last_group_ = &group;
+  last_share_ = coming > 0 ? slack / coming : 0;
+  return std::ceil(slack);
+}
+
+}  // namespace trainwright::detail
