@@ -118,6 +118,8 @@ std::map<std::string, double> ours() {
   const std::string add = "elementwise_add | add | y d | | out:X\n";
   const Run kept = forward_of(part.forward + add, part.backward);
   for (const std::string card : {"0", "1", "2"}) {
+    // Between ops. Inside its largest op, the first matmul of the attention, the forward alone has
+    // 656.03 MiB, which the measurement does not show.
     put("recompute " + card, alone.begin - ids, alone.between, again.inside - again.begin);
     put("kept " + card, kept.end - ids, kept.inside, again.inside - kept.end);
   }
@@ -127,13 +129,15 @@ std::map<std::string, double> ours() {
   put("kept 3", last.end, last.inside, whole.inside - last.end);
   const std::vector<std::string> there = {"out:X", "c3:X", "n3:X", "w3:X", "sx:L", "r3:V", "lo:1"};
   const Run back = run_of(head_back + part.forward + part.backward_of_dy, there);
+  // Again between ops; inside the first matmul_grad there are 1,691.99 MiB, and cards 0 and 1 show
+  // the same op from inside.
   put("recompute 3", back.begin, alone.between, back.between - back.begin);
   return found;
 }
 
 }  // namespace
 
-TEST_CASE("of the 32 published rows with one layer per card all but one are met within 0.06 %") {
+TEST_CASE("of the 32 published rows with one layer per card 26 are met inside ops, 5 between") {
   const auto found = ours();
   double worst = 0, worst_of_theirs = 0;
   int nearer = 0;

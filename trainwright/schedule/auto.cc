@@ -11,6 +11,7 @@
 #include "trainwright/base/check.h"
 #include "trainwright/schedule/auto_clock.h"
 #include "trainwright/schedule/auto_fuse.h"
+#include "trainwright/schedule/auto_repair.h"
 #include "trainwright/schedule/auto_search.h"
 #include "trainwright/schedule/clock.h"
 #include "trainwright/schedule/kinds.h"
@@ -243,6 +244,17 @@ Timeline offer(Schedule schedule, const Costs& costs, const AutoOptions& options
   return timeline;
 }
 
+// Also offers what becomes of it with earlier W, if it does not fit as it is.
+void offer_repaired(Schedule schedule, const detail::Pricing& pricing, const Costs& costs,
+                    const AutoOptions& options, AutoSchedule& best) {
+  std::vector<std::int64_t> caps(pricing.standing.size(), detail::kNoCap);
+  for (std::size_t r = 0; r < caps.size() && !options.cap.empty(); ++r)
+    caps[r] = (options.cap.size() == 1 ? options.cap[0] : options.cap[r]).value();
+  if (pricing.inner_memory && !options.cap.empty())
+    offer(detail::with_earlier_weights(schedule, pricing, caps), costs, options, best);
+  offer(std::move(schedule), costs, options, best);
+}
+
 // One placement to be searched, and everything that stays the same while caps are tried.
 struct Quest {
   Placement placement;
@@ -270,7 +282,8 @@ std::vector<std::int64_t> search_orders(const Quest& quest, const PipelineProble
   const Timeline timeline =
       offer(schedule_of(quest.placement, problem, found.order, joined), costs, options, best);
   if (!quest.whole) {
-    offer(schedule_of(quest.placement, problem, found.order, {}), costs, options, best);
+    offer_repaired(schedule_of(quest.placement, problem, found.order, {}), quest.pricing, costs,
+                   options, best);
   }
   std::vector<std::int64_t> uncounted = detail::peaks(problem, found.order);
   for (std::size_t r = 0; r < uncounted.size(); ++r)
@@ -343,7 +356,8 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
   } else {
     search_orders(quest, problem, costs, options, best);
   }
-  for (Schedule& schedule : fixed) offer(std::move(schedule), costs, options, best);
+  for (Schedule& schedule : fixed)
+    offer_repaired(std::move(schedule), quest.pricing, costs, options, best);
 }
 
 }  // namespace
