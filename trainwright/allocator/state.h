@@ -1,12 +1,13 @@
 #pragma once
 // What an allocator holds: blocks in a vector, linked to their neighbours in the same segment, and
-// the free ones in ordered sets. Private to the module.
+// the free ones in order of size. Private to the module.
 #include <deque>
 #include <map>
 #include <set>
 #include <vector>
 
 #include "trainwright/allocator/allocator.h"
+#include "trainwright/allocator/free_blocks.h"
 
 namespace trainwright::detail {
 
@@ -30,18 +31,6 @@ struct BlockNode {
   bool expandable = false;
   bool mapped = true;  // false: address space of an expandable segment without memory behind it
 };
-
-// Ordered for best fit: smallest first, lowest address among equals.
-struct FreeBlock {
-  std::int64_t size = 0;
-  std::int64_t address = 0;
-  std::int32_t block = kNone;
-
-  friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
-    return a.size != b.size ? a.size < b.size : a.address < b.address;
-  }
-};
-using FreeBlocks = std::set<FreeBlock>;
 
 struct BlockPool {
   std::vector<FreeBlocks> free;                                // by stream
