@@ -70,6 +70,20 @@ const Totals& WorkCache::layer(LayerKindId id, const Slice& slice) {
   });
 }
 
+// Layers of one kind that are run again as one; how many is part of the key.
+const Totals& WorkCache::together(LayerKindId id, const Slice& slice, std::int64_t n) {
+  Slice full = slice;
+  full.recompute = {.kind = RecomputeKind::Full, .modules = {}, .n = 1};
+  if (n <= 1) return layer(id, full);
+  Slice plain = slice;
+  plain.recompute = {};
+  Slice key = full;
+  key.recompute.n = n;
+  const Totals& one = layer(id, full);
+  const Totals& whole = layer(id, plain);
+  return state_->find(id.index(), key, [&] { return checkpointed_together(whole, one, n); });
+}
+
 const Totals& WorkCache::embedding(const Slice& slice) {
   return state_->find(kEmbedding, slice, [&] {
     return totals(
@@ -95,8 +109,15 @@ const Totals& WorkCache::mtp(const Slice& slice) {
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
   if (stage.embedding) portions.push_back({&embedding(slice), 1});
+  const bool grouped = slice.recompute.kind == RecomputeKind::Full && slice.recompute.n > 1;
   std::int64_t at = 0;  // of the layer in its stage
   for (const LayerRun& run : stage.runs) {
+    if (grouped) {
+      const std::int64_t n = slice.recompute.n;
+      if (run.count >= n) portions.push_back({&together(run.kind, slice, n), run.count / n});
+      if (run.count % n > 0) portions.push_back({&together(run.kind, slice, run.count % n), 1});
+      continue;
+    }
     for (std::int64_t i = 0; i < run.count; ++i, ++at) {
       Slice own = slice;
       own.recompute = recompute_of_layer(slice.recompute, at);
@@ -110,7 +131,10 @@ std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   }
   for (std::int64_t i = 0; i < stage.mtp; ++i) {
     portions.push_back({&mtp(slice), 1});
-    portions.push_back({&layer(state_->model.mtp[static_cast<std::size_t>(i)], slice), 1});
+    Slice own = slice;
+    own.recompute = recompute_of_layer(slice.recompute, at++);
+    own.recompute.n = 1;
+    portions.push_back({&layer(state_->model.mtp[static_cast<std::size_t>(i)], own), 1});
   }
   if (stage.head) portions.push_back({&head(slice), 1});
   return portions;

@@ -6,9 +6,6 @@
 namespace trainwright {
 namespace {
 
-constexpr std::size_t kKinds = 5;
-constexpr std::size_t kPasses = 4;
-
 std::size_t row_of(GroupKind group) {
   switch (group) {
     case GroupKind::Tp: return 0;
@@ -31,7 +28,8 @@ std::size_t row_of(GroupKind group) {
 }
 
 std::size_t cell_of(GroupKind group, CollectiveKind kind, Pass pass) {
-  return (row_of(group) * kKinds + static_cast<std::size_t>(kind)) * kPasses +
+  return (row_of(group) * kCollectiveKinds.size() + static_cast<std::size_t>(kind)) *
+             kPasses.size() +
          static_cast<std::size_t>(pass);
 }
 

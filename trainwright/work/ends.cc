@@ -141,6 +141,18 @@ TensorId logits_of(Builder& b, TensorId x, std::int64_t chunks) {
   return made;
 }
 
+// A loss that is not split needs the parts of all ranks of tp.
+TensorId whole_logits(Builder& b, TensorId logits) {
+  if (!b.recipe.vocabulary_split || b.recipe.loss.split_by_tp || b.slice.tp == 1) return logits;
+  const Tensor part = b.at(logits);
+  const TensorId all =
+      b.tensor("logits_gathered", part.dtype, checked_mul(part.elements, b.slice.tp), b.slice.tp);
+  Operator& op = b.add("gather_logits", OperatorKind::Transfer, {logits}, {all});
+  op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward,
+                            Beside::Nothing, b.at(all).bytes()});
+  return all;
+}
+
 // Chunked losses run head and loss forward and backward at once: nothing of them is kept but the
 // gradient of the hidden states.
 void keep_gradient_instead(Builder& b, std::size_t first, TensorId x) {
@@ -163,7 +175,7 @@ TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
   const std::int64_t chunks = std::max<std::int64_t>(1, b.recipe.loss.chunks);
   const std::size_t first = b.list.operators.size();
   const TensorId logits = logits_of(b, x, chunks);
-  loss(b, logits, b.rows.inner);
+  loss(b, whole_logits(b, logits), b.rows.inner);
   if (chunks > 1) keep_gradient_instead(b, first, x);
   return b.last().outputs[0];
 }

@@ -94,6 +94,11 @@ struct Effort {
 
 enum class Pass : std::uint8_t { Forward, InputGradient, WeightGradient, Recompute };
 enum class CollectiveKind : std::uint8_t { AllReduce, AllGather, ReduceScatter, AllToAll, Ring };
+inline constexpr std::array kPasses = {Pass::Forward, Pass::InputGradient, Pass::WeightGradient,
+                                       Pass::Recompute};
+inline constexpr std::array kCollectiveKinds = {
+    CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
+    CollectiveKind::AllToAll, CollectiveKind::Ring};
 // What may run meanwhile: nothing; the product it feeds or follows, piece by piece (OverlapKind::
 // TensorParallel); the weight or the input gradient of the same matrix; the other steps of the ring
 // (ContextParallel); another micro-batch (ExpertAllToAll); the shared experts (SharedExpert).
@@ -173,5 +178,6 @@ std::string_view name_of(OperatorKind kind);
 std::string_view name_of(CollectiveKind kind);
 std::string_view name_of(Pass pass);
 std::string_view name_of(Half half);
+std::string_view name_of(Beside beside);
 
 }  // namespace trainwright

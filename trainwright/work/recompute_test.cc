@@ -158,6 +158,13 @@ TEST_CASE("layers checkpointed together keep one input and hold all of themselve
   CHECK(four.effort[3].matmul == plain.effort[0].matmul * 4);
   CHECK(four.backward.bytes >= plain.kept * 3 + plain.backward.bytes);
   CHECK(checkpointed_together(plain, full, 1).kept == full.kept);
+
+  WorkCache cache(llama(), paper_recipe());
+  Slice slice = recomputed(plain_slice(), RecomputeKind::Full);
+  slice.recompute.n = 4;
+  Stage stage;
+  stage.runs = {{LayerKindId(0), 10}};  // two groups of four and one of two
+  CHECK(compose(cache.stage(stage, slice)).kept == Bytes(3 * kRow));
 }
 
 }  // namespace trainwright

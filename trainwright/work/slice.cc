@@ -69,6 +69,11 @@ std::string_view name_of(CollectiveKind kind) {
 std::string_view name_of(Pass pass) {
   return name_in<4>({"forward", "input-gradient", "weight-gradient", "recompute"}, pass);
 }
+std::string_view name_of(Beside beside) {
+  return name_in<7>({"nothing", "own-product", "weight-gradient", "input-gradient", "ring-steps",
+                     "other-micro-batch", "shared-experts"},
+                    beside);
+}
 std::string_view name_of(Half half) { return name_in<3>({"input", "weight", "both"}, half); }
 
 }  // namespace trainwright

@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "trainwright/base/json.h"
 #include "trainwright/work/list.h"
 #include "trainwright/work/slice.h"
 
@@ -92,6 +93,9 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 Totals totals(const OperatorList& list, const HeldParameters& parameters = {});
+// {"tensors": [...], "operators": [...]}; tensors are named by their place in the array.
+Json to_json(const OperatorList& list);
+Json to_json(const Totals& totals);
 
 // The same passes as a program for an allocator: which storages are made and dropped, in order.
 // The input is made by the list before and dropped here, the output is made here and dropped by the
@@ -131,10 +135,13 @@ class WorkCache {
   WorkCache& operator=(WorkCache&&) noexcept;
 
   const Totals& layer(LayerKindId kind, const Slice& slice);
+  // n of them that are run again as one.
+  const Totals& together(LayerKindId kind, const Slice& slice, std::int64_t n);
   const Totals& embedding(const Slice& slice);
   const Totals& head(const Slice& slice);
   const Totals& mtp(const Slice& slice);
-  // A stage's portions in order; `slice` as from slice_of for that stage.
+  // A stage's portions in order; `slice` as from slice_of for that stage. Of `full:n` layers of a
+  // kind that follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
   std::size_t size() const;  // lists made
 
