@@ -5,9 +5,9 @@ namespace trainwright::cli {
 
 Command show_command() {
   return {.name = "show",
-          .summary = "a model, a cluster, a trainer or a layout",
+          .summary = "a model, a cluster, a trainer, a layout or its work",
           .commands = {show_model_command(), show_cluster_command(), show_trainer_command(),
-                       show_layout_command()}};
+                       show_layout_command(), show_work_command()}};
 }
 
 }  // namespace trainwright::cli

@@ -8,5 +8,6 @@ Command show_model_command();
 Command show_cluster_command();
 Command show_trainer_command();
 Command show_layout_command();
+Command show_work_command();
 
 }  // namespace trainwright::cli

@@ -229,6 +229,18 @@ TEST_CASE("recompute never keeps more than nothing does, and runs again at most 
   }));
 }
 
+TEST_CASE("lists and sums as JSON read back as they were written") {
+  CHECK(rc::check([] {
+    const OperatorList list = list_of(any_model(), any_slice(), any_recipe());
+    for (const Json& json : {to_json(list), to_json(totals(list))}) {
+      const std::string text = to_text(json);
+      const auto read = parse_json(text, "work");
+      RC_ASSERT(read.has_value());
+      RC_ASSERT(to_text(*read) == text);
+    }
+  }));
+}
+
 TEST_CASE("composing is adding") {
   CHECK(rc::check([] {
     const Model model = any_model();

@@ -1,0 +1,214 @@
+// trainwright show work: what one rank of a stage does for one micro-batch, operator by operator.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/setting.h"
+#include "trainwright/cli/show.h"
+#include "trainwright/cli/work_tables.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+Result<WorkSort> sort_named(const std::string& name) {
+  const std::vector<std::string> names = {"order", "flops", "kept", "name"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    return fail("--sort", fmt::format("unknown order '{}'", name),
+                did_you_mean(name, names, "known: " + enumerate(names)));
+  }
+  return static_cast<WorkSort>(found - names.begin());
+}
+
+// "first", "last", "all" or a number; the chosen stages.
+Result<std::vector<Stage>> stages_named(const std::string& name, const std::vector<Stage>& all) {
+  if (name == "all") return all;
+  if (name == "first") return std::vector<Stage>{all.front()};
+  if (name == "last") return std::vector<Stage>{all.back()};
+  const auto number = parse_integer(name);
+  const auto count = static_cast<std::int64_t>(all.size());
+  if (!number || *number < 0 || *number >= count) {
+    return fail("--stage", fmt::format("there is no stage '{}'", name),
+                fmt::format("first, last, all, or 0 to {}", count - 1));
+  }
+  return std::vector<Stage>{all[static_cast<std::size_t>(*number)]};
+}
+
+void add_layers(std::vector<WorkPiece>& pieces, const Setting& setting, const Recipe& recipe,
+                const Slice& slice, LayerKindId id, std::int64_t count) {
+  const Model& model = setting.model;
+  const LayerKind& kind = model.kinds[id.at()];
+  WorkPiece piece;
+  piece.title = fmt::format(
+      "{}, {}{}", describe(kind.attention), describe(kind.feed_forward),
+      slice.recompute.kind == RecomputeKind::None ? "" : "; recompute " + to_text(slice.recompute));
+  if (!pieces.empty() && pieces.back().title == piece.title) {
+    pieces.back().count += count;
+    return;
+  }
+  piece.what = "layer";
+  piece.count = count;
+  piece.list = layer_work(model, kind, slice, recipe);
+  piece.totals =
+      totals(piece.list, held_parameters(layer_weights(model, kind), &kind, slice, recipe));
+  pieces.push_back(std::move(piece));
+}
+
+WorkPiece end_piece(std::string what, OperatorList list, const std::vector<Weight>& weights,
+                    const Slice& slice, const Recipe& recipe) {
+  WorkPiece piece{.what = std::move(what), .title = "", .count = 1, .list = {}, .totals = {}};
+  piece.totals = totals(list, held_parameters(weights, nullptr, slice, recipe));
+  piece.list = std::move(list);
+  return piece;
+}
+
+std::vector<WorkPiece> pieces_of(const Setting& setting, const Recipe& recipe, const Stage& stage) {
+  const Model& model = setting.model;
+  const Slice slice = slice_of(setting.read.layout, setting.trainer, stage.id.index());
+  std::vector<WorkPiece> pieces;
+  if (stage.embedding) {
+    pieces.push_back(end_piece("embedding", embedding_work(model, slice, recipe),
+                               embedding_weights(model), slice, recipe));
+  }
+  std::int64_t at = 0;
+  const auto layer = [&](LayerKindId kind) {
+    Slice own = slice;
+    own.recompute = recompute_of_layer(slice.recompute, at++);
+    add_layers(pieces, setting, recipe, own, kind, 1);
+  };
+  for (const LayerRun& run : stage.runs) {
+    for (std::int64_t i = 0; i < run.count; ++i) layer(run.kind);
+  }
+  for (std::int64_t i = 0; i < stage.mtp; ++i) {
+    pieces.push_back(end_piece("multi-token prediction", mtp_work(model, slice, recipe),
+                               mtp_weights(model), slice, recipe));
+    layer(model.mtp[static_cast<std::size_t>(i)]);
+  }
+  if (stage.head) {
+    pieces.push_back(end_piece("head and loss", head_work(model, slice, recipe),
+                               head_weights(model), slice, recipe));
+  }
+  return pieces;
+}
+
+Totals sum_of(const Setting& setting, const Recipe& recipe, const Stage& stage) {
+  WorkCache cache(setting.model, recipe);
+  const Slice slice = slice_of(setting.read.layout, setting.trainer, stage.id.index());
+  return compose(cache.stage(stage, slice));
+}
+
+Json stage_json(const Setting& setting, const Recipe& recipe, const Stage& stage) {
+  Json pieces = Json::array();
+  for (const WorkPiece& piece : pieces_of(setting, recipe, stage)) {
+    Json json = Json::object();
+    json.add("what", Json::of(piece.what))
+        .add("title", Json::of(piece.title))
+        .add("count", Json::of(piece.count))
+        .add("list", to_json(piece.list))
+        .add("totals", to_json(piece.totals));
+    pieces.push(std::move(json));
+  }
+  Json json = Json::object();
+  json.add("stage", Json::of(static_cast<std::int64_t>(stage.id.index())))
+      .add("pipeline_rank", Json::of(stage.rank))
+      .add("layers", Json::of(stage.count))
+      .add("pieces", std::move(pieces))
+      .add("totals", to_json(sum_of(setting, recipe, stage)));
+  return json;
+}
+
+std::string stage_text(const Setting& setting, const Recipe& recipe, const Stage& stage,
+                       WorkSort sort, int width) {
+  std::string text = fmt::format("stage {} on pipeline rank {}: one micro-batch of one rank\n",
+                                 stage.id.index(), stage.rank);
+  text += legend_text(width);
+  const auto pieces = pieces_of(setting, recipe, stage);
+  for (const WorkPiece& piece : pieces) text += '\n' + piece_text(piece, sort, width);
+  text += '\n' + kinds_text(pieces, width);
+  text += '\n' + sums_text(sum_of(setting, recipe, stage), width);
+  return text;
+}
+
+std::string overview(const Setting& setting, const Recipe& recipe, const std::vector<Stage>& stages,
+                     int width) {
+  Table table{{{"stage"},
+               {"holds", Align::Wrap},
+               {"forward", Align::Right},
+               {"backward", Align::Right},
+               {"again", Align::Right},
+               {"keeps", Align::Right},
+               {"parameters", Align::Right}},
+              {}};
+  for (const Stage& stage : stages) {
+    const Totals sum = sum_of(setting, recipe, stage);
+    std::vector<std::string> holds;
+    if (stage.embedding) holds.emplace_back("embedding");
+    if (stage.count > 0) holds.push_back(fmt::format("{} layers", stage.count));
+    if (stage.mtp > 0) holds.push_back(fmt::format("{} MTP", stage.mtp));
+    if (stage.head) holds.emplace_back("head and loss");
+    table.rows.push_back(
+        {std::to_string(stage.id.index()), join(holds, ", "), to_text(sum.effort[0].matmul),
+         to_text(sum.effort[1].matmul + sum.effort[2].matmul), to_text(sum.effort[3].matmul),
+         to_text(sum.kept), to_text(sum.parameters.dense + sum.parameters.expert)});
+  }
+  return "one micro-batch of one rank, by stage\n\n" + to_text(table, width);
+}
+
+Result<Output> run_show_work(const Invocation& invocation) {
+  const Setting setting = TW_TRY(read_setting(invocation));
+  const WorkSort sort = TW_TRY(sort_named(invocation.text("sort").value_or("order")));
+  const auto found =
+      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  if (!is_legal(found)) {
+    if (invocation.json) return Output{to_text(violations_json(found)), Exit::DoesNotFit};
+    return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
+                  Exit::DoesNotFit};
+  }
+  const auto all = TW_TRY(stage_layers(setting.read.layout, setting.model));
+  const std::string which = invocation.text("stage").value_or("first");
+  const auto stages = TW_TRY(stages_named(which, all));
+  const Recipe recipe = recipe_of(setting.trainer, setting.read.layout.precision);
+  if (invocation.json) {
+    Json list = Json::array();
+    for (const Stage& stage : stages) list.push(stage_json(setting, recipe, stage));
+    Json document = Json::object();
+    document.add("layout", to_json(setting.read.layout)).add("stages", std::move(list));
+    return Output{to_text(document), Exit::Ok};
+  }
+  std::string text = setting_text(setting) + '\n';
+  text += which == "all" ? overview(setting, recipe, stages, invocation.width)
+                         : stage_text(setting, recipe, stages.front(), sort, invocation.width);
+  return Output{text, Exit::Ok};
+}
+
+}  // namespace
+
+Command show_work_command() {
+  return {
+      .name = "work",
+      .summary = "what one rank does for one micro-batch, operator by operator",
+      .details =
+          "FLOPs, bytes moved, tensors kept for backward and collectives of every operator of a "
+          "stage. Attention counts the pairs that the trainer's kernel computes: those below the "
+          "diagonal with flash attention, all of them otherwise.",
+      .examples = {"trainwright show work llama-3.1-70b --on 64xH100 --stage last "
+                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192"},
+      .arguments = {{"model", Argument::Kind::Text, "zoo name or path of a config.json", true,
+                     "MODEL"},
+                    {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true,
+                     "CLUSTER"},
+                    {"--layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
+                    {"--trainer", Argument::Kind::Text,
+                     "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
+                    {"--job", Argument::Kind::Text,
+                     "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"},
+                    {"--stage", Argument::Kind::Text,
+                     "first, last, all or a number (default: first)", false, "STAGE"},
+                    {"--sort", Argument::Kind::Text, "order, flops, kept or name (default: order)",
+                     false, "HOW"}},
+      .run = run_show_work};
+}
+
+}  // namespace trainwright::cli
