@@ -166,6 +166,9 @@ Result<Output> run_show_work(const Invocation& invocation) {
     return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
                   Exit::DoesNotFit};
   }
+  if (auto fault = too_large(setting.model, slice_of(setting.read.layout, setting.trainer))) {
+    return fail({*std::move(fault)});
+  }
   const auto all = TW_TRY(stage_layers(setting.read.layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));

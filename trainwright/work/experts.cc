@@ -10,13 +10,14 @@ namespace {
 
 // Tokens and rows (a token times an expert it goes to) of one rank.
 struct Routing {
-  std::int64_t tokens = 0;    // this rank routes
-  std::int64_t sent = 0;      // rows: tokens x experts per token
-  std::int64_t received = 0;  // rows its experts work on: those of etp ranks
-  std::int64_t copies = 1;    // ranks of tp that route the same tokens
-  std::int64_t seen_by = 1;   // ranks whose experts see the same rows
-  bool gathers_etp = false;   // the parts of an expert see each other's rows
-  bool own_tokens = true;     // of what tp ranks share, this rank takes its part
+  std::int64_t tokens = 0;       // this rank routes
+  std::int64_t tokens_sent = 0;  // if a token travels once to each rank it has an expert on
+  std::int64_t sent = 0;         // rows: tokens x experts per token
+  std::int64_t received = 0;     // rows its experts work on: those of etp ranks
+  std::int64_t copies = 1;       // ranks of tp that route the same tokens
+  std::int64_t seen_by = 1;      // ranks whose experts see the same rows
+  bool gathers_etp = false;      // the parts of an expert see each other's rows
+  bool own_tokens = true;        // of what tp ranks share, this rank takes its part
 };
 
 // Ranks of tp hold the same tokens without sp. If the experts are split just like the rest, all of
@@ -27,10 +28,17 @@ Routing routing(const Builder& b, const MixtureOfExperts& m) {
   r.tokens = r.own_tokens ? share(b.rows.inner, b.slice.tp) : b.rows.inner;
   r.copies = r.own_tokens ? 1 : b.slice.tp;
   r.sent = checked_mul(r.tokens, m.experts_per_token);
+  r.tokens_sent = checked_mul(r.tokens, std::min(m.experts_per_token, b.slice.ep));
   r.gathers_etp = r.own_tokens && b.slice.etp > 1;
   r.seen_by = r.gathers_etp ? b.slice.etp : r.copies;
   r.received = r.gathers_etp ? checked_mul(r.sent, b.slice.etp) : r.sent;
   return r;
+}
+
+// DeepEP sends a token once to every rank, however many of its experts are there; at most as many
+// as it has experts, and the copies are made on arrival.
+bool sends_tokens(const Builder& b) {
+  return b.slice.dispatcher == DispatcherKind::Flex && b.slice.ep > 1;
 }
 
 struct Routed {
@@ -111,6 +119,14 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
     }
     return reordered(b, all, routed.rows, "permute", r.received, r.seen_by);
   }
+  if (sends_tokens(b)) {
+    const TensorId sent = transferred(b, x, "dispatch", r.tokens_sent * hidden,
+                                      CollectiveKind::AllToAll, GroupKind::Ep, r.copies);
+    const TensorId rows = reordered(b, sent, routed.rows, "permute", r.sent, r.copies);
+    return r.gathers_etp ? transferred(b, rows, "gather_etp", r.received * hidden,
+                                       CollectiveKind::AllGather, GroupKind::Etp, r.seen_by)
+                         : rows;
+  }
   TensorId rows = reordered(b, x, routed.rows, "permute", r.sent, r.copies);
   if (b.recipe.expert_scores == ExpertScores::BeforeExperts) rows = scaled(b, rows, routed.scores);
   if (ep > 1) {
@@ -173,7 +189,11 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
     rows = transferred(b, rows, "scatter_etp", r.sent * hidden, CollectiveKind::ReduceScatter,
                        GroupKind::Etp, r.copies);
   }
-  if (ep > 1) {
+  if (sends_tokens(b)) {
+    rows = reordered(b, rows, routed.rows, "sum_rows", r.tokens_sent, r.copies);
+    rows = transferred(b, rows, "combine", r.tokens_sent * hidden, CollectiveKind::AllToAll,
+                       GroupKind::Ep, r.copies);
+  } else if (ep > 1) {
     rows = transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep,
                        r.copies);
   }

@@ -146,6 +146,39 @@ TEST_CASE("expert parallelism sends every row there and back") {
         Traffic{1, Bytes(8 * kRow)});
 }
 
+TEST_CASE("DeepEP sends a token once to each rank") {
+  const MixtureOfExperts experts{.experts = 16,
+                                 .experts_per_token = 4,
+                                 .expert = {.width = 1024, .gated = true},
+                                 .shared = {}};
+  const Model model = with_experts(llama(), experts);
+  Slice slice = slice_with(1);
+  slice.ep = 2;
+  const Totals rows = layer_totals(model, slice, paper_recipe());
+  slice.dispatcher = DispatcherKind::Flex;
+  const Totals tokens = layer_totals(model, slice, paper_recipe());
+  // Four experts on two ranks: two copies of a token instead of four.
+  CHECK(moved(tokens, GroupKind::Ep, CollectiveKind::AllToAll, Pass::Forward) ==
+        Traffic{2, Bytes(2 * 2 * kRow)});
+  CHECK(moved(rows, GroupKind::Ep, CollectiveKind::AllToAll, Pass::Forward) ==
+        Traffic{2, Bytes(2 * 4 * kRow)});
+  CHECK(tokens.effort[0].matmul == rows.effort[0].matmul);
+}
+
+TEST_CASE("what cannot be counted is said, not thrown") {
+  const Slice huge{.mbs = std::int64_t{1} << 31, .seq = std::int64_t{1} << 31};
+  REQUIRE(too_large(llama(), huge).has_value());
+  const Slice million{.tp = 8, .cp = 16, .mbs = 1, .seq = 1 << 20};
+  CHECK(!too_large(llama(), million).has_value());
+  CHECK(layer_totals(llama(), million, paper_recipe()).kept > Bytes(0));
+  // The largest that is counted: 2^48 numbers of eight hidden states, 2^33 tokens.
+  Slice most{.mbs = 1 << 2, .seq = std::int64_t{1} << 31};
+  CHECK(!too_large(llama_model(4096, 32, 8, 14336), most).has_value());
+  const Totals layer = layer_totals(llama(), most, paper_recipe());
+  const Portion portion{&layer, 1000};
+  CHECK(compose({&portion, 1}).kept == layer.kept * 1000);
+}
+
 TEST_CASE("the parts of an expert gather each other's rows over etp") {
   const MixtureOfExperts experts{.experts = 16,
                                  .experts_per_token = 4,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "trainwright/base/result.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/work/list.h"
 
@@ -37,6 +38,9 @@ struct Slice {
 // what the trainer does by default. Block and EveryNth: see recompute_of_layer.
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage = 0,
                std::optional<AttentionKernel> attention = std::nullopt);
+// Why no list can be made, if so: bytes of a tensor, summed over layers, would not fit 64 bits.
+// Input that people typed is to be asked about first; it holds for every stage.
+std::optional<Diagnostic> too_large(const Model& model, const Slice& slice);
 // What `recompute` means for the i-th layer of its stage: None or Full instead of Block and
 // EveryNth.
 Recompute recompute_of_layer(const Recompute& recompute, std::int64_t i);
