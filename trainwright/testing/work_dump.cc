@@ -91,6 +91,8 @@ Result<Json> answer(const Json& request, const std::string& data) {
   json.add("kept", kept_json(list))
       .add("operators", operators_json(list))
       .add("kept_for_weights", Json::of(sums.kept_for_weights.value()))
+      .add("forward", Json::of(sums.forward.bytes.value()))
+      .add("backward", Json::of(sums.backward.bytes.value()))
       .add("held_gradients", Json::of(sums.held_gradients.value()))
       .add("parameters", TW_TRY(parameter_json(model, kind, read.layout, slice, trainer)));
   return json;
