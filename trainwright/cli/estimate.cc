@@ -52,7 +52,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
 Command estimate_command() {
   return {
       .name = "estimate",
-      .summary = "memory of one layout by stage and category, and the chance that it fits",
+      .summary = "memory of one layout, and whether it fits",
       .details =
           "Memory is that of the moment at which a rank holds most: allocated is what tensors "
           "take, reserved what the allocator took for them, driver what nvidia-smi shows. "

@@ -25,6 +25,12 @@ std::int64_t hundredths(Bytes bytes) {
 std::string gib(std::int64_t hundredths) {
   return fmt::format("{:.2f}", static_cast<double>(hundredths) / kHundredths);
 }
+// The driver's bytes as the table shows them.
+std::int64_t shown_driver(const RankClass& of) {
+  std::int64_t sum = 0;
+  for (const Bytes part : of.bytes) sum += hundredths(part);
+  return sum;
+}
 
 bool alike(const RankClass& a, const RankClass& b) {
   return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head;
@@ -142,14 +148,14 @@ std::string verdict_text(const Answer& answer) {
   std::string text = fmt::format(
       "Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
       worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks", moment_text(worst));
-  text += fmt::format("It needs {} of {}; 90 % interval {} to {}; chance of OOM {}.\n",
-                      to_text(worst.driver), to_text(estimate.capacity), to_text(estimate.low),
-                      to_text(estimate.high), percent(estimate.oom));
+  const std::int64_t needs = shown_driver(worst), has = hundredths(estimate.capacity);
+  text += fmt::format("It needs {} of {} GiB; 90 % interval {} to {} GiB; chance of OOM {}.\n",
+                      gib(needs), gib(has), gib(hundredths(estimate.low)),
+                      gib(hundredths(estimate.high)), percent(estimate.oom));
   if (fits(estimate)) {
-    return text +
-           fmt::format("Fits, with {} to spare.\n", to_text(estimate.capacity - worst.driver));
+    return text + fmt::format("Fits, with {} GiB to spare.\n", gib(has - needs));
   }
-  text += fmt::format("Does not fit: {} too much.\n", to_text(worst.driver - estimate.capacity));
+  text += fmt::format("Does not fit: {} GiB too much.\n", gib(needs - has));
   if (!answer.change) return text + "No near layout that was tried fits.\n";
   return text + fmt::format("Smallest change that fits: {} ({}).\n", answer.change->what,
                             to_text(answer.change->driver));

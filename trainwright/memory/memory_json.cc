@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "trainwright/memory/memory.h"
 
@@ -92,7 +93,8 @@ Json to_json(const MemoryEstimate& estimate) {
       .add("capacity", Json::of(estimate.capacity.value()))
       .add("low", Json::of(estimate.low.value()))
       .add("high", Json::of(estimate.high.value()))
-      .add("oom", Json::of(estimate.oom));
+      // Finer than a millionth is noise.
+      .add("oom", Json::of(std::round(estimate.oom * 1e6) / 1e6));
   return json;
 }
 
