@@ -68,7 +68,8 @@ std::vector<Argument> shape_arguments() {
 std::vector<Argument> cost_arguments() {
   return {{"--costs", Argument::Kind::Text,
            "seconds per stage, F=1,I=1,W=1,comm=0 (also B, loss, action, overlap; bytes: kept, "
-           "input, size), or a JSON file with lists by stage",
+           "input, size, resident, gradients, peak_F, peak_I, ...), or a JSON file with lists by "
+           "stage, as record-stage of the engine writes it",
            false, "COSTS"},
           {"--transfers", Argument::Kind::Text, "overlapped with work, or blocking the sender",
            false, "overlapped|blocking"},
