@@ -153,3 +153,6 @@ Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const V
 double oom_probability(double excess, const ErrorLaw& law);
 
 }  // namespace trainwright
+
+// The rest of the public face; include this header only.
+#include "trainwright/calibrate/validate.h"  // memory, scored on published runs

@@ -67,6 +67,7 @@ struct Command {
 Json to_json(const Diagnostics& diagnostics);
 
 Command plan_command();
+Command validate_command();
 Command show_command();
 Command list_command();
 Command schedule_command();

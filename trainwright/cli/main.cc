@@ -16,7 +16,7 @@ namespace trainwright::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {plan_command(), estimate_command(), show_command(),
+  return {plan_command(), estimate_command(), validate_command(), show_command(),
           list_command(), schedule_command(), replay_command()};
 }
 

@@ -1,0 +1,161 @@
+// From cases to rows that constants can be fitted to: the bytes of every class of ranks.
+#include <algorithm>
+
+#include "trainwright/base/parallel.h"
+#include "trainwright/calibrate/calibrate.h"
+#include "trainwright/memory/memory.h"
+
+namespace trainwright {
+namespace {
+
+// Bytes of one class with every constant at zero, and what each constant is multiplied by.
+struct ClassTerms {
+  std::int64_t pipeline_rank = 0;
+  double standing = 0, coming = 0, communicators = 0;
+};
+
+bool stands(Category category) { return category <= Category::OptimizerStates; }
+
+ClassTerms terms_of(const RankClass& of) {
+  ClassTerms terms;
+  terms.pipeline_rank = of.pipeline_rank;
+  for (std::size_t i = 0; i < kCategories; ++i) {
+    const auto category = static_cast<Category>(i);
+    const auto bytes = static_cast<double>(of.bytes[i].value());
+    if (stands(category)) terms.standing += bytes;
+    if (!stands(category) && is_allocated(category)) terms.coming += bytes;
+    if (category == Category::Communicators) terms.communicators += bytes;
+  }
+  return terms;
+}
+
+// Constants at zero; a communicator of one byte counts communicators.
+MemoryConstants counting() {
+  MemoryConstants constants;
+  constants.communicator = 1;
+  constants.spread = 0.01;
+  return constants;
+}
+
+Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases) {
+  const MemoryEstimate estimate = TW_TRY(estimate_memory({.model = cases.model_of(made),
+                                                          .cluster = cases.cluster_of(made),
+                                                          .trainer = cases.trainer_of(made),
+                                                          .layout = made.layout,
+                                                          .job = made.job,
+                                                          .constants = counting(),
+                                                          .slack = Slack::Quantile}));
+  std::vector<ClassTerms> classes;
+  for (const RankClass& rank : estimate.classes) classes.push_back(terms_of(rank));
+  return classes;
+}
+
+// What the four constants and the rest contribute to a reading of that kind.
+MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::Static: return {0, 0, 0, 0, rank.standing};
+    case MemoryKind::Allocated: return {1, 0, 0, 0, rank.standing + rank.coming};
+    case MemoryKind::Unstated:
+    case MemoryKind::Reserved: return {1, rank.coming, 0, 0, rank.standing + rank.coming};
+    case MemoryKind::Driver:
+      return {1, rank.coming, 1, rank.communicators, rank.standing + rank.coming};
+  }
+  return {};
+}
+
+// The pipeline rank of a rank: its digit on that axis of the order.
+std::int64_t pipeline_rank_of(std::int64_t rank, const Layout& layout) {
+  std::int64_t stride = 1;
+  for (const Axis axis : layout.order) {
+    if (axis == Axis::Pp) break;
+    if (axis == Axis::Tp) stride *= layout.tp;
+    if (axis == Axis::Cp) stride *= layout.cp;
+    if (axis == Axis::Dp) stride *= layout.dp;  // ep folds into it
+  }
+  return rank / stride % layout.pp;
+}
+
+std::vector<MemoryTerms> ranks_of(const std::vector<ClassTerms>& classes, const Layout& layout,
+                                  MemoryKind kind, ReadAt at, std::int64_t index) {
+  std::vector<MemoryTerms> ranks;
+  const std::int64_t wanted = at == ReadAt::Rank ? pipeline_rank_of(index, layout) : index;
+  for (const ClassTerms& rank : classes) {
+    if (at == ReadAt::WorstRank || rank.pipeline_rank == wanted) {
+      ranks.push_back(reading_of(rank, kind));
+    }
+  }
+  return ranks;
+}
+
+bool is_learned(const std::vector<std::string>& remarks) {
+  return std::any_of(remarks.begin(), remarks.end(),
+                     [](const std::string& text) { return text.starts_with("learned:"); });
+}
+
+ScoredRow row_of(const Case& made) {
+  ScoredRow row;
+  row.source = made.source;
+  row.label = made.label;
+  row.fold = made.fold;
+  row.broken = !made.broken.empty();
+  row.undetermined = !made.undetermined.empty();
+  row.learned = is_learned(made.corrections) || is_learned(made.notes);
+  return row;
+}
+
+void add_rows(const Case& made, const std::vector<ClassTerms>& classes, bool judged,
+              ScoredRows& scored) {
+  for (const MemoryReading& reading : made.memory) {
+    ScoredRow row = row_of(made);
+    row.kind = reading.kind;
+    row.measured = static_cast<double>(reading.size.value());
+    row.rounding = static_cast<double>(reading.rounding.value());
+    row.ranks = ranks_of(classes, made.layout, reading.kind, reading.at, reading.index);
+    if (!row.ranks.empty() && row.measured > 0) scored.rows.push_back(std::move(row));
+  }
+  if (!judged || made.outcome == Outcome::CrashLikely || made.outcome == Outcome::Other) return;
+  ScoredRow row = row_of(made);
+  row.verdict = true;
+  row.out_of_memory = made.outcome != Outcome::Ok;
+  row.measured = static_cast<double>(made.capacity.value());
+  row.ranks = ranks_of(classes, made.layout, MemoryKind::Driver, ReadAt::WorstRank, 0);
+  scored.rows.push_back(std::move(row));
+}
+
+}  // namespace
+
+double predicted(const ScoredRow& row, const MemoryFit& constants) {
+  double most = 0;
+  for (const MemoryTerms& rank : row.ranks) {
+    double bytes = rank[kMemoryConstants];
+    for (std::size_t i = 0; i < kMemoryConstants; ++i) bytes += rank[i] * constants[i];
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+ScoredRows score_rows(const Cases& cases) {
+  // A source without a single failure has no verdict to get wrong.
+  std::map<std::string, bool> judged;
+  for (const Case& made : cases.cases) {
+    judged[made.source] |= made.outcome == Outcome::Oom || made.outcome == Outcome::OomOrCrash;
+  }
+  const auto classes = parallel_map(cases.cases.size(), {}, [&](std::size_t i) {
+    return std::make_unique<Result<std::vector<ClassTerms>>>(classes_of(cases.cases[i], cases));
+  });
+  ScoredRows scored;
+  scored.skipped = cases.skipped;
+  for (std::size_t i = 0; i < cases.cases.size(); ++i) {
+    const Case& made = cases.cases[i];
+    const Result<std::vector<ClassTerms>>& terms = *classes[i];
+    if (!terms) {
+      scored.skipped.push_back(
+          {made.source, made.label, "memory: " + terms.error().diagnostics.front().what});
+      continue;
+    }
+    add_rows(made, *terms, judged[made.source], scored);
+  }
+  return scored;
+}
+
+}  // namespace trainwright
