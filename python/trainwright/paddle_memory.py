@@ -8,14 +8,18 @@ The tuner runs `python FILE --dp_degree 2 --mp_degree 4 ...` for every candidate
 standard output. This file asks the program `trainwright` (found by $TRAINWRIGHT, else on PATH) and
 imports nothing that is slow to start.
 
-    TRAINWRIGHT           the program
-    TRAINWRIGHT_ON        the accelerator, "A100-80GB" unless set: its context and libraries count
-    TRAINWRIGHT_TRAINER   "paddlenlp" unless set
+    TRAINWRIGHT             the program
+    TRAINWRIGHT_ON          the accelerator, "A100-80GB" unless set: its context and libraries count
+    TRAINWRIGHT_TRAINER     "paddlenlp" unless set
+    TRAINWRIGHT_ATTENTION   "flash" unless set, as PaddleNLP's configurations switch it on
 
 What the tuner does not say is assumed: a Llama model (gated feed-forward, as many key as query
-heads), and as many micro-batches as the pipeline can hold.
+heads), and as many micro-batches as the pipeline can hold. Recompute of `full_attn` is counted as
+that of the attention's core, which keeps more. A candidate that the trainer refuses is answered
+with a million GB, so that the tuner drops it, and the reason on standard error.
 """
 
+import json
 import os
 import sys
 
@@ -29,6 +33,7 @@ DEFAULTS = {
     "hidden_size": "4096", "num_attention_heads": "32", "num_layers": "32",
     "max_sequence_length": "2048", "vocab_size": "32000", "intermediate_size": "11008",
 }
+REFUSED_MB = 10**9
 RECOMPUTE = {"core_attn": "selective", "full_attn": "modules:core-attention", "full": "full",
              "None": "full"}
 
@@ -107,16 +112,22 @@ def main(words):
     accelerator = os.environ.get("TRAINWRIGHT_ON", "A100-80GB")
     arguments = ["estimate", "/dev/stdin", "--on", f"{ranks}x{accelerator}", "--trainer",
                  os.environ.get("TRAINWRIGHT_TRAINER", "paddlenlp"), "--layout", layout,
-                 "--worst-bytes"]
+                 "--attention", os.environ.get("TRAINWRIGHT_ATTENTION", "flash"), "--json"]
     program = os.environ.get("TRAINWRIGHT", "trainwright")
     try:
         code, answer = ask(program, arguments, config_text(settings))
     except FileNotFoundError:
         print(f"{program}: no such program; set TRAINWRIGHT to it", file=sys.stderr)
         return 2
-    if code not in (0, 1) or not answer.strip().isdigit():  # 1: it does not fit the accelerator
-        return code or 2
-    print(f"{int(answer) / 2**20:.2f}")
+    if code not in (0, 1):  # 1: it does not fit that accelerator, or is refused
+        return code
+    answer = json.loads(answer)
+    if not answer["legal"]:
+        for violation in answer["violations"]:
+            print(f"refused: {violation['reason']}", file=sys.stderr)
+        print(REFUSED_MB)
+        return 0
+    print(f"{max(rank['driver'] for rank in answer['memory']['classes']) / 2**20:.2f}")
     return 0
 
 

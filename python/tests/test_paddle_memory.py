@@ -1,0 +1,86 @@
+"""The memory estimator in the slot of PaddlePaddle's auto tuner."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOL = ROOT / "python" / "trainwright" / "paddle_memory.py"
+ENVIRONMENT = {**os.environ, "TRAINWRIGHT": os.environ["TRAINWRIGHT_BINARY"]}
+PADDLE = pathlib.Path(os.environ.get("TRAINWRIGHT_PADDLE_PYTHON", ROOT / "build/paddle/bin/python"))
+
+
+def run(*words):
+    return subprocess.run([sys.executable, "-S", str(TOOL), *words], capture_output=True, text=True,
+                          env=ENVIRONMENT, check=False)
+
+
+def megabytes(*words):
+    answer = run(*words)
+    assert answer.returncode == 0, answer.stderr
+    return float(answer.stdout)
+
+
+SIZES = ("--hidden_size", "4096", "--num_attention_heads", "32", "--num_layers", "32",
+         "--max_sequence_length", "4096", "--vocab_size", "32000", "--intermediate_size", "11008")
+
+
+def test_sharding_over_eight_saves_what_the_states_of_the_other_seven_weigh():
+    alone = megabytes("--dp_degree", "8", *SIZES)
+    shared = megabytes("--sharding_degree", "8", *SIZES)
+    # Llama-2 7B has 6,738,415,616 parameters (every weight once); master and two states of 4 bytes.
+    states = 12 * 6738415616 / 2**20
+    assert alone - shared == pytest.approx(states * 7 / 8, rel=0.02)
+
+
+def test_recompute_needs_less_and_a_larger_micro_batch_more():
+    plain = megabytes("--mp_degree", "8", *SIZES)
+    assert megabytes("--mp_degree", "8", "--use_recompute", "True", "--recompute_granularity",
+                     "full", *SIZES) < plain
+    assert megabytes("--mp_degree", "8", "--micro_batch_size", "2", *SIZES) > plain
+
+
+def test_a_candidate_that_the_trainer_refuses_is_dropped_with_the_reason():
+    answer = run("--pp_degree", "4", "--sharding_degree", "2", "--sharding_stage", "3", *SIZES)
+    assert answer.returncode == 0
+    assert float(answer.stdout) == 10**9
+    assert "pipeline" in answer.stderr
+
+
+def test_every_fault_of_the_arguments_is_named():
+    answer = run("--mp_degree", "two", "--colour", "red", "--recompute_granularity", "some")
+    assert answer.returncode == 2
+    for place in ("--mp_degree", "--colour", "--recompute_granularity"):
+        assert place in answer.stderr
+
+
+def test_it_starts_without_torch_or_paddle_in_a_few_hundredths_of_a_second():
+    # CPU seconds of the whole answer, the program included: other work on the machine adds none.
+    before = os.times()
+    for _ in range(10):
+        megabytes("--mp_degree", "8", *SIZES)
+    after = os.times()
+    spent = (after.children_user + after.children_system - before.children_user
+             - before.children_system) / 10
+    assert spent < 0.1, spent
+    imports = subprocess.run([sys.executable, "-S", "-X", "importtime", str(TOOL), "--help"],
+                             capture_output=True, text=True, env=ENVIRONMENT, check=True).stderr
+    assert "torch" not in imports and "paddle" not in imports.replace("paddle_memory", "")
+
+
+@pytest.mark.skipif(not PADDLE.exists(), reason=f"no paddlepaddle at {PADDLE}")
+def test_the_tuner_prunes_its_grid_for_llama_2_7b_on_eight_gpus():
+    started = time.monotonic()
+    answer = json.loads(subprocess.run(
+        [str(PADDLE), str(ROOT / "tools" / "paddle_tuner.py"), "--gpus", "8"], env=ENVIRONMENT,
+        capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    print(answer, f"{time.monotonic() - started:.0f} s")
+    # The tuner's own rules leave 792 of its grid, none of them checked for memory.
+    assert answer["survivors_without_estimate"] == answer["survivors"] == 792
+    over = answer["cannot_fit"]
+    assert 0 < over["80 GB"] < over["40 GB"] < over["32 GB"] < 792

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""How many candidates of PaddlePaddle's auto tuner cannot fit, by Trainwright's estimate.
+
+Drives the real tuner (paddle.distributed.auto_tuner of paddlepaddle 3.3.1, grid search, nine
+dimensions "auto") for Llama-2 7B at 4,096 tokens, with python/trainwright/paddle_memory.py in its
+slot for a memory estimator. Run it with a Python that has paddlepaddle:
+
+    TRAINWRIGHT=build/release/trainwright build/paddle/bin/python tools/paddle_tuner.py --gpus 8
+
+One process per candidate, as the tuner does it: 8 GPUs take a minute, 64 about five.
+"""
+
+import argparse
+import json
+import logging
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOOL = ROOT / "python" / "trainwright" / "paddle_memory.py"
+CAPACITIES_GB = (32, 40, 80)
+REFUSED_MB = 10**9
+
+
+def tuner_config(gpus, batch, most_gb):
+    auto = ("dp_degree", "mp_degree", "pp_degree", "vpp_degree", "sharding_degree",
+            "sharding_stage", "micro_batch_size", "use_recompute", "recompute_granularity")
+    return {
+        **{name: "auto" for name in auto},
+        "num_gpus": gpus, "nodes": max(1, gpus // 8), "gpus_per_node": 8,
+        "task_limit": 10**6, "search_algo": {"name": "grid"},
+        "model_cfg": {"hidden_size": 4096, "num_layers": 32, "num_attention_heads": 32,
+                      "vocab_size": 32000, "intermediate_size": 11008,
+                      "max_sequence_length": 4096, "global_batch_size": batch},
+        "metric_cfg": {"name": "ips", "OptimizationDirection": "Maximize"},
+        **({"memory_estimation_tool": str(TOOL), "max_mem_usage": most_gb} if most_gb else {}),
+    }
+
+
+def survivors(config):
+    from paddle.distributed.auto_tuner.tuner import AutoTuner
+    tuner = AutoTuner(config)
+    found = []
+    while (candidate := tuner.search_once()) is not None:
+        found.append(candidate)
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gpus", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=0, help="sequences in a step; 8 per GPU")
+    parser.add_argument("--capacity", type=int, default=0,
+                        help="GB: let the tuner prune by this; 0 counts for 32, 40 and 80")
+    arguments = parser.parse_args()
+    batch = arguments.batch or 8 * arguments.gpus
+    logging.disable(logging.INFO)
+    # The tuner runs "python"; let that be a plain one that starts fast.
+    os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    plain = survivors(tuner_config(arguments.gpus, batch, None))
+    # With room for everything every survivor carries its estimate.
+    most = arguments.capacity or REFUSED_MB
+    estimated = survivors(tuner_config(arguments.gpus, batch, most))
+    usage = [candidate["estimated_memory_usage"] for candidate in estimated]
+    answer = {"gpus": arguments.gpus, "batch": batch, "survivors_without_estimate": len(plain),
+              "survivors": len(estimated)}
+    if not arguments.capacity:
+        answer["refused_by_trainer"] = sum(mb >= REFUSED_MB for mb in usage)
+        answer["cannot_fit"] = {f"{gb} GB": sum(gb * 1024 < mb < REFUSED_MB for mb in usage)
+                                for gb in CAPACITIES_GB}
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()
