@@ -198,6 +198,7 @@ Json difference_json(const ReplayDifference& difference) {
       .add("kinds", changes_json(difference.kinds))
       .add("modules", changes_json(difference.modules))
       .add("makers", changes_json(difference.makers))
+      .add("tensors", changes_json(difference.tensors))
       .add("ops", changes_json(difference.ops));
   return json;
 }

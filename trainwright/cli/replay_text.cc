@@ -205,6 +205,7 @@ std::string difference_text(const ReplayDifference& difference, int width) {
   text += changes_table("kind", difference.kinds, true, width);
   text += changes_table("module", difference.modules, true, width);
   text += changes_table("made by", difference.makers, true, width);
+  text += changes_table("tensor", difference.tensors, true, width);
   text += changes_table("number of ops", difference.ops, false, width);
   return text;
 }

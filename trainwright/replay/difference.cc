@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <tuple>
 
 #include "trainwright/replay/replay.h"
 
@@ -35,15 +36,50 @@ std::vector<Change> changes(const Sums& before, const Sums& after) {
 
 struct Summary {
   std::int64_t peak = 0;
-  Sums kinds, modules, makers, ops;
+  Sums kinds, modules, makers, tensors, ops;
+};
+
+// A tensor's place in its program, which another program may have too: "model.layers.0.mlp: mm 2
+// (forward)" is what the second mm of that module's forward made. Storages have no names of their
+// own, and numbers of ops shift with every change before them.
+class TensorNames {
+ public:
+  explicit TensorNames(const Trace& trace) : trace_(trace), turn_(trace.ops.size()) {
+    std::map<std::tuple<TraceTextId, TraceTextId, Phase>, std::int64_t> seen;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+      const TraceOp& op = trace.ops[i];
+      turn_[i] = ++seen[{op.module, op.name, op.phase}];
+    }
+  }
+
+  std::string of(const AliveStorage& alive) const {
+    if (alive.made_by.index() < 0) {
+      const Storage& storage = trace_.storages[alive.storage.at()];
+      return text_or(trace_, storage.name, "(before the first op)");
+    }
+    const TraceOp& op = trace_.ops[alive.made_by.at()];
+    const std::int32_t output = alive.storage.index() - op.made_first.index();
+    return text_or(trace_, op.module, "(no module)") + ": " +
+           text_or(trace_, op.name, "(unnamed)") + " " + std::to_string(turn_[alive.made_by.at()]) +
+           (op.made > 1 ? "." + std::to_string(output + 1) : "") + " (" +
+           std::string(name_of(op.phase)) + ")";
+  }
+
+ private:
+  const Trace& trace_;
+  std::vector<std::int64_t> turn_;  // by op: the n-th of its name in its module and phase
 };
 
 Summary summary_of(const Trace& trace, ReplayOptions options) {
   options.top = SIZE_MAX;  // all that is alive
   options.allocator.reset();
   const Replay replayed = replay(trace, options);
-  Summary summary{
-      .peak = replayed.peak.value(), .kinds = {}, .modules = {}, .makers = {}, .ops = {}};
+  Summary summary{.peak = replayed.peak.value(),
+                  .kinds = {},
+                  .modules = {},
+                  .makers = {},
+                  .tensors = {},
+                  .ops = {}};
   for (std::size_t kind = 0; kind < kStorageKinds; ++kind) {
     summary.kinds[std::string(name_of(static_cast<StorageKind>(kind)))] =
         replayed.by_kind[kind].value();
@@ -51,7 +87,9 @@ Summary summary_of(const Trace& trace, ReplayOptions options) {
   for (const auto& [module, bytes] : replayed.by_module) {
     summary.modules[text_or(trace, module, "(no module)")] += bytes.value();
   }
+  const TensorNames names(trace);
   for (const AliveStorage& alive : replayed.alive) {
+    summary.tensors[names.of(alive)] += alive.size.value();
     const bool made = alive.made_by.index() >= 0;
     summary.makers[made ? text_or(trace, trace.ops[alive.made_by.at()].name, "(unnamed)")
                         : "(before the first op)"] += alive.size.value();
@@ -69,6 +107,7 @@ ReplayDifference difference(const Trace& a, const Trace& b, const ReplayOptions&
           .kinds = changes(before.kinds, after.kinds),
           .modules = changes(before.modules, after.modules),
           .makers = changes(before.makers, after.makers),
+          .tensors = changes(before.tensors, after.tensors),
           .ops = changes(before.ops, after.ops)};
 }
 

@@ -182,7 +182,7 @@ struct ReplayDifference {
     std::int64_t before = 0, after = 0;  // bytes at the peak, or number of ops
   };
   Change peak;
-  std::vector<Change> kinds, modules, makers, ops;  // makers: bytes at the peak by name of the op
+  std::vector<Change> kinds, modules, makers, tensors, ops;  // makers: by name of the op
 };
 ReplayDifference difference(const Trace& a, const Trace& b, const ReplayOptions& options = {});
 

@@ -227,6 +227,11 @@ TEST_CASE("the difference names what grew and what shrank at the peak") {
   CHECK(changed.kinds[0].after - changed.kinds[0].before == 90);
   REQUIRE(changed.modules.size() == 1);
   CHECK(changed.modules[0].what == "b");
+  // Storage 3 is what the first op of module b makes; before, it was gone at the peak.
+  REQUIRE(changed.tensors.size() == 1);
+  CHECK(changed.tensors[0].what.starts_with("b: "));
+  CHECK(changed.tensors[0].before == 0);
+  CHECK(changed.tensors[0].after == 90);
   CHECK(changed.ops.empty());
 }
 
