@@ -307,7 +307,7 @@ void search_with_inner_peaks(Quest quest, const Costs& costs, const AutoOptions&
     if (options.cap.empty()) return;
     for (std::size_t r = 0; r < smallest.size(); ++r) {
       const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
-      problem.cap[r] = std::min(detail::kNoCap, cap.value() - uncounted[r]);
+      problem.cap[r] = std::min(detail::kNoCap, cap.value()) - uncounted[r];
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 namespace trainwright {
@@ -35,6 +36,19 @@ TEST_CASE("a W that waits is run before the action that would not fit") {
 
 TEST_CASE("an I that cannot fit becomes a whole backward") {
   CHECK(repaired(14) == "0F0 0B0 0F1 0B1 ");
+}
+
+TEST_CASE("the largest cap that there is does not overflow with peaks inside actions") {
+  Costs costs = even_costs(2, Seconds(1), Seconds(1), Seconds(1));
+  for (StageCosts& stage : costs.stages) {
+    stage.kept = Bytes(10);
+    stage.released_by_input = Bytes(-5);
+    stage.inside.backward = Bytes(1);
+  }
+  const Bytes largest(std::numeric_limits<std::int64_t>::max());
+  const auto best = make_auto(2, 4, costs, {.chunks = 1, .cap = {largest}});
+  REQUIRE(best);
+  CHECK(best->schedule.has_value());
 }
 
 }  // namespace
