@@ -127,6 +127,13 @@ std::string stage_text(const Setting& setting, const Recipe& recipe, const Stage
   const auto pieces = pieces_of(setting, recipe, stage);
   for (const WorkPiece& piece : pieces) text += '\n' + piece_text(piece, sort, width);
   text += '\n' + kinds_text(pieces, width);
+  const Recompute recompute =
+      slice_of(setting.read.layout, setting.trainer, stage.id.index()).recompute;
+  if (recompute.kind == RecomputeKind::Full && recompute.n > 1) {
+    text +=
+        fmt::format("\nof {} layers that are run again together only the first keeps its input:\n",
+                    recompute.n);
+  }
   text += '\n' + sums_text(sum_of(setting, recipe, stage), width);
   return text;
 }

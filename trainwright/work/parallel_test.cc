@@ -223,6 +223,37 @@ TEST_CASE("the facts of Megatron-Core give the Transformer Engine layer") {
         Bytes(2048 * (16 * 4096 + 6 * 11008) + 4 * 32 * 2048 + 2 * 4 * 2048));
 }
 
+TEST_CASE("the facts of Megatron-Core in fp8 keep fp8 inputs of matrices") {
+  // Of 16: both normed inputs 2 -> 1, the projection's input 1 more beside the kernel's output; of
+  // 6f/h: the last product's input 2 -> 1.
+  const Recipe recipe = recipe_of(picked_trainer("megatron@0.13"), PrecisionKind::Fp8Delayed);
+  CHECK(recipe.input_copy == 1);
+  CHECK(recipe.weight_copy == 2);
+  const Model model = llama_model(4096, 32, 32, 11008);
+  Slice slice{.tp = 2, .etp = 2, .mbs = 1, .seq = 4096, .sp = true};
+  slice.precision = PrecisionKind::Fp8Delayed;
+  const Totals sum = layer_totals(model, slice, recipe);
+  CHECK(sum.kept == Bytes(2048 * (15 * 4096 + 5 * 11008) + 4 * 32 * 2048 + 2 * 4 * 2048));
+  // Every matrix of the layer is cast; what is gathered is the fp8 copy.
+  CHECK(sum.parameters.low_precision == sum.parameters.dense - Params(2 * 4096));
+  CHECK(moved(sum, GroupKind::Tp, CollectiveKind::AllGather, Pass::Forward) ==
+        Traffic{2, Bytes(2 * 4096 * 4096)});
+}
+
+TEST_CASE("what experts keep grows with the rows they receive") {
+  const MixtureOfExperts experts{.experts = 16,
+                                 .experts_per_token = 4,
+                                 .expert = {.width = 1024, .gated = true},
+                                 .shared = {}};
+  Recipe recipe = paper_recipe();
+  recipe.expert_scores = ExpertScores::InActivation;
+  const Slice slice{.ep = 4, .mbs = 2, .seq = 8192};
+  const Totals sum = layer_totals(with_experts(llama(), experts), slice, recipe);
+  // Rows as sent to the experts, gate, up and their product.
+  CHECK(sum.kept_of_experts == Bytes(4 * kRow + 4 * kTokens * 3 * 1024 * 2));
+  CHECK(of(slice).kept_of_experts == Bytes(0));
+}
+
 TEST_CASE("weight gradients that can wait hold the inputs of matrices and what enters them") {
   const Slice slice{.mbs = 2, .seq = 8192};
   const Totals sum = of(slice);
