@@ -31,8 +31,10 @@ bool copied_for_product(const Builder& b, const Core& core, std::int64_t tokens,
   return !by_head && b.slice.mbs > 1 && core.heads > 1 && tokens > 1;
 }
 
-TensorId copy(Builder& b, std::string_view name, TensorId x, Dtype dtype, std::int64_t elements) {
-  const TensorId result = b.tensor(name, dtype, elements, b.at(x).copies);
+// Of what has been repeated for every query head each rank has its own, as of the queries.
+TensorId copy(Builder& b, const Core& core, std::string_view name, TensorId x, Dtype dtype,
+              std::int64_t elements) {
+  const TensorId result = b.tensor(name, dtype, elements, b.at(core.query).copies);
   each(b, "copy", {x}, result, 0).kind = OperatorKind::AttentionCore;
   return result;
 }
@@ -48,13 +50,13 @@ Matrices matrices(Builder& b, const Core& core, const Sizes& sizes) {
   const Dtype dtype = b.at(core.query).dtype;
   Matrices m = {core.query, core.key, core.value};
   if (repeats || copied_for_product(b, core, core.key_tokens, by_head)) {
-    m.key = copy(b, "key_matrices", core.key, dtype, sizes.key);
+    m.key = copy(b, core, "key_matrices", core.key, dtype, sizes.key);
   }
   if (repeats || copied_for_product(b, core, core.key_tokens, false)) {
-    m.value = copy(b, "value_matrices", core.value, dtype, sizes.value);
+    m.value = copy(b, core, "value_matrices", core.value, dtype, sizes.value);
   }
   if (copied_for_product(b, core, core.query_tokens, by_head)) {
-    m.query = copy(b, "query_matrices", core.query, dtype, sizes.query);
+    m.query = copy(b, core, "query_matrices", core.query, dtype, sizes.query);
   }
   return m;
 }
@@ -115,7 +117,7 @@ TensorId dropped(Builder& b, TensorId probabilities) {
 // one of either.
 TensorId tokens_outermost(Builder& b, const Core& core, TensorId x) {
   if (core.heads == 1 || core.query_tokens == 1) return x;
-  return copy(b, "attended", x, b.at(x).dtype, b.at(x).elements);
+  return copy(b, core, "attended", x, b.at(x).dtype, b.at(x).elements);
 }
 
 // PyTorch's fused CPU kernel: no dropout, and keys as wide as values.
@@ -138,8 +140,8 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   TensorId value = core.value;
   const std::optional<std::int64_t> masked = mask_elements(b, core);
   if (masked && core.kv_heads != core.heads) {
-    key = copy(b, "key_matrices", key, dtype, sizes.key);
-    value = copy(b, "value_matrices", value, dtype, sizes.value);
+    key = copy(b, core, "key_matrices", key, dtype, sizes.key);
+    value = copy(b, core, "value_matrices", value, dtype, sizes.value);
   }
   const TensorId mask = masked ? b.constant("window_mask", dtype, *masked) : key;
   if (masked) b.add("mask", OperatorKind::AttentionCore, {}, {mask});
@@ -166,12 +168,12 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
 // PyTorch's fallback: everything in fp32, queries and keys each scaled by the root of the scale.
 TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
   const Dtype dtype = b.at(core.query).dtype;
-  const TensorId query = copy(b, "query_scaled", core.query, Dtype::Fp32, sizes.query);
-  const TensorId key = copy(b, "key_scaled", core.key, Dtype::Fp32, sizes.key);
+  const TensorId query = copy(b, core, "query_scaled", core.query, Dtype::Fp32, sizes.query);
+  const TensorId key = copy(b, core, "key_scaled", core.key, Dtype::Fp32, sizes.key);
   TensorId value = core.value;
   const bool repeats = core.kv_heads != core.heads;
   if (dtype != Dtype::Fp32 || repeats || copied_for_product(b, core, core.key_tokens, false)) {
-    value = copy(b, "value_matrices", core.value, Dtype::Fp32, sizes.value);
+    value = copy(b, core, "value_matrices", core.value, Dtype::Fp32, sizes.value);
   }
   const TensorId scores = b.tensor("scores", Dtype::Fp32, sizes.scores, b.at(core.query).copies);
   core_product(b, core, "scores", query, key, scores, key_share(core));
@@ -191,7 +193,7 @@ TensorId unfused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
       b.tensor("attended_heads", Dtype::Fp32, sizes.output, b.at(core.query).copies);
   core_product(b, core, "weighted_values", weights, value, heads, 1 - key_share(core));
   if (dtype == Dtype::Fp32) return tokens_outermost(b, core, heads);
-  return tokens_outermost(b, core, copy(b, "attended_cast", heads, dtype, sizes.output));
+  return tokens_outermost(b, core, copy(b, core, "attended_cast", heads, dtype, sizes.output));
 }
 
 }  // namespace
@@ -210,7 +212,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   const bool wide = eager_style(b.model.family).softmax_in_fp32;
   TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
   if (b.at(weights).dtype != dtype) {
-    weights = copy(b, "probabilities_cast", weights, dtype, sizes.scores);
+    weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);
   }
   if (drops_out(b)) weights = dropped(b, weights);
   const TensorId heads = b.tensor("attended_heads", dtype, sizes.output, b.at(core.query).copies);

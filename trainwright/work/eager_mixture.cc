@@ -31,7 +31,8 @@ TensorId logits(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed&
   op.has_weight = true;
   if (wide && b.recipe.weight != Dtype::Fp32) {
     const TensorId weight =
-        b.tensor("router_weight", Dtype::Fp32, checked_mul(m.experts, b.model.hidden), b.slice.tp);
+        b.tensor("router_weight", Dtype::Fp32, checked_mul(m.experts, b.model.hidden),
+                 b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(weight);
     b.last().saves.push_back({weight, Half::Input});
   }

@@ -47,7 +47,7 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
   gain(b, name, normalized, scaled);
   if (place == GainPlace::OnePlusBeforeCast) {
     // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
-    const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.rows.outer_copies);
+    const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
     b.last().saves.push_back({sum, Half::Input});
   }
@@ -78,7 +78,7 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
   op.saves = {{x, half}, {mean, half}, {inverse, half}};
   op.has_weight = delayed;
   if (eager_style(b.model.family).one_plus_norm_gain) {
-    const TensorId sum = b.tensor("one_plus_gain", b.recipe.weight, width, b.rows.outer_copies);
+    const TensorId sum = b.tensor("one_plus_gain", b.recipe.weight, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
     b.last().saves.push_back({sum, Half::Input});
   }
