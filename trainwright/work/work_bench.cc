@@ -16,9 +16,9 @@ Model mixture() {
                        .shared = Mlp{.width = 2048, .gated = true}});
 }
 
-void make_slices(benchmark::State& state, const Model& model, RecomputeKind kind) {
+void make_slices(benchmark::State& state, const Model& model, RecomputeKind kind,
+                 const Recipe& recipe = paper_recipe()) {
   const LayerKind& layer = model.kinds.front();
-  const Recipe recipe = paper_recipe();
   Slice slice = recomputed(large_slice(), kind);
   for (auto _ : state) {
     slice.seq = slice.seq == 8192 ? 4096 : 8192;
@@ -39,6 +39,11 @@ void make_dense_recomputed(benchmark::State& state) {
 BENCHMARK(make_dense_recomputed);
 void make_mixture(benchmark::State& state) { make_slices(state, mixture(), RecomputeKind::None); }
 BENCHMARK(make_mixture);
+
+void make_plain(benchmark::State& state) {
+  make_slices(state, llama_model(4096, 32, 8, 14336), RecomputeKind::None, plain_recipe());
+}
+BENCHMARK(make_plain);
 
 void compose_stage(benchmark::State& state) {
   WorkCache cache(mixture(), paper_recipe());
