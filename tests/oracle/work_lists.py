@@ -1,23 +1,28 @@
-"""Asks the program for operator lists."""
+"""Asks the program for operator lists: `trainwright show work --json`."""
 import json
+import math
 import os
 import pathlib
 import subprocess
+import tempfile
 
 import torch
 
 from kept_storages import Layer, configuration
 
 PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16"}
-DATA = pathlib.Path(__file__).parents[2] / "data"
 
 
 def request(spec: Layer, which: str = "layer", **degrees) -> dict:
-    """`degrees`: entries of the layout beside those that the layer says, as in layout.h."""
-    entries = {"mbs": spec.batch, "seq": spec.sequence, "precision": PRECISIONS[spec.dtype],
+    """`degrees`: entries of the layout beside those that the layer says, as in layout.h. The world is as large as they
+    need."""
+    ways = ("tp", "cp", "dp", "dp_shard", "dp_replicate")
+    copies = math.prod(degrees.get(one, 1) for one in ("dp", "dp_shard", "dp_replicate"))
+    entries = {"mbs": spec.batch, "gbs": spec.batch * copies, "seq": spec.sequence, "precision": PRECISIONS[spec.dtype],
                "recompute": spec.recompute, **degrees}
     layout = ",".join(key if value is True else f"{key}={value}" for key, value in entries.items() if value is not False)
-    return {"config": whole_config(spec), "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention}
+    return {"config": whole_config(spec), "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention,
+            "world": math.prod(degrees.get(one, 1) for one in ways)}
 
 
 def whole_config(spec: Layer) -> dict:
@@ -27,7 +32,26 @@ def whole_config(spec: Layer) -> dict:
 
 
 def lists(requests: list[dict]) -> list[dict]:
-    program = pathlib.Path(os.environ["TRAINWRIGHT_BUILD"]) / "work_dump"
-    run = subprocess.run([program, DATA], input=json.dumps(requests), capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return [one_list(one) for one in requests]
+
+
+def one_list(wanted: dict) -> dict:
+    """`kept`: name, dtype, bytes and half of each tensor; `operators`; `totals`; `parameters`: what data parallelism
+    moves."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+        json.dump(wanted["config"], config)
+        config.flush()
+        command = [os.environ["TRAINWRIGHT_BINARY"], "show", "work", config.name, "--on", f"{wanted['world']}xH100", "--trainer",
+                   "pytorch", "--layout", wanted["layout"], "--attention", wanted["attention"], "--json"]
+        run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr + run.stdout
+    piece = _piece(json.loads(run.stdout)["stages"][0]["pieces"], wanted)
+    tensors = piece["list"]["tensors"]
+    kept = [{**tensors[one["tensor"]], "half": one["half"]} for one in piece["list"]["kept"]]
+    return {"kept": kept, "operators": piece["list"]["operators"], "totals": piece["totals"], "parameters": piece["parameter_traffic"]}
+
+
+def _piece(pieces: list[dict], wanted: dict) -> dict:
+    names = {"layer": "layer", "head": "head and loss", "embedding": "embedding"}
+    found = [piece for piece in pieces if piece["what"] == names[wanted["list"]] for _ in range(piece["count"])]
+    return found[wanted["layer"] if wanted["list"] == "layer" else 0]

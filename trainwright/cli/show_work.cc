@@ -22,6 +22,30 @@ Result<WorkSort> sort_named(const std::string& name) {
   return static_cast<WorkSort>(found - names.begin());
 }
 
+// How attention runs: as asked, or as the trainer does unasked.
+Result<std::optional<AttentionKernel>> attention_named(const std::optional<std::string>& name) {
+  if (!name) return std::optional<AttentionKernel>();
+  std::vector<std::string> names;
+  for (const auto kernel : {AttentionKernel::Flash, AttentionKernel::FusedSoftmax,
+                            AttentionKernel::Eager, AttentionKernel::Sdpa}) {
+    if (*name == name_of(kernel)) return std::optional(kernel);
+    names.emplace_back(name_of(kernel));
+  }
+  return fail("--attention", fmt::format("unknown kernel '{}'", *name),
+              did_you_mean(*name, names, "known: " + enumerate(names)));
+}
+
+// What every stage is worked out from.
+struct Question {
+  Setting setting;
+  Recipe recipe;
+  std::optional<AttentionKernel> attention;
+};
+Slice slice_of(const Question& question, const Stage& stage) {
+  return slice_of(question.setting.read.layout, question.setting.trainer, stage.id.index(),
+                  question.attention);
+}
+
 // "first", "last", "all" or a number; the chosen stages.
 Result<std::vector<Stage>> stages_named(const std::string& name, const std::vector<Stage>& all) {
   if (name == "all") return all;
@@ -64,9 +88,10 @@ WorkPiece end_piece(std::string what, OperatorList list, const std::vector<Weigh
   return piece;
 }
 
-std::vector<WorkPiece> pieces_of(const Setting& setting, const Recipe& recipe, const Stage& stage) {
+std::vector<WorkPiece> pieces_of(const Question& question, const Stage& stage) {
+  const auto& [setting, recipe, attention] = question;
   const Model& model = setting.model;
-  const Slice slice = slice_of(setting.read.layout, setting.trainer, stage.id.index());
+  const Slice slice = slice_of(question, stage);
   std::vector<WorkPiece> pieces;
   if (stage.embedding) {
     pieces.push_back(end_piece("embedding", embedding_work(model, slice, recipe),
@@ -93,21 +118,42 @@ std::vector<WorkPiece> pieces_of(const Setting& setting, const Recipe& recipe, c
   return pieces;
 }
 
-Totals sum_of(const Setting& setting, const Recipe& recipe, const Stage& stage) {
-  WorkCache cache(setting.model, recipe);
-  const Slice slice = slice_of(setting.read.layout, setting.trainer, stage.id.index());
-  return compose(cache.stage(stage, slice));
+Totals sum_of(const Question& question, const Stage& stage) {
+  WorkCache cache(question.setting.model, question.recipe);
+  return compose(cache.stage(stage, slice_of(question, stage)));
 }
 
-Json stage_json(const Setting& setting, const Recipe& recipe, const Stage& stage) {
+// What data parallelism moves for the weights of one of these pieces, as a unit of its own.
+Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
+  const Layout& layout = question.setting.read.layout;
+  const auto bytes = parameter_bytes(question.setting.trainer, name_of(layout.precision),
+                                     name_of(question.setting.job.optimizer));
+  Json calls = Json::array();
+  if (!bytes || layout.dp * layout.cp == 1) return calls;
+  for (const ParameterTraffic& one :
+       parameter_traffic(piece.totals.parameters, 1, layout, question.recipe, *bytes)) {
+    Json json = Json::object();
+    json.add("kind", Json::of(name_of(one.kind)))
+        .add("group", Json::of(name_of(one.group)))
+        .add("pass", Json::of(name_of(one.pass)))
+        .add("calls", Json::of(one.calls))
+        .add("bytes", Json::of(one.bytes.value()))
+        .add("every_micro_batch", Json::of(one.every_micro_batch));
+    calls.push(std::move(json));
+  }
+  return calls;
+}
+
+Json stage_json(const Question& question, const Stage& stage) {
   Json pieces = Json::array();
-  for (const WorkPiece& piece : pieces_of(setting, recipe, stage)) {
+  for (const WorkPiece& piece : pieces_of(question, stage)) {
     Json json = Json::object();
     json.add("what", Json::of(piece.what))
         .add("title", Json::of(piece.title))
         .add("count", Json::of(piece.count))
         .add("list", to_json(piece.list))
-        .add("totals", to_json(piece.totals));
+        .add("totals", to_json(piece.totals))
+        .add("parameter_traffic", parameter_traffic_json(question, piece));
     pieces.push(std::move(json));
   }
   Json json = Json::object();
@@ -115,31 +161,29 @@ Json stage_json(const Setting& setting, const Recipe& recipe, const Stage& stage
       .add("pipeline_rank", Json::of(stage.rank))
       .add("layers", Json::of(stage.count))
       .add("pieces", std::move(pieces))
-      .add("totals", to_json(sum_of(setting, recipe, stage)));
+      .add("totals", to_json(sum_of(question, stage)));
   return json;
 }
 
-std::string stage_text(const Setting& setting, const Recipe& recipe, const Stage& stage,
-                       WorkSort sort, int width) {
+std::string stage_text(const Question& question, const Stage& stage, WorkSort sort, int width) {
   std::string text = fmt::format("stage {} on pipeline rank {}: one micro-batch of one rank\n",
                                  stage.id.index(), stage.rank);
   text += legend_text(width);
-  const auto pieces = pieces_of(setting, recipe, stage);
+  const auto pieces = pieces_of(question, stage);
   for (const WorkPiece& piece : pieces) text += '\n' + piece_text(piece, sort, width);
   text += '\n' + kinds_text(pieces, width);
   const Recompute recompute =
-      slice_of(setting.read.layout, setting.trainer, stage.id.index()).recompute;
+      slice_of(question.setting.read.layout, question.setting.trainer, stage.id.index()).recompute;
   if (recompute.kind == RecomputeKind::Full && recompute.n > 1) {
     text +=
         fmt::format("\nof {} layers that are run again together only the first keeps its input:\n",
                     recompute.n);
   }
-  text += '\n' + sums_text(sum_of(setting, recipe, stage), width);
+  text += '\n' + sums_text(sum_of(question, stage), width);
   return text;
 }
 
-std::string overview(const Setting& setting, const Recipe& recipe, const std::vector<Stage>& stages,
-                     int width) {
+std::string overview(const Question& question, const std::vector<Stage>& stages, int width) {
   Table table{{{"stage"},
                {"holds", Align::Wrap},
                {"forward", Align::Right},
@@ -149,7 +193,7 @@ std::string overview(const Setting& setting, const Recipe& recipe, const std::ve
                {"parameters", Align::Right}},
               {}};
   for (const Stage& stage : stages) {
-    const Totals sum = sum_of(setting, recipe, stage);
+    const Totals sum = sum_of(question, stage);
     std::vector<std::string> holds;
     if (stage.embedding) holds.emplace_back("embedding");
     if (stage.count > 0) holds.push_back(fmt::format("{} layers", stage.count));
@@ -165,31 +209,33 @@ std::string overview(const Setting& setting, const Recipe& recipe, const std::ve
 
 Result<Output> run_show_work(const Invocation& invocation) {
   const Setting setting = TW_TRY(read_setting(invocation));
+  const Layout& layout = setting.read.layout;
   const WorkSort sort = TW_TRY(sort_named(invocation.text("sort").value_or("order")));
+  const auto attention = TW_TRY(attention_named(invocation.text("attention")));
   const auto found =
-      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+      violations(layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
     if (invocation.json) return Output{to_text(violations_json(found)), Exit::DoesNotFit};
     return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
                   Exit::DoesNotFit};
   }
-  if (auto fault = too_large(setting.model, slice_of(setting.read.layout, setting.trainer))) {
+  if (auto fault = too_large(setting.model, slice_of(layout, setting.trainer, 0, attention))) {
     return fail({*std::move(fault)});
   }
-  const auto all = TW_TRY(stage_layers(setting.read.layout, setting.model));
+  const auto all = TW_TRY(stage_layers(layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
-  const Recipe recipe = recipe_of(setting.trainer, setting.read.layout.precision);
+  const Question question{setting, recipe_of(setting.trainer, layout.precision), attention};
   if (invocation.json) {
     Json list = Json::array();
-    for (const Stage& stage : stages) list.push(stage_json(setting, recipe, stage));
+    for (const Stage& stage : stages) list.push(stage_json(question, stage));
     Json document = Json::object();
-    document.add("layout", to_json(setting.read.layout)).add("stages", std::move(list));
+    document.add("layout", to_json(layout)).add("stages", std::move(list));
     return Output{to_text(document), Exit::Ok};
   }
   std::string text = setting_text(setting) + '\n';
-  text += which == "all" ? overview(setting, recipe, stages, invocation.width)
-                         : stage_text(setting, recipe, stages.front(), sort, invocation.width);
+  text += which == "all" ? overview(question, stages, invocation.width)
+                         : stage_text(question, stages.front(), sort, invocation.width);
   return Output{text, Exit::Ok};
 }
 
@@ -205,19 +251,20 @@ Command show_work_command() {
           "diagonal with flash attention, all of them otherwise.",
       .examples = {"trainwright show work llama-3.1-70b --on 64xH100 --stage last "
                    "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192"},
-      .arguments = {{"model", Argument::Kind::Text, "zoo name or path of a config.json", true,
-                     "MODEL"},
-                    {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true,
-                     "CLUSTER"},
-                    {"--layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
-                    {"--trainer", Argument::Kind::Text,
-                     "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
-                    {"--job", Argument::Kind::Text,
-                     "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"},
-                    {"--stage", Argument::Kind::Text,
-                     "first, last, all or a number (default: first)", false, "STAGE"},
-                    {"--sort", Argument::Kind::Text, "order, flops, kept or name (default: order)",
-                     false, "HOW"}},
+      .arguments =
+          {{"model", Argument::Kind::Text, "zoo name or path of a config.json", true, "MODEL"},
+           {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true, "CLUSTER"},
+           {"--layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
+           {"--trainer", Argument::Kind::Text, "NAME or NAME@VERSION (default: megatron-core)",
+            false, "TRAINER"},
+           {"--job", Argument::Kind::Text, "optimizer, LoRA, frozen parts (default: AdamW)", false,
+            "JOB"},
+           {"--stage", Argument::Kind::Text, "first, last, all or a number (default: first)", false,
+            "STAGE"},
+           {"--attention", Argument::Kind::Text,
+            "flash, fused-softmax, eager or sdpa (default: the trainer's)", false, "KERNEL"},
+           {"--sort", Argument::Kind::Text, "order, flops, kept or name (default: order)", false,
+            "HOW"}},
       .run = run_show_work};
 }
 
