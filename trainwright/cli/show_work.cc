@@ -172,8 +172,7 @@ std::string stage_text(const Question& question, const Stage& stage, WorkSort so
   const auto pieces = pieces_of(question, stage);
   for (const WorkPiece& piece : pieces) text += '\n' + piece_text(piece, sort, width);
   text += '\n' + kinds_text(pieces, width);
-  const Recompute recompute =
-      slice_of(question.setting.read.layout, question.setting.trainer, stage.id.index()).recompute;
+  const Recompute recompute = slice_of(question, stage).recompute;
   if (recompute.kind == RecomputeKind::Full && recompute.n > 1) {
     text +=
         fmt::format("\nof {} layers that are run again together only the first keeps its input:\n",
