@@ -32,6 +32,7 @@ struct ChunkBytes {
   double input = 0, output = 0;
   HeldParameters held, trained;
   double parameters = 0;  // of all portions
+  double largest = 0;     // peak of one list by itself
 };
 
 struct ChunkQuestion {

@@ -85,7 +85,7 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
   for (std::size_t i = 0; i < kCategories; ++i) of.bytes[i] = whole(standing[i] + coming[i]);
   const double slack = work.question.slack == Slack::Replayed
                            ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
-                           : detail::quantile_slack(peak.coming, work.question.constants);
+                           : detail::quantile_slack(terms, work.question.constants);
   of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack);
   of.moment = moment_of(work, group, terms, moments, peak);
   return of;

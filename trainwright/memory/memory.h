@@ -69,8 +69,8 @@ struct MemoryConstants {
   double communicator = 0;       // bytes of one communicator, whatever its size
   double communicator_rank = 0;  // and per member of its group on other nodes
   double workspace = 0;          // bytes that libraries allocate once (cuBLAS, cuDNN)
-  double slack_share = 0;        // of what comes and goes: reserved beyond allocated, in a search
-  double slack_least = 0;        // bytes
+  double slack_least = 0;        // bytes reserved beyond allocated in a search, and
+  double slack_share = 0;        // so many times the peak of the largest list (one layer) by itself
   double expert_imbalance = 1;   // busiest rank's tokens over the mean
   double spread = 0.02;  // standard deviation of the log of driver bytes, all terms together
   friend bool operator==(const MemoryConstants&, const MemoryConstants&) = default;

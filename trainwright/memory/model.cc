@@ -233,7 +233,7 @@ std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
     detail::fill_terms(state.terms, partition->groups[g], *partition, chunks, *rules);
     const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
-    double driver = peak.coming + detail::quantile_slack(peak.coming, state.constants);
+    double driver = peak.coming + detail::quantile_slack(state.terms, state.constants);
     for (const double part : detail::standing_bytes(state.terms, communicators, state.constants)) {
       driver += part;
     }

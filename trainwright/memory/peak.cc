@@ -92,6 +92,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
                 std::span<const ChunkBytes> bytes, const LayoutRules& rules) {
   terms.chunks.clear();
   terms.transport = 0;
+  terms.largest = 0;
   terms.shares_embedding = false;
   HeldParameters held, trained;
   double gradients = 0;
@@ -100,6 +101,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
     terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
     gradients += terms.chunks.back().gradients;
+    terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
     trained += bytes[chunk].trained;
     if (content.tied_copy) terms.shares_embedding = true;
@@ -140,8 +142,8 @@ ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const Layo
   return {.coming = std::ceil(found.bytes), .moment = found.moment};
 }
 
-double quantile_slack(double coming, const MemoryConstants& constants) {
-  return std::ceil(std::max(constants.slack_least, constants.slack_share * coming));
+double quantile_slack(const GroupTerms& terms, const MemoryConstants& constants) {
+  return std::ceil(constants.slack_least + constants.slack_share * terms.largest);
 }
 
 CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,

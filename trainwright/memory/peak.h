@@ -27,6 +27,7 @@ struct GroupTerms {
   States states;
   double transport = 0;  // buffers between stages that stand
   double step = 0;       // alive at the step beside what stands
+  double largest = 0;    // peak of the largest list by itself
   bool shares_embedding = false;
 };
 // Overwrites `terms`, so that a search allocates nothing.
@@ -45,7 +46,7 @@ struct ClassPeak {
 };
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules);
 // Of a search: reserved beyond allocated.
-double quantile_slack(double coming, const MemoryConstants& constants);
+double quantile_slack(const GroupTerms& terms, const MemoryConstants& constants);
 
 // The parts of `peak.coming`.
 CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,

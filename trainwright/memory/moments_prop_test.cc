@@ -1,0 +1,103 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "trainwright/memory/terms.h"
+
+// The clock of schedules counts memory action by action; moments and terms must find its peaks.
+
+namespace trainwright {
+namespace {
+
+using detail::ChunkTerms;
+using detail::Moments;
+
+struct Priced {
+  Schedule schedule;
+  Costs costs;
+};
+
+Priced any_priced() {
+  const auto all = kinds();
+  const KindFacts& facts = all[*rc::gen::inRange<std::size_t>(0, all.size())];
+  const int ranks = *rc::gen::inRange(1, 6);
+  const int chunks = std::clamp(*rc::gen::inRange(1, 4), facts.chunks_least, facts.chunks_most);
+  const auto schedule = make(facts.kind, {ranks, *rc::gen::inRange(1, 20), chunks});
+  RC_PRE(schedule.has_value());
+  Costs costs = even_costs(schedule->placement.stages(), Seconds(1), Seconds(1), Seconds(1));
+  for (BoundaryCosts& boundary : costs.boundaries) {
+    boundary.size = Bytes(*rc::gen::inRange(0, 50));
+  }
+  for (StageCosts& stage : costs.stages) {
+    stage.kept = Bytes(*rc::gen::inRange(100, 1000));
+    stage.released_by_input = Bytes(*rc::gen::inRange(-20, 50));
+  }
+  return {*schedule, costs};
+}
+
+double number(Bytes bytes) { return static_cast<double>(bytes.value()); }
+
+// A stage as terms: an F takes what is kept, a backward has it until it ends.
+ChunkTerms terms_of(const Priced& priced, std::size_t stage, bool pytorch) {
+  const auto& rank_of = priced.schedule.placement.rank_of;
+  const StageCosts& of = priced.costs.stages[stage];
+  const bool last = stage + 1 == rank_of.size();
+  const double in = stage > 0 && pytorch ? number(priced.costs.boundaries[stage - 1].size) : 0;
+  const double out = !last && pytorch ? number(priced.costs.boundaries[stage].size) : 0;
+  const bool crosses_in = stage > 0 && rank_of[stage - 1] != rank_of[stage];
+  const bool crosses_out = !last && rank_of[stage + 1] != rank_of[stage];
+  ChunkTerms terms;
+  terms.whole = number(of.kept) - out;
+  terms.half = number(of.kept - of.released_by_input) - out;
+  terms.sent_forward = crosses_out ? out : 0;
+  terms.sent_input = crosses_in ? in : 0;
+  const auto spot = [&](ActionKind kind, double total) {
+    terms.spots[static_cast<std::size_t>(kind)].total = total;
+  };
+  spot(ActionKind::Forward, terms.whole + terms.sent_forward);
+  spot(ActionKind::Backward, std::max(terms.whole, terms.sent_input));
+  spot(ActionKind::BackwardInput, std::max(terms.whole, terms.half + terms.sent_input));
+  spot(ActionKind::BackwardWeight, terms.half);
+  terms.first_backward.total = std::max(terms.whole, terms.sent_input);
+  return terms;
+}
+
+void compare(const Priced& priced, bool pytorch) {
+  const EngineRules engine = pytorch ? EngineRules::PyTorch : EngineRules::None;
+  const Timeline timeline = simulate(priced.schedule, priced.costs, {.engine = engine});
+  const std::vector<Moments> moments = detail::moments_of(priced.schedule, pytorch);
+  const auto& rank_of = priced.schedule.placement.rank_of;
+  for (std::size_t rank = 0; rank < moments.size(); ++rank) {
+    std::vector<ChunkTerms> chunks;
+    double standing = 0;
+    for (std::size_t stage = 0; stage < rank_of.size(); ++stage) {
+      if (rank_of[stage].at() != rank) continue;
+      chunks.push_back(terms_of(priced, stage, pytorch));
+      if (!pytorch) continue;
+      const double m = priced.schedule.microbatches;
+      if (stage > 0) standing += m * number(priced.costs.boundaries[stage - 1].size);
+      if (stage + 1 < rank_of.size()) standing += m * number(priced.costs.boundaries[stage].size);
+    }
+    const double most = detail::highest(chunks, moments[rank], 0).bytes + standing;
+    RC_ASSERT(most == number(timeline.ranks[rank].peak));
+  }
+}
+
+TEST_CASE("the highest moment is the peak of the schedule's clock") {
+  CHECK(rc::check([] {
+    const Priced priced = any_priced();
+    // Members of a group take their memory together on the clock, one after the other here.
+    for (const auto& list : priced.schedule.ranks) {
+      for (const Action& action : list) RC_PRE(!action.overlaps_next);
+    }
+    compare(priced, false);
+  }));
+}
+
+TEST_CASE("and with PyTorch's rules, where buffers and sent tensors stay") {
+  CHECK(rc::check([] { compare(any_priced(), true); }));
+}
+
+}  // namespace
+}  // namespace trainwright
