@@ -58,15 +58,20 @@ OperatorList list_of(Prepared& work, const ChunkContent& content, const Slice& s
   if (content.stage.mtp > 0 && totals == &work.cache.mtp(slice)) {
     return mtp_work(model, slice, work.recipe);
   }
-  for (std::int64_t i = 0; i < content.stage.count; ++i) {
+  for (std::int64_t i = 0; i < content.stage.count + content.stage.mtp; ++i) {
     Slice own = slice;
     own.recompute = recompute_of_layer(slice.recompute, i);
+    own.recompute.n = 1;
     for (std::size_t k = 0; k < model.kinds.size(); ++k) {
       if (totals != &work.cache.layer(LayerKindId(static_cast<std::int32_t>(k)), own)) continue;
       return layer_work(model, model.kinds[k], own, work.recipe);
     }
   }
-  return {};
+  // Layers that are run again together have the operators of one.
+  if (content.stage.runs.empty()) return {};
+  Slice own = slice;
+  own.recompute.n = 1;
+  return layer_work(model, model.kinds[content.stage.runs.front().kind.at()], own, work.recipe);
 }
 
 }  // namespace trainwright::detail

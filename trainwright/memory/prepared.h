@@ -22,7 +22,8 @@ struct Prepared {
 };
 Result<Prepared> prepare(const MemoryQuestion& question);
 
-// The list that a portion of a chunk is made of.
+// The list that a portion of a chunk is made of; of several layers that are run again together,
+// that of one of them.
 OperatorList list_of(Prepared& work, const ChunkContent& content, const Slice& slice,
                      const Totals* totals);
 

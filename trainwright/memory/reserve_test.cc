@@ -40,7 +40,9 @@ TEST_CASE("the replay of a step needs what the highest moment says") {
        {"pp=1,dp=8,zero=1,mbs=1,gbs=32,seq=2048", "pp=4,dp=2,mbs=1,gbs=32,seq=2048",
         "tp=2,sp,pp=4,vpp=2,dp=1,mbs=2,gbs=32,seq=2048",
         "pp=4,dp=2,mbs=1,gbs=32,seq=2048,recompute=full",
-        "pp=2,dp=4,mbs=1,gbs=32,seq=2048,recompute=selective", "pp=4,dp=2,mbs=1,gbs=4,seq=2048"}) {
+        "pp=2,dp=4,mbs=1,gbs=32,seq=2048,recompute=selective",
+        "pp=2,dp=4,mbs=1,gbs=32,seq=2048,recompute=full:3",
+        "pp=2,dp=4,mbs=1,gbs=32,seq=2048,recompute=block:3", "pp=4,dp=2,mbs=1,gbs=4,seq=2048"}) {
     CAPTURE(layout);
     const Case c = llama_case("megatron@0.12", layout);
     const MemoryEstimate estimate = c.estimate();

@@ -39,13 +39,47 @@ std::vector<std::int32_t> chunks_by_stage(const MemoryQuestion& question) {
 
 }  // namespace
 
+namespace {
+
+// Several layers that are run again together: the first one's input stays, the rest is made at
+// once.
+StorageEvents joint_events(const Totals& totals) {
+  StorageEvents events;
+  events.storages = 5;
+  events.input = 0;
+  events.output = 1;
+  events.output_gradient = 2;
+  events.input_gradient = 3;
+  const Bytes working = std::max(Bytes(0), totals.backward.bytes - totals.kept - totals.output);
+  const Bytes passing = std::max(Bytes(0), totals.forward.bytes - totals.kept - totals.output);
+  events.forward = {{1, true, totals.output}, {4, true, passing}, {4, false, Bytes(0)}};
+  events.backward = {{4, true, working},
+                     {4, false, Bytes(0)},
+                     {3, true, totals.input},
+                     {2, false, Bytes(0)},
+                     {0, false, Bytes(0)}};
+  return events;
+}
+
+bool run_together(const Slice& slice, const PortionBytes& portion, const ChunkContent& content,
+                  WorkCache& cache) {
+  const bool grouped = slice.recompute.kind == RecomputeKind::Full && slice.recompute.n > 1;
+  if (!grouped || portion.logits) return false;
+  return !content.stage.embedding || portion.totals != &cache.embedding(slice);
+}
+
+}  // namespace
+
 void SlackReplay::build_programs(const PipelineGroup& group) {
   for (const std::size_t content : group.chunks) {
     for (const PortionBytes& portion : work_.chunks[content].portions) {
       if (events_.contains(portion.totals)) continue;
-      const OperatorList list =
-          list_of(work_, work_.partition.contents[content], work_.slices[content], portion.totals);
-      events_.emplace(portion.totals, storage_events(list));
+      const ChunkContent& held = work_.partition.contents[content];
+      const Slice& slice = work_.slices[content];
+      events_.emplace(portion.totals,
+                      run_together(slice, portion, held, work_.cache)
+                          ? joint_events(*portion.totals)
+                          : storage_events(list_of(work_, held, slice, portion.totals)));
     }
   }
 }
