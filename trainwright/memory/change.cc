@@ -82,6 +82,8 @@ std::string difference(const Layout& from, const Layout& to) {
 const std::vector<std::vector<Step>>& steps_to_try() {
   static const std::vector<std::vector<Step>> kSteps = {
       {half_micro_batch},
+      {half_micro_batch, half_micro_batch},
+      {half_micro_batch, half_micro_batch, half_micro_batch},
       {smallest_micro_batch},
       {sequence_parallel},
       {selective},

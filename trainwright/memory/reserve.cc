@@ -190,8 +190,7 @@ class Player {
     for (const StorageEvent& event : events) {
       BlockId& block = blocks[static_cast<std::size_t>(event.storage)];
       if (event.made) {
-        ++calls_;
-        block = *allocator_.allocate(event.bytes);
+        block = make(number(event.bytes));
       } else {
         drop(block);
       }

@@ -106,6 +106,9 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
 
 Result<double> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
                                   std::int64_t rank, double coming) {
+  // Far beyond any device; the allocator's model ends at 2^50 bytes.
+  constexpr double kMostReplayed = 0x1.0p45;
+  if (coming > kMostReplayed) return quantile_slack(terms, work_.question.constants);
   const std::int64_t every = ceil_div(work_.question.layout.pp, kMostReplays);
   if (last_group_ == &group && rank % every != 0) return std::ceil(last_share_ * coming);
   const Reserved found = TW_TRY(replayed(group, terms, rank));

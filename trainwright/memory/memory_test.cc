@@ -1,0 +1,141 @@
+#include "trainwright/memory/memory.h"
+
+#include <doctest/doctest.h>
+
+#include "trainwright/testing/memory_cases.h"
+
+namespace trainwright {
+namespace {
+
+using namespace testing;
+
+Case llama_case(const std::string& trainer, const std::string& layout) {
+  Case c{.model = deeper(llama_model(2048, 16, 16, 5632), 16),
+         .trainer = picked_trainer(trainer),
+         .layout = layout_of(layout)};
+  c.cluster = h100s(world_size(c.layout));
+  c.cluster.groups[0].accelerator.memory_visible = Bytes(std::int64_t{80} << 30);
+  return c;
+}
+
+TEST_CASE("a need as large as the capacity runs out of memory every other time") {
+  const Bytes capacity(std::int64_t{80} << 30);
+  CHECK(chance_of_oom(capacity, capacity, 0.04) == doctest::Approx(0.5));
+  CHECK(chance_of_oom(capacity / 2, capacity, 0.04) < 1e-9);
+  CHECK(chance_of_oom(capacity * 2, capacity, 0.04) > 1 - 1e-9);
+  CHECK(chance_of_oom(capacity + Bytes(1), capacity, 0) == 1);
+  // One standard deviation below: the upper tail of a normal beyond 1 is 0.1587.
+  const Bytes below(static_cast<std::int64_t>(80 * 1073741824.0 / 1.0408107741923882));
+  CHECK(chance_of_oom(below, capacity, 0.04) == doctest::Approx(0.15866).epsilon(1e-4));
+}
+
+TEST_CASE("nine needs of ten lie within the interval") {
+  const Bytes driver(1'000'000'000'000);
+  // exp(1.6449 x 0.1).
+  CHECK(exceeded_with(0.05, driver, 0.1) / driver == doctest::Approx(1.17879).epsilon(1e-5));
+  CHECK(exceeded_with(0.95, driver, 0.1) / driver == doctest::Approx(1 / 1.17879).epsilon(1e-5));
+  CHECK(exceeded_with(0.5, driver, 0.1) == driver);
+}
+
+TEST_CASE("shipped constants are within their bounds, and others are refused by name") {
+  const auto shipped = load_memory_constants(kShippedData);
+  REQUIRE_MESSAGE(shipped.has_value(), to_text(shipped.error()));
+  CHECK(shipped->context > 0);
+  const auto json = parse_json(
+      R"({"context": {"value": -1, "unit": "bytes", "least": 0, "most": 1, "source": "x"},
+          "contxt": 1})",
+      "memory.json");
+  REQUIRE(json.has_value());
+  const auto read = read_memory_constants(*json, "memory.json");
+  REQUIRE(!read.has_value());
+  const std::string text = to_text(read.error());
+  CHECK(text.find("/context/value") != std::string::npos);
+  CHECK(text.find("contxt") != std::string::npos);
+  CHECK(text.find("communicator") != std::string::npos);
+}
+
+TEST_CASE("a schedule from a file has the memory of the kind it was made by") {
+  Case c = llama_case("torchtitan@0.2", "pp=4,dp=2,fsdp,mbs=1,gbs=16,seq=2048");
+  const MemoryEstimate made = c.estimate();
+  const auto schedule = make(Kind::OneFOneB, {4, 8, 1});
+  REQUIRE(schedule.has_value());
+  c.layout.schedule = ScheduleKind::Csv;
+  MemoryQuestion question = c.question();
+  CHECK(!estimate_memory(question).has_value());
+  const MemoryQuestion with{question.model,     question.cluster, question.trainer,
+                            question.layout,    question.job,     question.attention,
+                            question.constants, &*schedule,       question.slack};
+  const auto read = estimate_memory(with);
+  REQUIRE_MESSAGE(read.has_value(), to_text(read.error()));
+  for (std::size_t i = 0; i < made.classes.size(); ++i) {
+    CHECK(read->classes[i].driver == made.classes[i].driver);
+  }
+}
+
+TEST_CASE("FSDP holds a share of the weights, two gathered layers and a flat buffer") {
+  // 8 ranks, fp32 shards, bf16 while gathered.
+  const Case c = llama_case("torchtitan@0.2", "dp=8,fsdp,mbs=1,gbs=8,seq=2048");
+  const RankClass of = c.estimate().classes[0];
+  const auto all = static_cast<double>(parameters(c.model).total().value());
+  CHECK(static_cast<double>(bytes_of(of, Category::Weights).value()) ==
+        doctest::Approx(4 * all / 8).epsilon(1e-6));
+  CHECK(bytes_of(of, Category::MainWeights) == Bytes(0));
+  const Weight* head = nullptr;
+  const auto weights = head_weights(c.model);
+  for (const Weight& weight : weights) {
+    if (weight.part == Part::Head) head = &weight;
+  }
+  REQUIRE(head != nullptr);
+  // At the head: itself and its norm, the layer gathered ahead, and a flat buffer of the larger.
+  const std::int64_t own = size_of(*head).value() + 2048;
+  const std::int64_t layer = parameters(layer_weights(c.model, c.model.kinds[0])).total().value();
+  CHECK(bytes_of(of, Category::GatherBuffers) == Bytes(2 * (own + layer + std::max(own, layer))));
+}
+
+TEST_CASE("FSDP in a pipeline keeps weights gathered and sums gradients unsharded") {
+  // torchtitan does not reshard after forward with a pipeline: 2 bytes of weights and, from the
+  // first backward on, 4 of gradients for every parameter of the stage.
+  const Case c = llama_case("torchtitan@0.2", "dp=4,pp=2,fsdp,mbs=1,gbs=32,seq=2048");
+  const RankClass of = c.estimate().classes[0];
+  const Bytes sharded = bytes_of(of, Category::Weights);
+  CHECK(bytes_of(of, Category::GatherBuffers) / sharded == doctest::Approx(2.0).epsilon(1e-6));
+  CHECK(bytes_of(of, Category::ReduceBuffers) / sharded == doctest::Approx(4.0).epsilon(1e-6));
+}
+
+TEST_CASE("PyTorch's pipeline holds buffers of every micro-batch and what it sent") {
+  const auto point_to_point = [](std::int64_t gbs) {
+    const Case c = llama_case("pytorch", "pp=4,dp=1,mbs=1,seq=2048,gbs=" + std::to_string(gbs));
+    return bytes_of(c.estimate().classes[1], Category::PointToPoint);
+  };
+  // A = 2048 x 2048 x 2 bytes. A middle rank receives A twice per micro-batch; every further
+  // micro-batch adds those, its output and its sent gradient.
+  const Bytes a(std::int64_t{2048} * 2048 * 2);
+  CHECK(point_to_point(24) - point_to_point(16) == a * 4 * 8);
+}
+
+TEST_CASE("what does not fit comes with the smallest change that does") {
+  Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");
+  c.constants.spread = 0.04;
+  c.cluster.groups[0].accelerator.memory_visible = c.estimate().classes[0].driver - Bytes(1 << 30);
+  const MemoryEstimate estimate = c.estimate();
+  const auto change = smallest_change_that_fits(c.question());
+  REQUIRE(change.has_value());
+  CHECK(change->driver < estimate.capacity);
+  CHECK(change->layout.mbs < 8);
+  CHECK(change->what == "mbs=" + std::to_string(change->layout.mbs));
+  c.cluster.groups[0].accelerator.memory_visible = Bytes(1 << 20);
+  CHECK(!smallest_change_that_fits(c.question()).has_value());
+}
+
+TEST_CASE("sizes beyond any device are diagnosed, not computed") {
+  Case c = llama_case("megatron@0.12", "dp=1,mbs=1,gbs=1,seq=2048");
+  c.layout.mbs = kMostBatch;
+  c.layout.gbs = kMostBatch;
+  c.layout.seq = kMostBatch;
+  CHECK(!estimate_memory(c.question()).has_value());
+  MemoryModel model(c.model, c.cluster, c.trainer, c.job, c.constants);
+  CHECK(!model.worst(c.layout).has_value());
+}
+
+}  // namespace
+}  // namespace trainwright
