@@ -50,7 +50,13 @@ std::optional<Diagnostic> too_large(const Model& model, const Slice& slice) {
     if (scores)
       widest = std::max(widest, static_cast<double>(heads) * static_cast<double>(slice.seq));
   }
-  const double numbers = static_cast<double>(slice.mbs) * static_cast<double>(slice.seq) * widest;
+  // A rank has at least one token, and the parts of experts gather those of each other.
+  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+  const double tokens =
+      real(slice.mbs) * std::max(real(slice.seq), real(slice.tp) * real(slice.cp));
+  const bool gathers = slice.dispatcher == DispatcherKind::AllGather;
+  const double gathered = real(slice.etp) * (gathers ? real(slice.ep) : 1);
+  const double numbers = tokens * widest * gathered;
   if (numbers <= kMostNumbers) return std::nullopt;
   return Diagnostic{
       "layout",

@@ -241,6 +241,28 @@ TEST_CASE("lists and sums as JSON read back as they were written") {
   }));
 }
 
+TEST_CASE("degrees of any size that divide nothing make a list") {
+  CHECK(rc::check([] {
+    const Model model = any_model();
+    const Recipe recipe = any_recipe();
+    Slice slice = any_slice();
+    slice.tp = within(1, kMostDegree);
+    slice.cp = within(1, kMostDegree / slice.tp);
+    slice.ep = within(1, kMostDegree);
+    slice.etp = within(1, kMostDegree / slice.ep);
+    slice.cp_ulysses = within(0, kMostDegree);
+    slice.mbs = power(6);
+    slice.seq = power(20) + within(0, 99);
+    if (too_large(model, slice)) return;  // the rest is counted without overflow
+    const Totals layer = totals(list_of(model, slice, recipe));
+    const Totals head = totals(head_work(model, slice, recipe));
+    const Totals first = totals(embedding_work(model, slice, recipe));
+    const std::vector<Portion> portions = {{&first, 1}, {&layer, 1000}, {&head, 1}};
+    RC_ASSERT(compose(portions).kept >= layer.kept);
+    RC_ASSERT(totals(mtp_work(model, slice, recipe)).kept > Bytes(0));
+  }));
+}
+
 TEST_CASE("composing is adding") {
   CHECK(rc::check([] {
     const Model model = any_model();
