@@ -1,6 +1,8 @@
 // trainwright plan: which layouts to run, ranked by a rough time model, with the memory of each.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/cli/command.h"
 #include "trainwright/report/report.h"
@@ -60,24 +62,23 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   return wanted;
 }
 
-// Only what differs from layout to layout; batch, sequence and order are in the heading.
+// Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full". Batch and sequence are in
+// the heading.
 std::string short_text(const Layout& layout) {
-  std::string text = fmt::format("tp {} pp {}", layout.tp, layout.pp);
+  std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
   const auto add = [&](const char* name, std::int64_t value) {
-    if (value > 1) text += fmt::format(" {} {}", name, value);
+    if (value > 1) text += fmt::format(" {}{}", name, value);
   };
   add("vpp", layout.vpp);
   add("cp", layout.cp);
   add("ep", layout.ep);
   if (layout.ep > 1) add("etp", layout.etp);
-  text += fmt::format(" dp {} mbs {}", layout.dp, layout.mbs);
+  text += fmt::format(" dp{} mbs{}", layout.dp, layout.mbs);
   if (layout.zero > 0) {
-    text += layout.sharding == ShardingKind::Zero ? fmt::format(" zero {}", layout.zero)
+    text += layout.sharding == ShardingKind::Zero ? fmt::format(" zero{}", layout.zero)
                                                   : fmt::format(" {}", name_of(layout.sharding));
   }
-  if (layout.recompute.kind != RecomputeKind::None) {
-    text += fmt::format(" recompute {}", to_text(layout.recompute));
-  }
+  if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
   return text;
 }
 
@@ -88,6 +89,17 @@ std::vector<std::string> row_of(const PlannedLayout& plan, std::string place) {
   return {
       std::move(place),  short_text(plan.layout), fmt::format("{:.2f} s", plan.time.step.value()),
       percent(plan.mfu), to_text(worst.driver),   percent(plan.memory.oom)};
+}
+
+SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
+  return {.model = wanted.model,
+          .cluster = cluster,
+          .trainer = wanted.trainer,
+          .job = wanted.job,
+          .gbs = wanted.gbs,
+          .seq = wanted.seq,
+          .constants = wanted.constants,
+          .risk = wanted.risk};
 }
 
 std::string table_text(const SearchResult& result, int width) {
@@ -123,10 +135,32 @@ std::string parts_text(const RoughTime& time) {
   return join(texts, ", ");
 }
 
+// The same job on so many accelerators of the same kind, doubling until something fits.
+struct LargerCluster {
+  std::string name;
+  PlannedLayout plan;
+};
+std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hardware& hardware) {
+  constexpr int kDoublings = 6;
+  const Group& group = wanted.cluster.groups.front();
+  std::int64_t count = accelerator_count(wanted.cluster);
+  for (int i = 0; i < kDoublings && count <= kMostAccelerators / 2; ++i) {
+    count *= 2;
+    const auto cluster =
+        parse_cluster(fmt::format("{}x{}", count, group.accelerator.name), hardware);
+    if (!cluster) return std::nullopt;
+    SearchQuestion question = question_of(wanted, *cluster);
+    question.most = 1;
+    const auto result = search(question);
+    if (result && !result->best.empty()) return LargerCluster{cluster->name, result->best.front()};
+  }
+  return std::nullopt;
+}
+
 std::string answer_text(const Wanted& wanted, const SearchResult& result, int width) {
   const Bytes capacity = wanted.cluster.groups.front().accelerator.memory_visible;
   std::string text = fmt::format(
-      "{} on {} with {} {}: {} sequences of {} tokens a step, {} usable per accelerator\n\n",
+      "{} on {} with {} {}\n{} sequences of {} tokens a step; {} usable per accelerator\n\n",
       wanted.model.name, wanted.cluster.name, wanted.trainer.title, to_text(wanted.trainer.version),
       with_thousands(wanted.gbs), with_thousands(wanted.seq), to_text(capacity));
   if (result.best.empty() && !result.smallest) {
@@ -151,17 +185,17 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
 
 Result<Output> run_plan(const Invocation& invocation) {
   const Wanted wanted = TW_TRY(read_wanted(invocation));
-  const SearchResult result = TW_TRY(search({.model = wanted.model,
-                                             .cluster = wanted.cluster,
-                                             .trainer = wanted.trainer,
-                                             .job = wanted.job,
-                                             .gbs = wanted.gbs,
-                                             .seq = wanted.seq,
-                                             .constants = wanted.constants,
-                                             .risk = wanted.risk}));
+  const SearchResult result = TW_TRY(search(question_of(wanted, wanted.cluster)));
   const Exit exit = result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(to_json(result)), exit};
-  return Output{answer_text(wanted, result, invocation.width), exit};
+  std::string text = answer_text(wanted, result, invocation.width);
+  if (result.best.empty()) {
+    const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+    const auto larger = smallest_that_fits(wanted, hardware);
+    text += larger ? fmt::format("fits on {}: {}\n", larger->name, short_text(larger->plan.layout))
+                   : "no larger cluster of these accelerators was found to fit\n";
+  }
+  return Output{std::move(text), exit};
 }
 
 }  // namespace

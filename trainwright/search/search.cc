@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainwright/base/parallel.h"
+
 namespace trainwright {
 namespace {
 
@@ -47,27 +49,50 @@ bool legal(const SearchQuestion& question, const Layout& layout) {
       violations(layout, question.job, question.model, question.cluster, question.trainer));
 }
 
+// What is known of a listed layout: its fullest rank, and its time if that fits.
+struct Weighed {
+  std::optional<Bytes> bytes;
+  std::optional<RoughTime> time;
+};
+
+// Neighbours in the list share slices, so each piece of it has caches of its own; the pieces do not
+// depend on the number of threads.
+std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Layout>& layouts) {
+  constexpr std::size_t kPieces = 16;
+  const Bytes capacity = question.cluster.groups.front().accelerator.memory_visible;
+  std::vector<Weighed> weighed(layouts.size());
+  parallel_for(kPieces, {}, [&](std::size_t piece) {
+    MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
+                       question.constants);
+    WorkCache work(question.model, recipe_of(question.trainer, question.precision));
+    const std::size_t end = layouts.size() * (piece + 1) / kPieces;
+    for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {
+      weighed[i].bytes = memory.worst(layouts[i]);
+      if (!weighed[i].bytes) continue;
+      const double chance = chance_of_oom(*weighed[i].bytes, capacity, question.constants.spread);
+      if (chance <= question.risk) weighed[i].time = rough_time(question, layouts[i], work);
+    }
+  });
+  return weighed;
+}
+
 }  // namespace
 
 Result<SearchResult> search(const SearchQuestion& question) {
   const std::vector<Layout> layouts = list_layouts(question);
-  const Bytes capacity = question.cluster.groups.front().accelerator.memory_visible;
+  const std::vector<Weighed> weighed = weigh(question, layouts);
   SearchResult result;
-  MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
-                     question.constants);
-  WorkCache work(question.model, recipe_of(question.trainer, question.precision));
   std::vector<Fitting> fitting;
   std::vector<std::pair<Bytes, const Layout*>> large;
-  for (const Layout& layout : layouts) {
-    const auto bytes = memory.worst(layout);
-    if (!bytes) continue;  // the layers cannot be dealt out
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    if (!weighed[i].bytes) continue;  // the layers cannot be dealt out
     ++result.listed;
-    if (chance_of_oom(*bytes, capacity, question.constants.spread) > question.risk) {
+    if (weighed[i].time) {
+      fitting.push_back({layouts[i], *weighed[i].time, to_text(layouts[i])});
+    } else {
       ++result.too_large;
-      large.emplace_back(*bytes, &layout);
-      continue;
+      large.emplace_back(*weighed[i].bytes, &layouts[i]);
     }
-    fitting.push_back({layout, rough_time(question, layout, work), to_text(layout)});
   }
   std::sort(fitting.begin(), fitting.end(), faster);
   std::size_t asked = 0;
@@ -90,6 +115,7 @@ Result<SearchResult> search(const SearchQuestion& question) {
 
   std::stable_sort(large.begin(), large.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
+  WorkCache work(question.model, recipe_of(question.trainer, question.precision));
   for (const auto& [bytes, layout] : large) {
     if (!legal(question, *layout)) continue;
     auto plan = planned(question, {*layout, rough_time(question, *layout, work), {}});
