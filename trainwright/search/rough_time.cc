@@ -46,22 +46,35 @@ double moved_share(CollectiveKind kind, std::int64_t n) {
   return 1;
 }
 
+// The links of a layout's groups, each looked up once.
 class Wires {
  public:
   Wires(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
 
-  Seconds time(GroupKind group, CollectiveKind kind, Bytes bytes) {
+  Seconds time(GroupKind kind, CollectiveKind collective, Bytes bytes) {
     if (bytes == Bytes(0)) return {};
-    const GroupPlacement place = place_group(layout_, group, cluster_);
-    if (place.group.size < 2) return {};
-    const auto& tiers = cluster_.groups.front().tiers;
-    const Tier& tier = tiers[std::min(place.spanned, tiers.size() - 1)];
-    return bytes / bandwidth_under_load(tier) * moved_share(kind, place.group.size);
+    auto& link = links_[static_cast<std::size_t>(kind)];
+    if (!link) link = link_of(kind);
+    if (link->members < 2) return {};
+    return bytes / link->bandwidth * moved_share(collective, link->members);
   }
 
  private:
+  struct Link {
+    std::int64_t members = 1;
+    BytesPerSecond bandwidth;
+  };
+
+  Link link_of(GroupKind kind) const {
+    const GroupPlacement place = place_group(layout_, kind, cluster_);
+    const auto& tiers = cluster_.groups.front().tiers;
+    const Tier& tier = tiers[std::min(place.spanned, tiers.size() - 1)];
+    return {place.group.size, bandwidth_under_load(tier)};
+  }
+
   const Layout& layout_;
   const Cluster& cluster_;
+  std::array<std::optional<Link>, static_cast<std::size_t>(GroupKind::World) + 1> links_{};
 };
 
 // Seconds of one micro-batch on one pipeline rank.
