@@ -26,7 +26,9 @@ ChunkContent content_of(const Stage& stage, const std::vector<Stage>& stages, co
           .from_other_rank = s > 0 && stages[s - 1].rank != stage.rank,
           .to_other_rank = !last && stages[s + 1].rank != stage.rank,
           .frozen = std::clamp<std::int64_t>(job.frozen_layers - stage.first, 0, stage.count),
-          .tied_copy = model.tied && stage.head && stages.front().rank != stage.rank};
+          .tied_copy = model.tied && stage.head && stages.front().rank != stage.rank,
+          .shares_embedding = model.tied && (stage.head || stage.embedding) &&
+                              stages.front().rank != stages.back().rank};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct ChunkContent {
   bool from_other_rank = false, to_other_rank = false;  // its boundaries cross ranks
   std::int64_t frozen = 0;                              // of its layers, the first so many
   bool tied_copy = false;                               // has a copy of the embedding for its head
+  bool shares_embedding = false;  // that copy and the embedding: both have gradients to sum
 };
 
 struct PipelineGroup {

@@ -104,7 +104,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
     trained += bytes[chunk].trained;
-    if (content.tied_copy) terms.shares_embedding = true;
+    if (content.shares_embedding) terms.shares_embedding = true;
   }
   terms.states = states_of(rules.states, held, trained);
   // Gradients that come with the backward pass are counted there.
