@@ -29,8 +29,8 @@
 //   offload                                  optimizer+activations+parameters
 //   on off                                   overlap-tp+compile+...
 //   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
-//   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be left
-//   out sp                                       alone
+//   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be absent
+//   sp                                       alone
 //
 // Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
 // ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.

@@ -70,13 +70,14 @@ struct Bucket {
 // A choice among named things: a sharding mode, a recompute module, a kind of offload.
 struct Choice {
   std::string kind;
-  std::string gradients;  // of a sharding: "buffer" (all step, reduced in place), "autograd" (from a
-  // first backward to the step), "copied" (and as large buckets), "bucketed" (and one bucket)
+  // Of a sharding: "buffer" (all step, reduced in place), "autograd" (from a first backward to the
+  // step), "copied" (and as large buckets), "bucketed" (and one bucket).
+  std::string gradients;
   std::string setting, source;
 };
 
 struct PipelineFacts {
-  bool outputs_freed_early = false;  // a stage's output is dropped once sent
+  bool outputs_freed_early = false;      // a stage's output is dropped once sent
   bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
   bool sends_live_until_step_end = false;
   std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
