@@ -14,7 +14,9 @@ struct ClassTerms {
   double standing = 0, coming = 0, communicators = 0;
 };
 
-bool stands(Category category) { return category <= Category::OptimizerStates; }
+bool stands(Category category) {
+  return category <= Category::OptimizerStates || category == Category::Workspace;
+}
 
 ClassTerms terms_of(const RankClass& of) {
   ClassTerms terms;

@@ -31,12 +31,13 @@ ModelOrReason b200_model(const MeasuredRun& run, const Knowledge& knowledge) {
 }  // namespace
 
 DraftOrReason simumax_b200(const MeasuredRun& run, const Knowledge& knowledge) {
-  // docs/b200/b200_real_repro_guide.md and the launch scripts it names.
+  // docs/b200/b200_real_repro_guide.md and the launch scripts it names; the loss is "TE Triton fused
+  // CE".
   TrainerChoice trainer{.name = "megatron-core@0.16",
                         .kernels = {{KernelKind::FlashAttention, true},
                                     {KernelKind::FusedSoftmax, false},
                                     {KernelKind::FusedBiasDropout, false}},
-                        .loss = "fused-vocabulary-parallel"};
+                        .loss = "te-fused"};
   DraftOrReason draft =
       start(run, knowledge, std::move(trainer), "8xB200", b200_model(run, knowledge));
   if (!draft) return draft;

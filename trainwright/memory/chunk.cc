@@ -111,6 +111,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions, doub
     bytes.backward = number(of.backward.bytes) + more;
     bytes.parameters = all_of(of.parameters);
     chunk.largest = std::max({chunk.largest, bytes.forward, bytes.backward});
+    add_shapes(chunk.stand_ins, of.stand_ins);
     chunk.kept += bytes.count * bytes.kept;
     chunk.half += bytes.count * bytes.half;
     chunk.parameters += bytes.count * bytes.parameters;

@@ -33,6 +33,7 @@ struct ChunkBytes {
   HeldParameters held, trained;
   double parameters = 0;  // of all portions
   double largest = 0;     // peak of one list by itself
+  StandIns stand_ins;
 };
 
 struct ChunkQuestion {

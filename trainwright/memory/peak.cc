@@ -64,6 +64,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
                     .sends_stay = trainer.pipeline.sends_live_until_step_end && several,
+                    .last_gradient_stays = trainer.pipeline.last_gradient_stays && several,
                     .overlaps = several && asks(layout, Switch::OverlapP2p, trainer)};
   if (layout.pp > kMaxRanks || stage_count(layout) > kMaxStages) {
     return fail("pp", fmt::format("{} stages are more than a schedule has", stage_count(layout)));
@@ -95,6 +96,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.largest = 0;
   terms.shares_embedding = false;
   HeldParameters held, trained;
+  StandIns stand_ins;
   double gradients = 0;
   for (const std::size_t chunk : group.chunks) {
     const ChunkContent& content = partition.contents[chunk];
@@ -105,6 +107,12 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     held += bytes[chunk].held;
     trained += bytes[chunk].trained;
     if (content.shares_embedding) terms.shares_embedding = true;
+    add_shapes(stand_ins, bytes[chunk].stand_ins);
+  }
+  terms.stand_ins = 0;
+  for (const MatrixShape& shape : stand_ins) {
+    terms.stand_ins +=
+        rules.states.compute * static_cast<double>(shape.in) * static_cast<double>(shape.out);
   }
   terms.states = states_of(rules.states, held, trained);
   // Gradients that come with the backward pass are counted there.
@@ -124,7 +132,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
   at(bytes, Category::OptimizerStates) = terms.states.states;
   at(bytes, Category::ReduceBuffers) = terms.states.buckets;
   at(bytes, Category::PointToPoint) = terms.transport;
-  at(bytes, Category::Workspace) = constants.workspace;
+  at(bytes, Category::Workspace) = constants.workspace + terms.stand_ins;
   at(bytes, Category::Communicators) =
       communicators.shared + (terms.shares_embedding ? communicators.embedding : 0);
   at(bytes, Category::Context) = constants.context;
@@ -171,6 +179,7 @@ CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
     const bool unsharded = rules.states.stays_gathered;
     if ((action.has_gradient >> c & 1U) != 0) {
       at(bytes, unsharded ? Category::ReduceBuffers : Category::Gradients) += of.gradients;
+      at(bytes, Category::PointToPoint) += of.last_gradient;
     }
     at(bytes, Category::PointToPoint) +=
         (counts[c].forwards + extra) * of.sent_forward + (counts[c].inputs + extra) * of.sent_input;

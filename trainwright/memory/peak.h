@@ -26,6 +26,7 @@ struct GroupTerms {
   std::vector<ChunkTerms> chunks;
   States states;
   double transport = 0;  // buffers between stages that stand
+  double stand_ins = 0;  // empty gradients that stand
   double step = 0;       // alive at the step beside what stands
   double largest = 0;    // peak of the largest list by itself
   bool shares_embedding = false;

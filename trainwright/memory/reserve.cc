@@ -63,6 +63,7 @@ class Player {
     if (states.buckets > 0) make(states.buckets);
     if (question_.terms.transport > 0) make(question_.terms.transport);
     make(question_.constants.workspace);
+    if (question_.terms.stand_ins > 0) make(question_.terms.stand_ins);
   }
   void make_states() {
     each_list([&](double share) {
@@ -180,6 +181,9 @@ class Player {
     }
     if (pipeline.sends_stay && program.content->from_other_rank) {
       until_step_end_.push_back(carried);
+    } else if (pipeline.last_gradient_stays && program.content->from_other_rank) {
+      drop(sent_);
+      sent_ = carried;
     } else {
       drop(carried);
     }
@@ -252,6 +256,7 @@ class Player {
     for (BlockId& block : until_step_end_) drop(block);
     until_step_end_.clear();
     drop(reducing_);
+    drop(sent_);
     if (question_.terms.states.step > 0) {
       BlockId copy = make(question_.terms.states.step);
       drop(copy);
@@ -267,6 +272,7 @@ class Player {
   std::vector<Blocks> gathered_, gradients_;             // by chunk and list
   Blocks until_step_end_;
   BlockId reducing_ = kNone;
+  BlockId sent_ = kNone;
   std::int64_t calls_ = 0;
 };
 

@@ -156,6 +156,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   } else if (!pipeline.outputs_freed_early) {
     terms.whole += bytes.output;
   }
+  if (pipeline.last_gradient_stays && content.from_other_rank) terms.last_gradient = bytes.input;
   if (pipeline.sends_stay) {
     terms.sent_forward = content.to_other_rank ? bytes.output : 0;
     terms.sent_input = content.from_other_rank ? bytes.input : 0;
@@ -189,7 +190,7 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
                (counts->forwards + extra) * of.sent_forward +
                (counts->inputs + extra) * of.sent_input;
-      if ((action.has_gradient >> c & 1U) != 0) bytes += of.gradients;
+      if ((action.has_gradient >> c & 1U) != 0) bytes += of.gradients + of.last_gradient;
     }
     if (bytes > best.bytes) best = {bytes, i};
   }

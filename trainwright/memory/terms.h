@@ -4,7 +4,7 @@
 // Everything alive at a moment is linear in what is in flight:
 //
 //   sum over chunks (whole x kept + half x held + forwards x sent + inputs x sent
-//                    + its gradients, once there are any)
+//                    + its gradients and the last input gradient, once there are any)
 //   + what the action needs at its own highest spot
 //
 // so that a class is a few numbers per chunk, and a moment a few multiplications.
@@ -31,6 +31,7 @@ struct ChunkTerms {
   double whole = 0, half = 0;
   double sent_forward = 0, sent_input = 0;
   double gradients = 0;       // from the first backward of its weights on
+  double last_gradient = 0;   // likewise: of its input, of the micro-batch before
   double gathered = 0;        // all step, once gathered
   std::array<Spot, 4> spots;  // by ActionKind F I W B
   Spot first_backward;        // B or I before there are gradients
@@ -40,6 +41,7 @@ struct PipelineRules {
   bool outputs_freed_early = false;
   bool buffers_per_micro_batch = false;
   bool sends_stay = false;
+  bool last_gradient_stays = false;
   bool overlaps = false;  // receives are posted ahead
 };
 

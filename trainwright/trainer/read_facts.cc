@@ -197,6 +197,7 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
   pipeline.outputs_freed_early = at.boolean("outputs_freed_early");
   pipeline.buffers_per_micro_batch = at.boolean("buffers_per_micro_batch");
   pipeline.sends_live_until_step_end = at.boolean("sends_live_until_step_end");
+  pipeline.last_gradient_stays = at.optional_bool("last_gradient_stays").value_or(false);
   pipeline.first_stage_less_layers =
       at.optional_integer("first_stage_less_layers", kLayers).value_or(0);
   pipeline.last_stage_less_layers =
@@ -222,6 +223,7 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("delays_vectors", code.delays_vectors);
   flag("stops_early", code.stops_early);
   flag("permutes_tokens", code.permutes_tokens);
+  flag("gradient_stand_ins", code.gradient_stand_ins);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);

@@ -80,6 +80,7 @@ struct PipelineFacts {
   bool outputs_freed_early = false;      // a stage's output is dropped once sent
   bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
   bool sends_live_until_step_end = false;
+  bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
   std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
   std::int64_t last_stage_less_layers = 0;   // and the head
   std::string source;

@@ -118,6 +118,7 @@ Json pipeline(const PipelineFacts& facts) {
   json.add("outputs_freed_early", Json::of(facts.outputs_freed_early))
       .add("buffers_per_micro_batch", Json::of(facts.buffers_per_micro_batch))
       .add("sends_live_until_step_end", Json::of(facts.sends_live_until_step_end))
+      .add("last_gradient_stays", Json::of(facts.last_gradient_stays))
       .add("first_stage_less_layers", Json::of(facts.first_stage_less_layers))
       .add("last_stage_less_layers", Json::of(facts.last_stage_less_layers));
   return finish(json, "", facts.source);
@@ -134,6 +135,7 @@ Json code(const CodeFacts& facts) {
       .add("delays_vectors", Json::of(facts.delays_vectors))
       .add("stops_early", Json::of(facts.stops_early))
       .add("permutes_tokens", Json::of(facts.permutes_tokens))
+      .add("gradient_stand_ins", Json::of(facts.gradient_stand_ins))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
 }

@@ -73,6 +73,14 @@ const Traffic& TrafficTable::at(GroupKind group, CollectiveKind kind, Pass pass)
   return cells_[cell_of(group, kind, pass)];
 }
 
+void add_shapes(StandIns& all, const StandIns& more) {
+  for (const MatrixShape& shape : more) {
+    const bool known = std::find(all.begin(), all.end(), shape) != all.end();
+    // No model has so many; the rest would be small.
+    if (!known && all.size() < 16) all.push_back(shape);
+  }
+}
+
 Totals compose(std::span<const Portion> portions) {
   Totals sum;
   if (portions.empty()) return sum;
@@ -101,6 +109,7 @@ Totals compose(std::span<const Portion> portions) {
     sum.parameters.expert += one.parameters.expert * n;
     sum.parameters.replicated += one.parameters.replicated * n;
     sum.parameters.low_precision += one.parameters.low_precision * n;
+    add_shapes(sum.stand_ins, one.stand_ins);
     sum.traffic.add(one.traffic, n);
   }
   return sum;

@@ -16,6 +16,7 @@
 //               lives until W, and so does the gradient that enters an operator with weights.
 //
 // The input of a list belongs to it, its output to the list that follows.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,9 @@ class Few {
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const T& operator[](std::size_t i) const { return items_[i]; }
+  friend bool operator==(const Few& a, const Few& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   std::array<T, N> items_{};
@@ -90,6 +94,12 @@ struct Effort {
   Bytes written;
   Effort& operator+=(const Effort& more);
   friend bool operator==(const Effort&, const Effort&) = default;
+};
+
+// A matrix as one rank holds it.
+struct MatrixShape {
+  std::int64_t in = 0, out = 0;
+  friend bool operator==(const MatrixShape&, const MatrixShape&) = default;
 };
 
 enum class Pass : std::uint8_t { Forward, InputGradient, WeightGradient, Recompute };
@@ -151,6 +161,7 @@ struct Operator {
   Effort forward, input_gradient, weight_gradient;
   Bytes workspace;           // beside inputs and outputs, while it runs forward
   Bytes backward_workspace;  // beside what is saved and the gradients
+  MatrixShape stand_in;      // an empty gradient of that shape stays for good; 0 x 0: none
   bool has_weight = false;   // has a weight-gradient half that can be put off
   // So many of the first inputs have the gradient of the output itself, as the terms of a sum.
   std::uint8_t gradients_passed = 0;

@@ -71,6 +71,14 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   op.forward.read = op.input_gradient.read = times(numbers, byte_size(b.recipe.weight));
   if (b.recipe.accumulates_in_product) {
     op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
+    if (b.recipe.gradient_stand_ins) {
+      // Matrices that a low-precision recipe takes are the library's.
+      if (matrix.low_precision) {
+        op.stand_in = {matrix.in, width};
+      } else {
+        op.backward_workspace = times(numbers, byte_size(b.recipe.compute));
+      }
+    }
   } else {
     op.weight_gradient.written = op.backward_workspace =
         times(numbers, byte_size(b.recipe.compute));

@@ -44,6 +44,7 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.delays_vectors = code.delays_vectors;
   recipe.stops_early = code.stops_early;
   recipe.permutes_tokens = code.permutes_tokens;
+  recipe.gradient_stand_ins = code.gradient_stand_ins && recipe.accumulates_in_product;
   recipe.expert_scores = scores_named(code.expert_scores);
   return recipe;
 }

@@ -79,6 +79,7 @@ struct Recipe {
   bool delays_vectors =
       false;  // the W half holds gradients of gains and biases too, not only matrices
   bool stops_early = false;  // recompute ends with the last tensor that is needed
+  bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
   ExpertScores expert_scores = ExpertScores::AtCombine;
   Loss loss;  // bytes per logit
   double input_copy =

@@ -14,6 +14,7 @@ Effort& effort_of(Totals& sum, Pass pass) { return sum.effort[static_cast<std::s
 void add_work(const OperatorList& list, Totals& sum) {
   for (const Operator& op : list.operators) {
     const bool again = detail::runs_again(op.again);
+    if (op.stand_in.in > 0) add_shapes(sum.stand_ins, {op.stand_in});
     effort_of(sum, Pass::Forward) += op.forward;
     effort_of(sum, Pass::InputGradient) += op.input_gradient;
     effort_of(sum, Pass::WeightGradient) += op.weight_gradient;

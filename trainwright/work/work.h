@@ -78,6 +78,10 @@ struct Peak {
   friend bool operator==(const Peak&, const Peak&) = default;
 };
 
+// Empty gradients that stay for good, one for each shape, in the compute type.
+using StandIns = Few<MatrixShape, 16>;
+void add_shapes(StandIns& all, const StandIns& more);  // of those it does not have yet
+
 // The sums of a list, or of many.
 struct Totals {
   std::array<Effort, 4> effort{};  // by Pass
@@ -89,6 +93,7 @@ struct Totals {
   Peak forward;                    // kept so far, the operator's inputs, outputs and workspace
   Peak backward;                   // what is still kept, recomputed tensors, gradients, workspace
   HeldParameters parameters;
+  StandIns stand_ins;
   TrafficTable traffic;
   friend bool operator==(const Totals&, const Totals&) = default;
 };
