@@ -12,6 +12,7 @@ namespace {
 struct ClassTerms {
   std::int64_t pipeline_rank = 0;
   double standing = 0, coming = 0, communicators = 0;
+  std::optional<double> slack = {};  // replayed
 };
 
 bool stands(Category category) {
@@ -39,16 +40,21 @@ MemoryConstants counting() {
   return constants;
 }
 
-Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases) {
+Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases, Slack slack) {
   const MemoryEstimate estimate = TW_TRY(estimate_memory({.model = cases.model_of(made),
                                                           .cluster = cases.cluster_of(made),
                                                           .trainer = cases.trainer_of(made),
                                                           .layout = made.layout,
                                                           .job = made.job,
                                                           .constants = counting(),
-                                                          .slack = Slack::Quantile}));
+                                                          .slack = slack}));
   std::vector<ClassTerms> classes;
-  for (const RankClass& rank : estimate.classes) classes.push_back(terms_of(rank));
+  for (const RankClass& rank : estimate.classes) {
+    classes.push_back(terms_of(rank));
+    if (slack == Slack::Quantile) continue;
+    const auto category = static_cast<std::size_t>(Category::AllocatorSlack);
+    classes.back().slack = static_cast<double>(rank.bytes[category].value());
+  }
   return classes;
 }
 
@@ -57,8 +63,10 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   switch (kind) {
     case MemoryKind::Static: return {0, 0, 0, 0, rank.standing};
     case MemoryKind::Allocated: return {1, 0, 0, 0, rank.standing + rank.coming};
-    case MemoryKind::Unstated:
-    case MemoryKind::Reserved: return {1, rank.coming, 0, 0, rank.standing + rank.coming};
+    case MemoryKind::Reserved:
+      if (rank.slack) return {1, 0, 0, 0, rank.standing + rank.coming + *rank.slack};
+      [[fallthrough]];
+    case MemoryKind::Unstated: return {1, rank.coming, 0, 0, rank.standing + rank.coming};
     case MemoryKind::Driver:
       return {1, rank.coming, 1, rank.communicators, rank.standing + rank.coming};
   }
@@ -136,14 +144,42 @@ double predicted(const ScoredRow& row, const MemoryFit& constants) {
   return most;
 }
 
+namespace {
+
+// Replays take milliseconds each: they are for sources with few cases whose reserved bytes were
+// read; the others make do with a share of what comes and goes.
+constexpr std::int64_t kMostReplayedCases = 64;
+
+bool reads_reserved(const Case& made) {
+  return std::any_of(made.memory.begin(), made.memory.end(), [](const MemoryReading& reading) {
+    return reading.kind == MemoryKind::Reserved;
+  });
+}
+
+std::map<std::string, Slack> slack_by_source(const Cases& cases) {
+  std::map<std::string, std::int64_t> read;
+  for (const Case& made : cases.cases) read[made.source] += reads_reserved(made);
+  std::map<std::string, Slack> slack;
+  for (const auto& [source, count] : read) {
+    const bool few = count > 0 && count <= kMostReplayedCases;
+    slack.emplace(source, few ? Slack::Replayed : Slack::Quantile);
+  }
+  return slack;
+}
+
+}  // namespace
+
 ScoredRows score_rows(const Cases& cases) {
   // A source without a single failure has no verdict to get wrong.
   std::map<std::string, bool> judged;
   for (const Case& made : cases.cases) {
     judged[made.source] |= made.outcome == Outcome::Oom || made.outcome == Outcome::OomOrCrash;
   }
+  const std::map<std::string, Slack> slack = slack_by_source(cases);
   const auto classes = parallel_map(cases.cases.size(), {}, [&](std::size_t i) {
-    return std::make_unique<Result<std::vector<ClassTerms>>>(classes_of(cases.cases[i], cases));
+    const Case& made = cases.cases[i];
+    const Slack how = reads_reserved(made) ? slack.at(made.source) : Slack::Quantile;
+    return std::make_unique<Result<std::vector<ClassTerms>>>(classes_of(made, cases, how));
   });
   ScoredRows scored;
   scored.skipped = cases.skipped;

@@ -31,8 +31,8 @@ ModelOrReason b200_model(const MeasuredRun& run, const Knowledge& knowledge) {
 }  // namespace
 
 DraftOrReason simumax_b200(const MeasuredRun& run, const Knowledge& knowledge) {
-  // docs/b200/b200_real_repro_guide.md and the launch scripts it names; the loss is "TE Triton fused
-  // CE".
+  // docs/b200/b200_real_repro_guide.md and the launch scripts it names; the loss is "TE Triton
+  // fused CE".
   TrainerChoice trainer{.name = "megatron-core@0.16",
                         .kernels = {{KernelKind::FlashAttention, true},
                                     {KernelKind::FusedSoftmax, false},

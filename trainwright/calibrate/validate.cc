@@ -41,12 +41,11 @@ std::vector<std::size_t> active_constants(const std::vector<ScoredRow>& rows,
     const ScoredRow& row = rows[i];
     const bool is_driver = row.verdict || row.kind == MemoryKind::Driver;
     driver += is_driver;
-    reserved +=
-        !is_driver && (row.kind == MemoryKind::Reserved || row.kind == MemoryKind::Unstated);
-    allocated += !is_driver && row.kind == MemoryKind::Allocated;
+    reserved += !is_driver && !row.ranks.empty() && row.ranks.front()[1] > 0;
+    allocated += !is_driver && !row.ranks.empty() && row.ranks.front()[0] > 0;
   }
   std::vector<std::size_t> active;
-  if (allocated + reserved > 0) active.push_back(0);
+  if (allocated > 0) active.push_back(0);
   if (reserved > 0 || driver >= 100) active.push_back(1);
   if (driver > 0) active.push_back(2);
   if (driver >= 100) active.push_back(3);
@@ -62,11 +61,10 @@ double residual(const ScoredRow& row, const MemoryFit& values) {
   return std::log(bytes / row.measured) / expected;
 }
 
-// `weights`: of each row among those fitted.
+// `weights`: of each row among those fitted; `values`: of the constants that are not.
 MemoryFit fitted(const std::vector<ScoredRow>& rows, const Indices& among,
-                 const std::vector<double>& weights) {
-  MemoryFit values = starting_values();
-  const std::vector<std::size_t> active = active_constants(rows, among);
+                 const std::vector<double>& weights, const std::vector<std::size_t>& active,
+                 const MemoryFit& values) {
   if (active.empty() || among.size() < active.size()) return values;
   std::vector<Constant> constants;
   for (const std::size_t i : active) constants.push_back(all_constants()[i]);
@@ -92,6 +90,27 @@ MemoryFit fitted(const std::vector<ScoredRow>& rows, const Indices& among,
                             return true;
                           });
   return result ? spread_out(result->values) : values;
+}
+
+// Allocated bytes hold the workspace and no other constant: where there are such rows, they alone
+// say what it is, so that it does not make up for what another one gets wrong.
+MemoryFit fitted(const std::vector<ScoredRow>& rows, const Indices& among,
+                 const std::vector<double>& weights) {
+  Indices allocated;
+  std::vector<double> their_weights;
+  for (std::size_t i = 0; i < among.size(); ++i) {
+    const ScoredRow& row = rows[among[i]];
+    if (row.verdict || row.kind != MemoryKind::Allocated) continue;
+    allocated.push_back(among[i]);
+    their_weights.push_back(weights[i]);
+  }
+  MemoryFit values = starting_values();
+  std::vector<std::size_t> active = active_constants(rows, among);
+  if (!allocated.empty()) {
+    values = fitted(rows, allocated, their_weights, {0}, values);
+    std::erase(active, std::size_t{0});
+  }
+  return fitted(rows, among, weights, active, values);
 }
 
 // Everything learned from the rows that were fitted on.

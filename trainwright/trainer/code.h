@@ -57,8 +57,8 @@ struct CodeFacts {
   bool delays_vectors = false;  // a split backward puts off gradients of gains and biases too
   bool stops_early = false;     // recompute ends with the last tensor that is needed
   bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
-  // The library's matrices add their gradients up themselves and hand autograd an empty one instead,
-  // of which one per shape stays for good; other matrices make theirs and drop it.
+  // The library's matrices add their gradients up themselves and hand autograd an empty one
+  // instead, of which one per shape stays for good; other matrices make theirs and drop it.
   bool gradient_stand_ins = false;
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
   std::string source;

@@ -14,6 +14,20 @@ std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const
   return checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
 }
 
+namespace {
+
+// The loss has written the gradient over the logits: there is no other one, and it stays until the
+// operator that made the logits has used it.
+void leave_gradient(Builder& b, TensorId logits) {
+  b.list.tensors[logits.at()].has_gradient = false;
+  for (Operator& op : b.list.operators) {
+    const bool made = std::find(op.outputs.begin(), op.outputs.end(), logits) != op.outputs.end();
+    if (made) op.saves.push_back({logits, Half::Both});
+  }
+}
+
+}  // namespace
+
 void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   const Loss& facts = b.recipe.loss;
   const Tensor of = b.at(logits);
@@ -34,6 +48,7 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   op.backward_workspace = bytes(facts.backward - facts.kept - (keeps_logits ? 0 : size));
   op.forward.other = Flops(5 * real(of.elements));
   op.input_gradient.other = Flops(2 * real(of.elements));
+  if (keeps_logits && facts.backward <= size) leave_gradient(b, logits);
   if (facts.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1) {
     // The largest logit, the one of the label and the sum, of every token in fp32.
     for (int call = 0; call < 3; ++call) {

@@ -78,7 +78,7 @@ struct Recipe {
   std::int64_t vocabulary_multiple = 1;  // a rank's share of the vocabulary is padded to it
   bool delays_vectors =
       false;  // the W half holds gradients of gains and biases too, not only matrices
-  bool stops_early = false;  // recompute ends with the last tensor that is needed
+  bool stops_early = false;         // recompute ends with the last tensor that is needed
   bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
   ExpertScores expert_scores = ExpertScores::AtCombine;
   Loss loss;  // bytes per logit
