@@ -3,6 +3,7 @@
 
 #include "trainwright/base/parallel.h"
 #include "trainwright/calibrate/calibrate.h"
+#include "trainwright/calibrate/spread.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -41,16 +42,26 @@ MemoryConstants counting() {
 }
 
 Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases, Slack slack) {
-  const MemoryEstimate estimate = TW_TRY(estimate_memory({.model = cases.model_of(made),
-                                                          .cluster = cases.cluster_of(made),
-                                                          .trainer = cases.trainer_of(made),
-                                                          .layout = made.layout,
-                                                          .job = made.job,
-                                                          .constants = counting(),
-                                                          .slack = slack}));
+  const Trainer& trainer = cases.trainer_of(made);
+  const Model model = detail::model_of_one_rank(made, cases.model_of(made));
+  const std::optional<Schedule> schedule = TW_TRY(detail::schedule_of(made));
+  Layout layout = made.layout;
+  if (schedule) layout.schedule = ScheduleKind::Csv;
+  const MemoryEstimate estimate =
+      TW_TRY(estimate_memory({.model = model,
+                              .cluster = cases.cluster_of(made),
+                              .trainer = trainer,
+                              .layout = layout,
+                              .job = made.job,
+                              .constants = counting(),
+                              .schedule = schedule ? &*schedule : nullptr,
+                              .slack = slack}));
   std::vector<ClassTerms> classes;
   for (const RankClass& rank : estimate.classes) {
+    const auto share = TW_TRY(detail::vocabulary_share(made, model, trainer, rank));
     classes.push_back(terms_of(rank));
+    classes.back().standing += share.standing;
+    classes.back().coming += share.coming;
     if (slack == Slack::Quantile) continue;
     const auto category = static_cast<std::size_t>(Category::AllocatorSlack);
     classes.back().slack = static_cast<double>(rank.bytes[category].value());
