@@ -51,8 +51,6 @@ DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
   Shape shape = shape_of(run);
   // arXiv:2401.10241 prints no vocabulary; with 32,000 its printed sizes come out.
   if (!shape.vocabulary) shape.vocabulary = 32000;
-  // examples/pretrain_zero_bubble.sh: 8192 positions, and dropout as Megatron-LM has it by default.
-  shape.positions = 8192;
   TrainerChoice trainer{.name = "zero-bubble-megatron@1.0",
                         .kernels = {{KernelKind::FlashAttention, false}},
                         .loss = {}};

@@ -109,6 +109,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions, doub
     bytes.half = number(of.kept_for_weights + of.held_gradients);
     bytes.forward = number(of.forward.bytes) + more;
     bytes.backward = number(of.backward.bytes) + more;
+    bytes.backward_input = number(of.backward_input.bytes) + more;
     bytes.parameters = all_of(of.parameters);
     chunk.largest = std::max({chunk.largest, bytes.forward, bytes.backward});
     add_shapes(chunk.stand_ins, of.stand_ins);

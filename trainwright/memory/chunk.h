@@ -20,6 +20,7 @@ struct PortionBytes {
   double before = 0, half_after = 0;  // kept by earlier lists; after I, by later ones
   double kept = 0, half = 0;          // of one list
   double forward = 0, backward = 0;   // peaks of one list
+  double backward_input = 0;          // and of its I alone
   double parameters = 0;              // of one list
   double parameters_after = 0;        // of all later lists
   bool logits = false;                // head and loss are in it

@@ -51,7 +51,7 @@ class SpotFinder {
   }
   // Later lists have run their I and hold what W needs.
   Spot backward_input(const Site& site) const {
-    Spot spot = around(site, site.portion->backward, site.kept_before + site.half_after);
+    Spot spot = around(site, site.portion->backward_input, site.kept_before + site.half_after);
     spot.backward = true;
     gather_backward(spot, site);
     return summed(spot);

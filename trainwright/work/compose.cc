@@ -1,4 +1,5 @@
 // Sums of sums: what a stage does, from what its layers do.
+#include <algorithm>
 #include <bit>
 
 #include "trainwright/work/work.h"
@@ -98,6 +99,15 @@ Totals compose(std::span<const Portion> portions) {
     if (below + one.backward.bytes > sum.backward.bytes) {
       sum.backward = {below + one.backward.bytes, one.backward.at};
     }
+    // Of earlier lists, I of the later ones holds what W needs; the last of equal ones stands on
+    // the most kept, the first on the most held.
+    const Bytes half = one.kept_for_weights + one.held_gradients;
+    sum.backward_input.bytes += half * n;
+    const Bytes last = below + one.backward_input.bytes;
+    const Bytes first = sum.kept + half * (n - 1) + one.backward_input.bytes;
+    if (std::max(last, first) > sum.backward_input.bytes) {
+      sum.backward_input = {std::max(last, first), one.backward_input.at};
+    }
     for (std::size_t pass = 0; pass < sum.effort.size(); ++pass) {
       add(sum.effort[pass], one.effort[pass], n);
     }
@@ -127,6 +137,13 @@ Totals checkpointed_together(const Totals& plain, const Totals& full, std::int64
   if (plain.forward.bytes > sum.backward.bytes) sum.backward = plain.forward;
   sum.backward.bytes += again + full.output;
   if (full.backward.bytes > sum.backward.bytes) sum.backward = full.backward;
+  // What W needs of all n stays, and each layer's I is at most as high as alone.
+  sum.backward_input = plain.backward_input;
+  if (plain.forward.bytes > sum.backward_input.bytes) sum.backward_input = plain.forward;
+  sum.backward_input.bytes += again + full.output;
+  if (full.backward_input.bytes > sum.backward_input.bytes) {
+    sum.backward_input = full.backward_input;
+  }
   return sum;
 }
 

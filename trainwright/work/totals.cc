@@ -115,6 +115,8 @@ class Gradients {
     if (mine >= 0) summed_.push_back(mine);
     mine = storage;
   }
+  // One more user, who never lets go.
+  void share(int storage) { ++users_[static_cast<std::size_t>(storage)]; }
   void finish_sums() {
     for (const int storage : summed_) release(storage);
     summed_.clear();
@@ -141,8 +143,9 @@ class Gradients {
 // The backward pass, operator by operator from the last to the first.
 class BackwardWalk {
  public:
-  BackwardWalk(const OperatorList& list, const std::vector<Stay>& stays, Bytes kept)
-      : list_(list), stays_(stays), gradients_(list), saved_(kept) {
+  // `split`: only the gradients of inputs are made; what W needs stays until then.
+  BackwardWalk(const OperatorList& list, const std::vector<Stay>& stays, Bytes kept, bool split)
+      : list_(list), stays_(stays), gradients_(list), saved_(kept), split_(split) {
     find_segments();
   }
 
@@ -212,7 +215,7 @@ class BackwardWalk {
     int from = -1;
     for (const TensorId id : op.outputs) {
       if (from < 0 && gradients_.has(id)) from = gradients_.storage(id);
-      if (op.has_weight && gradients_.has(id)) hold(gradients_.storage(id));
+      if (op.has_weight && gradients_.has(id)) hold(id);
     }
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       const TensorId id = op.inputs[k];
@@ -220,7 +223,9 @@ class BackwardWalk {
       const bool passes = k < op.gradients_passed && from >= 0;
       gradients_.give(id, passes ? from : gradients_.make(list_.at(id).bytes()));
     }
-    raise(result_.backward, saved_ + gradients_.now() + op.backward_workspace, i);
+    // The workspace of a matrix is its weight gradient, which W makes.
+    const Bytes workspace = split_ && op.has_weight ? Bytes(0) : op.backward_workspace;
+    raise(result_.backward, saved_ + gradients_.now() + workspace, i);
     gradients_.finish_sums();
     for (const TensorId id : op.outputs) {
       const bool in_place = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();
@@ -229,12 +234,14 @@ class BackwardWalk {
     release(i);
   }
 
-  void hold(int storage) {
+  void hold(TensorId id) {
+    const int storage = gradients_.storage(id);
     const auto at = static_cast<std::size_t>(storage);
     if (held_.size() <= at) held_.resize(gradients_.storages() + 8);
     if (held_[at]) return;
     held_[at] = true;
     result_.held_gradients += gradients_.bytes(storage);
+    if (split_) gradients_.share(storage);
   }
 
   // Tensors that no earlier operator needs.
@@ -243,6 +250,7 @@ class BackwardWalk {
     for (std::size_t t = 0; t < stays_.size(); ++t) {
       const Stay& stay = stays_[t];
       if (stay.released != at) continue;
+      if (split_ && stay.weights) continue;
       if (stay.kept()) saved_ -= list_.tensors[t].bytes();
       if (stay.made_again) saved_ -= list_.tensors[t].bytes();
     }
@@ -252,6 +260,7 @@ class BackwardWalk {
   const std::vector<Stay>& stays_;
   Gradients gradients_;
   Bytes saved_;
+  bool split_;
   std::vector<std::int32_t> triggers_;  // by segment
   std::vector<char> held_;
   Totals result_;
@@ -271,9 +280,10 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   const std::vector<Stay> stays = detail::stays(list);
   Totals sum;
   add_kept(list, stays, sum);
-  Totals backward = BackwardWalk(list, stays, sum.kept).run();
+  const Totals backward = BackwardWalk(list, stays, sum.kept, false).run();
   sum.held_gradients = backward.held_gradients;
   sum.backward = backward.backward;
+  sum.backward_input = BackwardWalk(list, stays, sum.kept, true).run().backward;
   sum.forward = forward_peak(list, stays);
   sum.input = list.at(list.input).bytes();
   sum.output = list.at(list.output).bytes();

@@ -92,6 +92,7 @@ struct Totals {
   Bytes input, output;             // the tensors at both ends; output is not part of `kept`
   Peak forward;                    // kept so far, the operator's inputs, outputs and workspace
   Peak backward;                   // what is still kept, recomputed tensors, gradients, workspace
+  Peak backward_input;             // the same when W is put off: what W needs stays
   HeldParameters parameters;
   StandIns stand_ins;
   TrafficTable traffic;

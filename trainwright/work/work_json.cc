@@ -152,6 +152,7 @@ Json to_json(const Totals& totals) {
       .add("output", bytes(totals.output))
       .add("forward_peak", bytes(totals.forward.bytes))
       .add("backward_peak", bytes(totals.backward.bytes))
+      .add("backward_input_peak", bytes(totals.backward_input.bytes))
       .add("parameters", parameters_json(totals.parameters))
       .add("collectives", traffic_json(totals.traffic));
   return json;
