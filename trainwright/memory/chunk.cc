@@ -1,6 +1,7 @@
 #include "trainwright/memory/chunk.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace trainwright::detail {
 namespace {
@@ -128,6 +129,17 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions, doub
   }
 }
 
+// On a stage with the head.
+double logits_left_behind(const ChunkQuestion& question, const Slice& slice) {
+  const Loss& loss = question.recipe.loss;
+  if (loss.left_behind <= 0) return 0;
+  const double tokens = static_cast<double>(slice.mbs) *
+                        std::ceil(static_cast<double>(slice.seq) / static_cast<double>(slice.cp));
+  const double ways = loss.split_by_tp ? static_cast<double>(slice.tp) : 1;
+  return loss.left_behind * tokens *
+         std::ceil(static_cast<double>(question.model.vocabulary) / ways);
+}
+
 }  // namespace
 
 ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
@@ -143,6 +155,7 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
     chunk.input = content.stage.embedding ? 0 : number(portions.front().totals->input);
     chunk.output = content.stage.head ? 0 : number(portions.back().totals->output);
   }
+  if (content.stage.head) chunk.left_behind = logits_left_behind(question, slice);
   if (content.tied_copy) chunk.held += tied_copy(question, slice);
   if (trains_all(question.job)) {
     chunk.trained = chunk.held;

@@ -31,6 +31,7 @@ struct ChunkBytes {
   double kept = 0;  // of one micro-batch
   double half = 0;  // after I
   double input = 0, output = 0;
+  double left_behind = 0;  // logits of earlier micro-batches
   HeldParameters held, trained;
   double parameters = 0;  // of all portions
   double largest = 0;     // peak of one list by itself

@@ -94,6 +94,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.chunks.clear();
   terms.transport = 0;
   terms.largest = 0;
+  terms.left_behind = 0;
   terms.shares_embedding = false;
   HeldParameters held, trained;
   StandIns stand_ins;
@@ -102,6 +103,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     const ChunkContent& content = partition.contents[chunk];
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
     terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
+    if (rules.microbatches > 1) terms.left_behind += bytes[chunk].left_behind;
     gradients += terms.chunks.back().gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
@@ -131,6 +133,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
   at(bytes, Category::Gradients) = terms.states.gradients;
   at(bytes, Category::OptimizerStates) = terms.states.states;
   at(bytes, Category::ReduceBuffers) = terms.states.buckets;
+  at(bytes, Category::Logits) = terms.left_behind;
   at(bytes, Category::PointToPoint) = terms.transport;
   at(bytes, Category::Workspace) = constants.workspace + terms.stand_ins;
   at(bytes, Category::Communicators) =

@@ -25,10 +25,11 @@ Diagnostics check_sizes(const Layout& layout, const Model& model);
 struct GroupTerms {
   std::vector<ChunkTerms> chunks;
   States states;
-  double transport = 0;  // buffers between stages that stand
-  double stand_ins = 0;  // empty gradients that stand
-  double step = 0;       // alive at the step beside what stands
-  double largest = 0;    // peak of the largest list by itself
+  double transport = 0;    // buffers between stages that stand
+  double stand_ins = 0;    // empty gradients that stand
+  double left_behind = 0;  // logits of earlier micro-batches
+  double step = 0;         // alive at the step beside what stands
+  double largest = 0;      // peak of the largest list by itself
   bool shares_embedding = false;
 };
 // Overwrites `terms`, so that a search allocates nothing.

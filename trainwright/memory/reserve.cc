@@ -62,6 +62,7 @@ class Player {
     each_list([&](double share) { make(states.main_weights * share); });
     if (states.buckets > 0) make(states.buckets);
     if (question_.terms.transport > 0) make(question_.terms.transport);
+    if (question_.terms.left_behind > 0) make(question_.terms.left_behind);
     make(question_.constants.workspace);
     if (question_.terms.stand_ins > 0) make(question_.terms.stand_ins);
   }

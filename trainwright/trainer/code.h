@@ -33,13 +33,15 @@ struct Kernel {
 };
 
 // Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
-// most alive in forward, what stays for backward, the most alive in backward.
+// most alive in forward, what stays for backward, the most alive in backward; and what earlier
+// micro-batches leave behind in the buffers of the last stage, which is beside the others.
 struct Loss {
   std::string name;  // "vocabulary-parallel"
   Use use = Use::OptIn;
   double forward = 0;
   double kept = 0;
   double backward = 0;
+  double left_behind = 0;
   bool split_by_tp = false;
   std::int64_t chunks = 1;  // logits are made and used up piece by piece
   std::string setting, source;
@@ -47,8 +49,12 @@ struct Loss {
 
 // How its layers are written, where no kernel says so. The defaults are Megatron's.
 struct CodeFacts {
-  bool joined_projections = true;  // query, key and value are one product, gate and up another
-  bool norm_in_product = false;    // a norm belongs to the matrix after it: it is run again with it
+  bool joined_projections = true;     // query, key and value are one product, gate and up another
+  bool views_of_projections = false;  // query, key and value stay views of the joined product's
+                                      // result: who keeps the value keeps all three
+  bool norm_scales_input = false;     // an unfused RMS norm squares an fp32 copy of its input but
+                                   // scales the input itself: both stay
+  bool norm_in_product = false;  // a norm belongs to the matrix after it: it is run again with it
   bool gathers_again = true;     // sequence parallelism: the gathered input of a matrix is dropped
                                  // and gathered again for the weight gradient
   bool vocabulary_split = true;  // embedding and head over tp

@@ -112,6 +112,7 @@ void read(Entry at, Loss& loss) {
   loss.forward = bytes_in(at.fields, "forward");
   loss.kept = bytes_in(at.fields, "kept");
   loss.backward = bytes_in(at.fields, "backward");
+  loss.left_behind = bytes_in(at.fields, "left_behind");
   loss.split_by_tp = at.fields.boolean("split_by_tp");
   loss.chunks = at.fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
   loss.setting = setting_in(at.fields);
@@ -216,6 +217,8 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
     fact = at.optional_bool(key).value_or(fact);
   };
   flag("joined_projections", code.joined_projections);
+  flag("views_of_projections", code.views_of_projections);
+  flag("norm_scales_input", code.norm_scales_input);
   flag("norm_in_product", code.norm_in_product);
   flag("gathers_again", code.gathers_again);
   flag("vocabulary_split", code.vocabulary_split);

@@ -64,6 +64,7 @@ Json losses(const Trainer& trainer) {
         .add("forward", Json::of(entry.forward))
         .add("kept", Json::of(entry.kept))
         .add("backward", Json::of(entry.backward))
+        .add("left_behind", Json::of(entry.left_behind))
         .add("split_by_tp", Json::of(entry.split_by_tp))
         .add("chunks", Json::of(entry.chunks));
     all.add(entry.name, finish(json, entry.setting, entry.source));
@@ -127,6 +128,8 @@ Json pipeline(const PipelineFacts& facts) {
 Json code(const CodeFacts& facts) {
   Json json = Json::object();
   json.add("joined_projections", Json::of(facts.joined_projections))
+      .add("views_of_projections", Json::of(facts.views_of_projections))
+      .add("norm_scales_input", Json::of(facts.norm_scales_input))
       .add("norm_in_product", Json::of(facts.norm_in_product))
       .add("gathers_again", Json::of(facts.gathers_again))
       .add("vocabulary_split", Json::of(facts.vocabulary_split))

@@ -10,8 +10,9 @@ void gain(Builder& b, std::string_view name, TensorId normalized, TensorId resul
   op.has_weight = b.recipe.delays_vectors;
 }
 
-// y = x / sqrt(mean(x^2) + e), in fp32, of rows of `width` numbers.
-TensorId root_mean_square(Builder& b, const View& part, std::int64_t width) {
+// y = x / sqrt(mean(x^2) + e), in fp32, of rows of `width` numbers. What is scaled may be a
+// narrower copy of what is squared.
+TensorId root_mean_square(Builder& b, const View& part, TensorId scaled, std::int64_t width) {
   const TensorId x = part.storage;
   const TensorId squared = b.tensor("squared", Dtype::Fp32, part.elements, b.at(x).copies);
   Operator& square = each(b, "square", {x}, squared);
@@ -26,9 +27,9 @@ TensorId root_mean_square(Builder& b, const View& part, std::int64_t width) {
   root.kind = OperatorKind::Norm;
   root.saves.push_back({inverse, Half::Input});
   const TensorId normalized = b.like(squared, "normalized");
-  Operator& scale = each(b, "normalize", {x, inverse}, normalized);
+  Operator& scale = each(b, "normalize", {scaled, inverse}, normalized);
   scale.kind = OperatorKind::Norm;
-  scale.saves.push_back({x, Half::Input});
+  scale.saves.push_back({scaled, Half::Input});
   scale.saves.push_back({inverse, Half::Input});
   return normalized;
 }
@@ -58,7 +59,8 @@ TensorId rms_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
                   std::int64_t width) {
   const Dtype dtype = b.at(x).dtype;
   const TensorId x32 = cast(b, "norm_input", x, Dtype::Fp32);
-  const TensorId normalized = root_mean_square(b, {x32, b.at(x32).elements}, width);
+  const TensorId scaled = b.recipe.norm_scales_input ? x : x32;
+  const TensorId normalized = root_mean_square(b, {x32, b.at(x32).elements}, scaled, width);
   return has_gain ? gained(b, name, normalized, width, dtype)
                   : cast(b, "normed", normalized, dtype);
 }
@@ -89,7 +91,7 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
 
 TensorId eager_rms_norm_of(Builder& b, std::string_view name, const View& x, std::int64_t width,
                            Dtype dtype) {
-  return gained(b, name, root_mean_square(b, x, width), width, dtype);
+  return gained(b, name, root_mean_square(b, x, x.storage, width), width, dtype);
 }
 
 TensorId eager_norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width) {

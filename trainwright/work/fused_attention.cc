@@ -69,6 +69,7 @@ TensorId softmax_core(Builder& b, const Core& core) {
   const TensorId probabilities = b.like(scores, "probabilities");
   Operator& softmax = b.add("softmax", OperatorKind::AttentionCore, {scores}, {probabilities});
   softmax.saves = {{probabilities, Half::Input}};
+  if (b.recipe.softmax && b.recipe.softmax->input) softmax.saves.push_back({scores, Half::Input});
   softmax.forward.other = softmax.input_gradient.other = Flops(5 * real(b.at(scores).elements));
   const TensorId weights = softmax_dropout(b, probabilities);
   const TensorId y = b.tensor("attended", b.recipe.compute, checked_mul(rows, core.value_dim));
