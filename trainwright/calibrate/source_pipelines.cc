@@ -54,8 +54,7 @@ DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
   TrainerChoice trainer{.name = "zero-bubble-megatron@1.0",
                         .kernels = {{KernelKind::FlashAttention, false}},
                         .loss = {}};
-  DraftOrReason draft =
-      start(run, knowledge, std::move(trainer), a100s(run), gpt_model(shape));
+  DraftOrReason draft = start(run, knowledge, std::move(trainer), a100s(run), gpt_model(shape));
   if (!draft) return draft;
   draft->model.dropout_hidden = draft->model.dropout_attention = 0.1;
   Case& made = draft->made;

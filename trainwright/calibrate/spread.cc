@@ -72,8 +72,8 @@ Result<VocabularyShare> vocabulary_share(const Case& made, const Model& of_one_r
     const Weight table = head_weights(of_one_rank).back();
     share.standing +=
         each * static_cast<double>(held_parameters(table, nullptr, slice, recipe).dense.value());
-    share.coming += static_cast<double>(
-        totals(head_work(of_one_rank, slice, recipe)).forward.bytes.value());
+    share.coming +=
+        static_cast<double>(totals(head_work(of_one_rank, slice, recipe)).forward.bytes.value());
   }
   // megatron/core/tensor_parallel/vocab_input.py: what the ranks summed up is copied before the
   // first stage reads it, and the copy stays with the micro-batch.
