@@ -66,6 +66,8 @@ struct CodeFacts {
   // The library's matrices add their gradients up themselves and hand autograd an empty one
   // instead, of which one per shape stays for good; other matrices make theirs and drop it.
   bool gradient_stand_ins = false;
+  bool casts_copy = false;      // a cast to the type that a tensor has already is a copy
+  bool keeps_factors = false;   // of a product both factors stay, though one has no gradient
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
   std::string source;
 };

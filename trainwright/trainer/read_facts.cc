@@ -227,6 +227,8 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("stops_early", code.stops_early);
   flag("permutes_tokens", code.permutes_tokens);
   flag("gradient_stand_ins", code.gradient_stand_ins);
+  flag("casts_copy", code.casts_copy);
+  flag("keeps_factors", code.keeps_factors);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);

@@ -139,6 +139,8 @@ Json code(const CodeFacts& facts) {
       .add("stops_early", Json::of(facts.stops_early))
       .add("permutes_tokens", Json::of(facts.permutes_tokens))
       .add("gradient_stand_ins", Json::of(facts.gradient_stand_ins))
+      .add("casts_copy", Json::of(facts.casts_copy))
+      .add("keeps_factors", Json::of(facts.keeps_factors))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
 }

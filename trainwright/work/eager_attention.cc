@@ -211,7 +211,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   in_core(each(b, "mask", {logits}, masked));
   const bool wide = eager_style(b.model.family).softmax_in_fp32;
   TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
-  if (b.at(weights).dtype != dtype) {
+  if (b.at(weights).dtype != dtype || (wide && b.recipe.casts_copy)) {
     weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);
   }
   if (drops_out(b)) weights = dropped(b, weights);

@@ -17,11 +17,13 @@ constexpr RotationNames kKey = {"key_by_cosine", "key_turned", "key_by_sine", "k
 TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   const Dtype dtype = b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
-  each(b, "times_cosine", {x.storage}, by_cosine);
+  Operator& cosine = each(b, "times_cosine", {x.storage}, by_cosine);
+  if (b.recipe.keeps_factors) cosine.saves.push_back({x.storage, Half::Input});
   const TensorId turned = b.like(by_cosine, names.turned);
   each(b, "turn", {x.storage}, turned).workspace = b.at(turned).bytes() / 2;
   const TensorId by_sine = b.like(by_cosine, names.by_sine);
-  each(b, "times_sine", {turned}, by_sine);
+  Operator& sine = each(b, "times_sine", {turned}, by_sine);
+  if (b.recipe.keeps_factors) sine.saves.push_back({turned, Half::Input});
   const TensorId sum = b.like(by_cosine, names.rotated);
   each(b, "rotate", {by_cosine, by_sine}, sum);
   if (!eager_style(b.model.family).rotates_part) return sum;

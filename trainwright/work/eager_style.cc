@@ -41,7 +41,7 @@ EagerStyle eager_style(std::string_view family) {
 }
 
 TensorId cast(Builder& b, std::string_view name, TensorId x, Dtype dtype) {
-  if (b.at(x).dtype == dtype) return x;
+  if (b.at(x).dtype == dtype && !b.recipe.casts_copy) return x;
   const TensorId result = b.like(x, name, dtype);
   each(b, "cast", {x}, result, 0);
   return result;

@@ -47,6 +47,8 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.stops_early = code.stops_early;
   recipe.permutes_tokens = code.permutes_tokens;
   recipe.gradient_stand_ins = code.gradient_stand_ins && recipe.accumulates_in_product;
+  recipe.casts_copy = code.casts_copy;
+  recipe.keeps_factors = code.keeps_factors;
   recipe.expert_scores = scores_named(code.expert_scores);
   return recipe;
 }
