@@ -126,6 +126,7 @@ std::string_view name_of(MemoryKind kind) {
     case MemoryKind::Reserved: return "reserved";
     case MemoryKind::Driver: return "driver";
     case MemoryKind::Static: return "static";
+    case MemoryKind::Activations: return "activations";
     case MemoryKind::Unstated: return "unstated";
   }
   return {};

@@ -25,9 +25,10 @@
 namespace trainwright {
 
 // Allocated, Reserved: peaks of the caching allocator. Driver: what nvidia-smi shows, with context
-// and communicators. Static: allocated between steps, so weights, gradients and states. Unstated:
-// the source does not say whether allocated or reserved.
-enum class MemoryKind { Allocated, Reserved, Driver, Static, Unstated };
+// and communicators. Static: allocated between steps, so weights, gradients and states.
+// Activations: what is kept for the backward pass. Unstated: the source does not say whether
+// allocated or reserved.
+enum class MemoryKind { Allocated, Reserved, Driver, Static, Activations, Unstated };
 std::string_view name_of(MemoryKind kind);  // "allocated"
 
 // Whose memory: the largest of all ranks, one rank, or every rank of one pipeline rank.

@@ -14,6 +14,7 @@ struct ClassTerms {
   std::int64_t pipeline_rank = 0;
   double standing = 0, coming = 0, communicators = 0;
   std::optional<double> slack = {};  // replayed
+  double activations = 0;  // of what comes
 };
 
 bool stands(Category category) {
@@ -29,6 +30,7 @@ ClassTerms terms_of(const RankClass& of) {
     if (stands(category)) terms.standing += bytes;
     if (!stands(category) && is_allocated(category)) terms.coming += bytes;
     if (category == Category::Communicators) terms.communicators += bytes;
+    if (category == Category::Activations) terms.activations += bytes;
   }
   return terms;
 }
@@ -73,6 +75,7 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
 MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   switch (kind) {
     case MemoryKind::Static: return {0, 0, 0, 0, rank.standing};
+    case MemoryKind::Activations: return {0, 0, 0, 0, rank.activations};
     case MemoryKind::Allocated: return {1, 0, 0, 0, rank.standing + rank.coming};
     case MemoryKind::Reserved:
       if (rank.slack) return {1, 0, 0, 0, rank.standing + rank.coming + *rank.slack};

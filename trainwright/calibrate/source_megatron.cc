@@ -67,6 +67,21 @@ DraftOrReason simumax_b200(const MeasuredRun& run, const Knowledge& knowledge) {
   return draft;
 }
 
+namespace {
+
+// arXiv:2205.05198 figure 1: activations of the first stage with sequence parallelism and selective
+// recompute, in GiB, as calculon's calculon/llm/validation.py reads them.
+std::optional<double> figure_one(const MeasuredRun& run) {
+  if (run.recompute != "selective" || run.dp != 1) return std::nullopt;
+  if (run.layers == 48) return 9.5625;
+  if (run.layers == 96) return 12.3515625;
+  if (run.layers == 105) return 23.076171875;
+  if (run.layers == 128) return 26.5625;
+  return std::nullopt;
+}
+
+}  // namespace
+
 DraftOrReason korthikanti(const MeasuredRun& run, const Knowledge& knowledge) {
   Shape shape = shape_of(run);
   shape.tied = true;
@@ -77,6 +92,10 @@ DraftOrReason korthikanti(const MeasuredRun& run, const Knowledge& knowledge) {
   // arXiv:2205.05198 section 4.1 counts dropout masks, as GPT-3 was trained with.
   draft->model.dropout_hidden = draft->model.dropout_attention = 0.1;
   draft->made.layout.max_connections = 1;
+  if (const auto figure = figure_one(run)) {
+    draft->made.memory.push_back(
+        printed(*figure, PrintedUnit::GiB, 4, MemoryKind::Activations, ReadAt::PipelineRank, 0));
+  }
   return draft;
 }
 

@@ -222,7 +222,6 @@ DraftOrReason sailor(const MeasuredRun& run, const Knowledge& knowledge) {
   made.notes.emplace_back(
       "learned: 16 bit (memory per micro-batch fits no wider type), no ZeRO (memory does not fall "
       "with dp), read from the driver (whole MiB, often odd ones); no dropout is assumed");
-  made.undetermined = "precision, kernels";
   made.memory.push_back(printed(run.peak_mem_gb.value_or(0), PrintedUnit::GB, 9, MemoryKind::Driver,
                                 ReadAt::WorstRank));
   return draft;

@@ -68,6 +68,7 @@ struct CodeFacts {
   bool gradient_stand_ins = false;
   bool casts_copy = false;      // a cast to the type that a tensor has already is a copy
   bool keeps_factors = false;   // of a product both factors stay, though one has no gradient
+  bool sums_copy = false;       // the gradient of a sum is copied for one of its terms
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
   std::string source;
 };

@@ -229,6 +229,7 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("gradient_stand_ins", code.gradient_stand_ins);
   flag("casts_copy", code.casts_copy);
   flag("keeps_factors", code.keeps_factors);
+  flag("sums_copy", code.sums_copy);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);

@@ -141,6 +141,7 @@ Json code(const CodeFacts& facts) {
       .add("gradient_stand_ins", Json::of(facts.gradient_stand_ins))
       .add("casts_copy", Json::of(facts.casts_copy))
       .add("keeps_factors", Json::of(facts.keeps_factors))
+      .add("sums_copy", Json::of(facts.sums_copy))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
 }

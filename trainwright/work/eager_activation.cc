@@ -90,7 +90,7 @@ TensorId eager_residual(Builder& b, TensorId x, TensorId branch) {
     dropout.saves.push_back({mask, Half::Input});
   }
   const TensorId sum = b.like(x, "hidden");
-  each(b, "residual", {x, added}, sum).gradients_passed = 2;
+  each(b, "residual", {x, added}, sum).gradients_passed = b.recipe.sums_copy ? 1 : 2;
   return sum;
 }
 
