@@ -63,6 +63,9 @@ DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
   const std::int64_t pp = made.layout.pp;
   if (run.schedule == "zb-1p") made.more_in_flight = up_to(pp, pp);
   if (run.schedule == "zb-2p") made.more_in_flight = up_to(2 * pp, pp);
+  if (!made.more_in_flight.empty()) {
+    made.notes.emplace_back("learned: the order found fills its limit on every rank");
+  }
   // "First and last stage have one layer less."
   made.layout.count_embedding = made.layout.count_loss = 1;
   made.layout.zero = 1;
@@ -106,8 +109,9 @@ std::vector<std::int64_t> redistributed(const Model& model, const Layout& layout
   return counts;
 }
 
-// arXiv:2411.05288: with one barrier in the output layer a micro-batch is in flight for one more
-// interval, with two for two more; interlaced for half as many again as the pipeline has ranks.
+// Each wait of the spread output layer for all ranks keeps a micro-batch in flight for one more
+// interval; interlaced, half as many again as the pipeline has ranks. The counts are those that the
+// rows show.
 void spread_vocabulary(Case& made) {
   const std::int64_t pp = made.layout.pp;
   std::int64_t more = 0;
@@ -115,6 +119,8 @@ void spread_vocabulary(Case& made) {
   if (made.variant == "vocab-2") more = 1;
   if (made.variant == "interlaced") more = pp / 2;
   if (more == 0 || pp > kMostListedStages) return;
+  made.notes.emplace_back(
+      "learned: micro-batches in flight beyond 1F1B, 2 (vocab-1), 1 (vocab-2), p / 2 (interlaced)");
   made.vocabulary_ways = pp;
   made.more_in_flight.assign(static_cast<std::size_t>(pp), more);
 }
@@ -137,6 +143,8 @@ DraftOrReason vocabulary_parallel(const MeasuredRun& run, const Knowledge& knowl
   }
   spread_vocabulary(made);
   draft->model.dropout_hidden = 0.1;
+  made.notes.emplace_back(
+      "learned: dropout as Megatron-LM's default; tokens add two masks a layer");
   made.layout.zero = 1;
   made.layout.sharding = ShardingKind::Zero;
   made.layout.off.insert(Switch::OverlapP2p);
