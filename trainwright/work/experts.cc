@@ -197,9 +197,15 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
     rows = transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep,
                        r.copies);
   }
+  // The layer's variables hold the rows as permuted and as received, and those sent back, until
+  // all are home (Megatron-Core's MoELayer.forward).
+  const Bytes one = b.at(rows).bytes();
+  const bool holds = ep > 1 && !sends_tokens(b);
+  if (holds) b.last().workspace += one * 2;
   const TensorId y = b.tensor("routed_out", b.at(rows).dtype, r.tokens * hidden, r.copies);
   Operator& op = b.add("unpermute", OperatorKind::Permute, {rows, routed.rows}, {y});
   op.saves = {{routed.rows, Half::Input}};
+  if (holds) op.workspace = one * 3;
   if (b.recipe.expert_scores == ExpertScores::AtCombine) {
     op.inputs.push_back(routed.scores);
     op.saves.push_back({rows, Half::Input});
@@ -246,13 +252,14 @@ TensorId whole_again(Builder& b, const Routing& r, TensorId y) {
 
 TensorId permuted_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   const Routing r = routing(b, m);
+  // Shared experts run first, unless they are hidden behind the exchange.
+  const TensorId shared = m.shared ? shared_experts(b, m, x) : x;
   const Routed routed = route(b, m, x);
   b.part = Part::RoutedExperts;
   const TensorId rows = dispatched(b, m, r, routed, x);
   const TensorId worked = worked_on(b, m, r, routed.scores, rows);
   TensorId y = whole_again(b, r, combined(b, r, routed, worked));
   if (!m.shared) return y;
-  const TensorId shared = shared_experts(b, m, x);
   const TensorId sum = b.like(y, "experts_out");
   Operator& op = b.add("add_shared", OperatorKind::Elementwise, {y, shared}, {sum});
   op.gradients_passed = 2;

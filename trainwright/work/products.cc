@@ -72,8 +72,10 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   if (b.recipe.accumulates_in_product) {
     op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
     if (b.recipe.gradient_stand_ins) {
-      // Matrices that a low-precision recipe takes are the library's.
-      if (matrix.low_precision) {
+      // Matrices that a low-precision recipe takes are the library's. Megatron's own head keeps one
+      // too (learned: B200 runs with experts reach their peak while it is there from the
+      // micro-batch before).
+      if (matrix.low_precision || b.part == Part::Head) {
         op.stand_in = {matrix.in, width};
       } else {
         op.backward_workspace = times(numbers, byte_size(b.recipe.compute));
