@@ -57,16 +57,85 @@ class Player {
   // Weights list by list, gradients as one buffer, as trainers make them.
   void make_standing() {
     const States& states = question_.terms.states;
-    each_list([&](double share) { make(states.weights * share); });
-    if (states.gradients > 0) make(states.gradients);
-    each_list([&](double share) { make(states.main_weights * share); });
+    if (question_.rules.states.weights_moved) {
+      make_moved();
+    } else {
+      each_list([&](double share) { make(states.weights * share); });
+      if (states.gradients > 0) make(states.gradients);
+      each_list([&](double share) { make(states.main_weights * share); });
+    }
     if (states.buckets > 0) make(states.buckets);
     if (question_.terms.transport > 0) make(question_.terms.transport);
     if (question_.terms.left_behind > 0) make(question_.terms.left_behind);
     make(question_.constants.workspace);
-    if (question_.terms.stand_ins > 0) make(question_.terms.stand_ins);
+  }
+  // Matrix by matrix; then buffers for all of them, into which they are moved. What they leave
+  // behind stays in the cache.
+  void make_moved() {
+    const StateRules& rules = question_.rules.states;
+    Blocks originals;
+    double dense = 0, expert = 0;
+    for (const ChunkProgram& chunk : question_.chunks) {
+      for (const ListWeights* list : chunk.weights) {
+        for (const double numbers : list->dense) dense += numbers;
+        for (const double numbers : list->expert) expert += numbers;
+        for (const auto* matrices : {&list->dense, &list->expert}) {
+          for (const double numbers : *matrices) {
+            originals.push_back(make(rules.bytes.weight * numbers));
+          }
+        }
+      }
+    }
+    for (const double numbers : {dense, expert}) {
+      if (numbers == 0) continue;
+      make(rules.bytes.weight * numbers);
+      make(rules.bytes.gradient * numbers);
+    }
+    for (BlockId& block : originals) drop(block);
+    each_shard([&](double numbers) { make(rules.bytes.master * numbers); });
+  }
+  // This rank's part of the parameters in matrices: the first ones, the last of them cut.
+  template <class Use>
+  void each_shard(Use use) {
+    const StateRules& rules = question_.rules.states;
+    const auto each = [&](std::vector<double> ListWeights::* of, double ways) {
+      double left = 0;
+      for (const ChunkProgram& chunk : question_.chunks) {
+        for (const ListWeights* list : chunk.weights) {
+          for (const double numbers : list->*of) left += numbers / ways;
+        }
+      }
+      for (const ChunkProgram& chunk : question_.chunks) {
+        for (const ListWeights* list : chunk.weights) {
+          for (const double numbers : list->*of) {
+            if (left < 1) return;
+            use(std::min(left, numbers));
+            left -= numbers;
+          }
+        }
+      }
+    };
+    each(&ListWeights::dense, rules.dense_ways);
+    each(&ListWeights::expert, rules.expert_ways);
+  }
+  // An empty gradient for each shape that the backward pass meets first.
+  void make_stand_ins(const ListWeights& list) {
+    for (const MatrixShape& shape : list.stand_ins) {
+      if (std::find(stand_ins_.begin(), stand_ins_.end(), shape) != stand_ins_.end()) continue;
+      stand_ins_.push_back(shape);
+      make(question_.rules.states.compute * static_cast<double>(shape.in) *
+           static_cast<double>(shape.out));
+    }
   }
   void make_states() {
+    if (question_.rules.states.weights_moved) {
+      const double each = question_.rules.states.bytes.states / 2;
+      each_shard([&](double numbers) {
+        make(each * numbers);
+        make(each * numbers);
+      });
+      return;
+    }
     each_list([&](double share) {
       make(question_.terms.states.states * share / 2);
       make(question_.terms.states.states * share / 2);
@@ -176,6 +245,7 @@ class Player {
       carried = events.input_gradient < 0
                     ? kNone
                     : std::exchange(blocks[static_cast<std::size_t>(events.input_gradient)], kNone);
+      make_stand_ins(*program.weights[j]);
       reduce(chunk, j);
       ungather(chunk, j);
       for (BlockId& block : blocks) drop(block);
@@ -274,6 +344,7 @@ class Player {
   Blocks until_step_end_;
   BlockId reducing_ = kNone;
   BlockId sent_ = kNone;
+  std::vector<MatrixShape> stand_ins_;
   std::int64_t calls_ = 0;
 };
 

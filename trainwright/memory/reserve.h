@@ -14,9 +14,16 @@
 
 namespace trainwright::detail {
 
+// The parameters of a list's matrices, one by one, and of the rest; empty gradients that it leaves.
+struct ListWeights {
+  std::vector<double> dense, expert;
+  StandIns stand_ins;
+};
+
 // A chunk as a program: its lists in the order of the layers.
 struct ChunkProgram {
   std::vector<const StorageEvents*> lists;
+  std::vector<const ListWeights*> weights;    // of each list
   std::vector<const PortionBytes*> portions;  // of each list
   const ChunkContent* content = nullptr;
   const ChunkBytes* bytes = nullptr;

@@ -37,6 +37,35 @@ std::vector<std::int32_t> chunks_by_stage(const MemoryQuestion& question) {
   return chunk;
 }
 
+// Matrices whose shapes are known; of experts there are as many as fill their parameters.
+ListWeights weights_of(const OperatorList& list, const Totals& totals) {
+  ListWeights weights;
+  weights.stand_ins = totals.stand_ins;
+  std::vector<double> expert;
+  double known = 0, of_expert = 0;
+  for (const Operator& op : list.operators) {
+    const double numbers =
+        static_cast<double>(op.stand_in.in) * static_cast<double>(op.stand_in.out);
+    if (numbers == 0) continue;
+    if (op.part == Part::RoutedExperts) {
+      expert.push_back(numbers);
+      of_expert += numbers;
+    } else {
+      weights.dense.push_back(numbers);
+      known += numbers;
+    }
+  }
+  const double rest = number(totals.parameters.dense) - known;
+  if (rest > 0) weights.dense.push_back(rest);
+  const double experts = number(totals.parameters.expert);
+  if (of_expert == 0 && experts > 0) weights.expert.push_back(experts);
+  const double most = of_expert > 0 ? std::min(std::round(experts / of_expert), 4096.0) : 0;
+  for (double i = 0; i < most; ++i) {
+    weights.expert.insert(weights.expert.end(), expert.begin(), expert.end());
+  }
+  return weights;
+}
+
 }  // namespace
 
 namespace {
@@ -76,10 +105,11 @@ void SlackReplay::build_programs(const PipelineGroup& group) {
       if (events_.contains(portion.totals)) continue;
       const ChunkContent& held = work_.partition.contents[content];
       const Slice& slice = work_.slices[content];
-      events_.emplace(portion.totals,
-                      run_together(slice, portion, held, work_.cache)
-                          ? joint_events(*portion.totals)
-                          : storage_events(list_of(work_, held, slice, portion.totals)));
+      const OperatorList list = list_of(work_, held, slice, portion.totals);
+      events_.emplace(portion.totals, run_together(slice, portion, held, work_.cache)
+                                          ? joint_events(*portion.totals)
+                                          : storage_events(list));
+      weights_.emplace(portion.totals, weights_of(list, *portion.totals));
     }
   }
 }
@@ -96,6 +126,7 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
     for (const PortionBytes& portion : program.bytes->portions) {
       const auto count = static_cast<std::size_t>(portion.count);
       program.lists.insert(program.lists.end(), count, &events_.at(portion.totals));
+      program.weights.insert(program.weights.end(), count, &weights_.at(portion.totals));
       program.portions.insert(program.portions.end(), count, &portion);
     }
   }

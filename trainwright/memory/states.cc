@@ -63,6 +63,7 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   rules.weights_sharded = fsdp || layout.zero == 3;
   rules.gathers = rules.weights_sharded && several;
   rules.stays_gathered = rules.gathers && fsdp && (layout.zero < 3 || layout.pp > 1);
+  rules.weights_moved = trainer.code.weights_moved && layout.zero > 0 && !rules.weights_sharded;
   rules.gradients = life_of(trainer, layout.sharding);
   rules.reduces = layout.dp * layout.cp > 1;
   rules.offload_optimizer = layout.offload.has(Offload::Optimizer);

@@ -21,6 +21,7 @@ struct StateRules {
   bool gathers = false;          // whole weights exist only while in use
   bool stays_gathered = false;   // or, once gathered, until the step
   double live_parameters = 0;    // most that are gathered at once; 0: two layers
+  bool weights_moved = false;    // made one by one, then moved into one buffer
   GradientLife gradients = GradientLife::Buffer;
   double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
   bool reduces = false;                            // there is somebody to reduce gradients with

@@ -230,6 +230,8 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("casts_copy", code.casts_copy);
   flag("keeps_factors", code.keeps_factors);
   flag("sums_copy", code.sums_copy);
+  flag("expert_rows_stay", code.expert_rows_stay);
+  flag("weights_moved", code.weights_moved);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);

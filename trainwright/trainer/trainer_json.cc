@@ -142,6 +142,8 @@ Json code(const CodeFacts& facts) {
       .add("casts_copy", Json::of(facts.casts_copy))
       .add("keeps_factors", Json::of(facts.keeps_factors))
       .add("sums_copy", Json::of(facts.sums_copy))
+      .add("expert_rows_stay", Json::of(facts.expert_rows_stay))
+      .add("weights_moved", Json::of(facts.weights_moved))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
 }

@@ -197,10 +197,9 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
     rows = transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep,
                        r.copies);
   }
-  // The layer's variables hold the rows as permuted and as received, and those sent back, until
-  // all are home (Megatron-Core's MoELayer.forward).
+  // The layer's variables hold the rows as permuted and as received, and those sent back.
   const Bytes one = b.at(rows).bytes();
-  const bool holds = ep > 1 && !sends_tokens(b);
+  const bool holds = b.recipe.expert_rows_stay && ep > 1 && !sends_tokens(b);
   if (holds) b.last().workspace += one * 2;
   const TensorId y = b.tensor("routed_out", b.at(rows).dtype, r.tokens * hidden, r.copies);
   Operator& op = b.add("unpermute", OperatorKind::Permute, {rows, routed.rows}, {y});

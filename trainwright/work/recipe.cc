@@ -50,6 +50,7 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.casts_copy = code.casts_copy;
   recipe.keeps_factors = code.keeps_factors;
   recipe.sums_copy = code.sums_copy;
+  recipe.expert_rows_stay = code.expert_rows_stay;
   recipe.expert_scores = scores_named(code.expert_scores);
   return recipe;
 }
