@@ -71,18 +71,20 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
   return classes;
 }
 
-// What the four constants and the rest contribute to a reading of that kind.
+// What the constants and the rest contribute to a reading of that kind.
 MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
+  const double fixed = rank.standing + rank.coming;
   switch (kind) {
     case MemoryKind::Static: return {0, 0, 0, 0, rank.standing};
     case MemoryKind::Activations: return {0, 0, 0, 0, rank.activations};
     case MemoryKind::Allocated: return {1, 0, 0, 0, rank.standing + rank.coming};
+    case MemoryKind::Static: return {0, 0, 0, 0, 0, rank.standing};
+    case MemoryKind::Allocated: return {1, 0, 0, 0, 0, fixed};
     case MemoryKind::Reserved:
-      if (rank.slack) return {1, 0, 0, 0, rank.standing + rank.coming + *rank.slack};
-      [[fallthrough]];
-    case MemoryKind::Unstated: return {1, rank.coming, 0, 0, rank.standing + rank.coming};
-    case MemoryKind::Driver:
-      return {1, rank.coming, 1, rank.communicators, rank.standing + rank.coming};
+      if (rank.slack) return {1, 0, 0, 0, rank.coming, fixed + *rank.slack};
+      return {1, rank.coming, 0, 0, 0, fixed};
+    case MemoryKind::Unstated: return {1, rank.coming, 0, 0, 0, fixed};
+    case MemoryKind::Driver: return {1, rank.coming, 1, rank.communicators, 0, fixed};
   }
   return {};
 }

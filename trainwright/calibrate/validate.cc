@@ -20,6 +20,8 @@ const std::array<Constant, kMemoryConstants>& all_constants() {
        12288 * kMiB, 600 * kMiB},
       {"communicator", "bytes", "of one communicator", "NCCL buffers and connections", 0,
        1024 * kMiB, 160 * kMiB},
+      {"slack_missed", "share", "reserved beyond a replay, of what comes and goes",
+       "several streams, buffers of libraries", 0, 0.2, 0.05},
   }};
   return constants;
 }
@@ -36,10 +38,11 @@ using Indices = std::vector<std::size_t>;
 // apart, and so are context and communicators below a hundred verdicts.
 std::vector<std::size_t> active_constants(const std::vector<ScoredRow>& rows,
                                           const Indices& among) {
-  std::int64_t allocated = 0, reserved = 0, driver = 0;
+  std::int64_t allocated = 0, reserved = 0, driver = 0, replayed = 0;
   for (const std::size_t i : among) {
     const ScoredRow& row = rows[i];
     const bool is_driver = row.verdict || row.kind == MemoryKind::Driver;
+    replayed += !row.ranks.empty() && row.ranks.front()[4] > 0;
     driver += is_driver;
     reserved += !is_driver && !row.ranks.empty() && row.ranks.front()[1] > 0;
     allocated += !is_driver && !row.ranks.empty() && row.ranks.front()[0] > 0;
@@ -49,6 +52,7 @@ std::vector<std::size_t> active_constants(const std::vector<ScoredRow>& rows,
   if (reserved > 0 || driver >= 100) active.push_back(1);
   if (driver > 0) active.push_back(2);
   if (driver >= 100) active.push_back(3);
+  if (replayed > 0) active.push_back(4);
   return active;
 }
 

@@ -22,7 +22,8 @@
 
 namespace trainwright {
 
-inline constexpr std::size_t kMemoryConstants = 4;  // workspace, slack, context, communicator
+// Workspace, slack, context, communicator, and what a replay misses of the slack.
+inline constexpr std::size_t kMemoryConstants = 5;
 using MemoryTerms = std::array<double, kMemoryConstants + 1>;  // the last one stands alone
 
 // One published figure, or one verdict, as the constants see it: predicted is the largest of

@@ -51,7 +51,8 @@ Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>
         .add("coverage_calibrated", Json::of(score.coverage->calibrated));
   }
   Json values = Json::object();
-  const char* names[] = {"workspace_bytes", "slack_share", "context_bytes", "communicator_bytes"};
+  const char* names[] = {"workspace_bytes", "slack_share", "context_bytes", "communicator_bytes",
+                         "slack_missed_share"};
   for (std::size_t i = 0; i < kMemoryConstants; ++i) {
     values.add(names[i], Json::of(score.values[i]));
   }
