@@ -95,6 +95,16 @@ HeldParameters tied_copy(const ChunkQuestion& question, const Slice& slice) {
                          question.recipe);
 }
 
+// Logits of one micro-batch, unless the loss keeps them by itself.
+double logits_bytes(const ChunkQuestion& question, const Slice& slice) {
+  const auto size = static_cast<double>(byte_size(question.recipe.compute));
+  if (question.recipe.loss.kept == size) return 0;
+  const double rows = static_cast<double>(slice.mbs) * static_cast<double>(slice.seq) /
+                      static_cast<double>(slice.cp);
+  const double split = question.recipe.vocabulary_split ? static_cast<double>(slice.tp) : 1;
+  return size * rows * static_cast<double>(question.model.vocabulary) / split;
+}
+
 double all_of(const HeldParameters& held) { return number(held.dense + held.expert); }
 
 void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions, double imbalance) {
@@ -154,6 +164,7 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
   if (!portions.empty()) {
     chunk.input = content.stage.embedding ? 0 : number(portions.front().totals->input);
     chunk.output = content.stage.head ? 0 : number(portions.back().totals->output);
+    chunk.logits = content.stage.head ? logits_bytes(question, slice) : 0;
   }
   if (content.stage.head) chunk.left_behind = logits_left_behind(question, slice);
   if (content.tied_copy) chunk.held += tied_copy(question, slice);

@@ -30,6 +30,7 @@ void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& traine
   if (const Bucket* live = named(trainer.buckets, "live-parameters", &Bucket::purpose)) {
     rules.live_parameters = static_cast<double>(live->least);
   }
+  rules.head_stays = named(trainer.buckets, "stays-gathered", &Bucket::purpose) != nullptr;
   const Bucket* bucket = named(trainer.buckets, "gradient-reduce", &Bucket::purpose);
   if (bucket == nullptr || rules.gradients != GradientLife::Bucketed) return;
   const auto size = static_cast<double>(std::max(bucket->least, bucket->per_dp * layout.dp));
@@ -64,6 +65,9 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   rules.gathers = rules.weights_sharded && several;
   rules.stays_gathered = rules.gathers && fsdp && (layout.zero < 3 || layout.pp > 1);
   rules.weights_moved = trainer.code.weights_moved && layout.zero > 0 && !rules.weights_sharded;
+  rules.by_units = fsdp && layout.sharding != ShardingKind::MegatronFsdp;
+  rules.replicas =
+      rules.by_units && layout.sharding == ShardingKind::Hsdp && layout.dp_replicate > 1;
   rules.gradients = life_of(trainer, layout.sharding);
   rules.reduces = layout.dp * layout.cp > 1;
   rules.offload_optimizer = layout.offload.has(Offload::Optimizer);

@@ -20,6 +20,9 @@ struct StateRules {
   bool weights_sharded = false;  // ZeRO 3, and FSDP always
   bool gathers = false;          // whole weights exist only while in use
   bool stays_gathered = false;   // or, once gathered, until the step
+  bool by_units = false;         // FSDP2: layer by layer, through flat buffers
+  bool head_stays = false;       // its last unit stays gathered from forward to backward
+  bool replicas = false;         // HSDP: gradients are summed over shards, then over replicas
   double live_parameters = 0;    // most that are gathered at once; 0: two layers
   bool weights_moved = false;    // made one by one, then moved into one buffer
   GradientLife gradients = GradientLife::Buffer;

@@ -17,11 +17,17 @@ struct Site {
   std::int32_t number = 0;
 };
 
-// Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather
-// (FSDP2: parameters are copied out of it).
+// Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather.
 double gathered_for(const StateRules& rules, double own, double ahead) {
   if (!rules.gathers || rules.stays_gathered) return 0;
   return rules.compute * (own + ahead + std::max(own, ahead));
+}
+
+// FSDP2 copies weights out of a flat buffer as large as they are. Forward, the buffer goes when the
+// next one comes, and nothing is gathered ahead; backward, it goes at once, and that of the list
+// before is filled meanwhile. torch 2.13 _fsdp_param_group.py wait_for_unshard, _backward_prefetch.
+double unit_gathered(const StateRules& rules, double own, double buffer) {
+  return rules.compute * (own + buffer);
 }
 
 class SpotFinder {
@@ -31,30 +37,40 @@ class SpotFinder {
     if (rules.gathers && !rules.stays_gathered && rules.live_parameters > 0) {
       live_ = rules.compute * std::min(chunk.parameters, rules.live_parameters);
     }
+    by_units_ = rules.by_units && rules.gathers && !rules.stays_gathered && live_ == 0;
   }
+
+  bool by_units() const { return by_units_; }
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
-    spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, site.portion->parameters, site.next);
+    const double own = site.portion->parameters;
+    if (!by_units_) {
+      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.next);
+      return summed(spot);
+    }
+    if (site.portion->logits) {
+      // The loss is no part of the unit: weights are gone again, or stay for the backward pass.
+      Spot product = summed(inside(spot, unit_gathered(rules_, own, own), 0));
+      spot.gathered = unit_gathered(rules_, own, 0);
+      spot = summed(spot);
+      return product.total > spot.total ? product : spot;
+    }
+    spot.gathered = unit_gathered(rules_, own, own);
     return summed(spot);
   }
   Spot backward(const Site& site) const {
-    Spot spot = around(site, site.portion->backward, site.kept_before);
-    spot.backward = true;
-    gather_backward(spot, site);
-    return summed(spot);
+    return with_buffers(around(site, site.portion->backward, site.kept_before), site, true);
   }
   Spot first_backward(const Site& site) const {
-    Spot spot = backward(site);
+    Spot spot = with_buffers(around(site, site.portion->backward, site.kept_before), site, false);
     spot.gradients = gradient_share_ * site.parameters_after;
     return summed(spot);
   }
   // Later lists have run their I and hold what W needs.
   Spot backward_input(const Site& site) const {
-    Spot spot = around(site, site.portion->backward_input, site.kept_before + site.half_after);
-    spot.backward = true;
-    gather_backward(spot, site);
-    return summed(spot);
+    return with_buffers(
+        around(site, site.portion->backward_input, site.kept_before + site.half_after), site, true);
   }
 
  private:
@@ -68,12 +84,41 @@ class SpotFinder {
     spot.portion = site.number;
     return spot;
   }
-  // The gradients of this list in the compute type, and those of the list before on their way.
-  void gather_backward(Spot& spot, const Site& site) const {
-    spot.gathered =
-        live_ > 0 ? live_ : gathered_for(rules_, site.portion->parameters, site.previous);
-    if (!rules_.gathers || rules_.stays_gathered || rules_.zero < 2) return;
-    spot.reduced = rules_.compute * site.portion->parameters + rules_.bytes.gradient * site.next;
+  // What is gathered and reduced in the backward pass. Gradients of this list are in the compute
+  // type, and all there; those of the list after it are on their way.
+  Spot with_buffers(Spot spot, const Site& site, bool again) const {
+    spot.backward = true;
+    const double own = site.portion->parameters;
+    const bool reduces = rules_.gathers && !rules_.stays_gathered && rules_.zero >= 2;
+    double reduced = reduces ? rules_.compute * own + rules_.bytes.gradient * site.next : 0;
+    if (!by_units_) {
+      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.previous);
+      spot.reduced = reduced;
+      return summed(spot);
+    }
+    // HSDP holds what it has summed over replicas until the pass ends; in the first one these are
+    // the gradients themselves. torch 2.13 _fsdp_param_group.py AllReduceState.
+    if (again && rules_.replicas) {
+      const double shards = rules_.bytes.gradient * site.parameters_after / rules_.dense_ways;
+      spot.reduced = shards;
+      reduced += shards;
+    }
+    const Spot unit = inside(spot, unit_gathered(rules_, own, site.previous), reduced);
+    if (!site.portion->logits) {
+      spot.gathered = unit.gathered;
+      spot.reduced = unit.reduced;
+      return summed(spot);
+    }
+    if (rules_.head_stays) spot.gathered = unit_gathered(rules_, own, 0);
+    const Spot product = summed(unit), loss = summed(spot);
+    return product.total > loss.total ? product : loss;
+  }
+  // At the head's product, where of what the loss needs no more than the kept part is there.
+  static Spot inside(Spot spot, double gathered, double reduced) {
+    spot.logits = 0;
+    spot.gathered = gathered;
+    spot.reduced = reduced;
+    return spot;
   }
   static Spot summed(Spot spot) {
     spot.total = spot.activations + spot.transients + spot.logits + spot.gathered + spot.reduced +
@@ -84,6 +129,7 @@ class SpotFinder {
   const StateRules& rules_;
   double gradient_share_;
   double live_ = 0;
+  bool by_units_ = false;  // FSDP2, weights come and go
 };
 
 void raise(Spot& highest, const Spot& spot) {
@@ -118,9 +164,9 @@ void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
   raise(terms.first_backward, finder.first_backward(site));
 }
 
-void take_off(Spot& spot, double input) {
-  spot.activations -= input;
-  spot.total -= input;
+void take_off(Spot& spot, double bytes) {
+  spot.activations -= bytes;
+  spot.total -= bytes;
 }
 
 }  // namespace
@@ -138,6 +184,11 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
     const double count = bytes.portions[i].count;
     raise_all(terms, finder, site_at(bytes, i, 0));
     if (count > 1) raise_all(terms, finder, site_at(bytes, i, count - 1));
+    // Buffers of neighbours differ inside a run from those at its ends.
+    if (count > 2 && finder.by_units()) {
+      raise_all(terms, finder, site_at(bytes, i, 1));
+      raise_all(terms, finder, site_at(bytes, i, count - 2));
+    }
   }
   Spot& weight = terms.spots[2];
   weight = {.total = bytes.half, .activations = bytes.half, .portion = 0, .backward = true};
@@ -149,9 +200,11 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   if (pipeline.buffers_per_micro_batch) {
     // The input is the receive buffer, which stands.
     const double input = std::min(bytes.input, bytes.kept);
-    terms.whole = std::max(0.0, terms.whole - input);
+    // The output of the last stage, of which the loss is made, lives as long as its micro-batch
+    // (torch 2.13 pipelining stage.py fwd_cache).
+    terms.whole = std::max(0.0, terms.whole - input) + bytes.logits;
     for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
-      take_off(*spot, input);
+      take_off(*spot, input - bytes.logits);
     }
   } else if (!pipeline.outputs_freed_early) {
     terms.whole += bytes.output;

@@ -46,7 +46,7 @@ constexpr std::string_view kOffloads[] = {"optimizer", "activations", "parameter
 constexpr std::string_view kExpertScores[] = {"before-experts", "in-activation", "at-combine"};
 constexpr std::string_view kBuckets[] = {
     "gradient-reduce",       "first-gradient-reduce", "parameter-gather", "prefetch",
-    "persistent-parameters", "live-parameters",       "optimizer-step"};
+    "persistent-parameters", "live-parameters",       "optimizer-step",   "stays-gathered"};
 
 constexpr std::string_view kUses[] = {"never", "opt-in", "by-default", "always"};
 constexpr std::string_view kKernels[] = {"flash-attention",
