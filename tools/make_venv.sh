@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
-# and build/paddle, one with PaddlePaddle, whose auto tuner a test drives. Does nothing where they are
-# there and complete.
+# build/paddle, one with PaddlePaddle, whose auto tuner a test drives, and build/deepspeed, which adds
+# DeepSpeed to the packages of build/venv. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755)
@@ -20,4 +20,12 @@ if [ ! -e build/paddle/.made-with-3.3.1 ]; then
   python3 -m venv build/paddle
   build/paddle/bin/pip install --quiet paddlepaddle==3.3.1
   touch build/paddle/.made-with-3.3.1
+fi
+if [ ! -e build/deepspeed/.made-with-0.19.8 ]; then
+  rm -rf build/deepspeed
+  python3 -m venv build/deepspeed
+  # The packages of build/venv, PyTorch above all, are found there and not installed again.
+  realpath build/venv/lib/python3.*/site-packages > "$(echo build/deepspeed/lib/python3.*/site-packages)/venv.pth"
+  DS_BUILD_OPS=0 build/deepspeed/bin/pip install --quiet deepspeed==0.19.8
+  touch build/deepspeed/.made-with-0.19.8
 fi

@@ -109,14 +109,14 @@ def replicated(spec: Layer, degree: int) -> Held | None:
     return train(model, wrapped, spec, MemTracker(), buckets)
 
 
-def tensor_parallel(spec: Layer, degree: int, sequence_parallel: bool) -> Held | None:
+def tensor_parallel(spec: Layer, degree: int) -> Held | None:
     """torchtitan's plan on every layer; embedding and head whole on every rank, as the profile says."""
     mesh = DeviceMesh("cpu", torch.arange(degree))
     if dist.get_rank() >= degree:
         return None
     model = causal_model(spec)
     for layer in model.model.layers:
-        parallelize_module(layer, mesh, llama_plan(sequence_parallel))
+        parallelize_module(layer, mesh, llama_plan(False))
     return train(model, model, spec, MemTracker())
 
 
@@ -169,8 +169,8 @@ def pipeline(spec: Layer, stages: int, microbatches: int, schedule: str) -> Held
     optimizer.zero_grad()
     writer = TraceWriter(io.StringIO(), "stage", "cpu")
     recorder = Recorder(writer, fake=False)
-    buffers = [info.buffer for infos in stage.args_recv_info.values() for info in infos
-               if getattr(info, "buffer", None) is not None]
+    received = [*stage.args_recv_info.values(), *stage.grad_recv_info.values()]
+    buffers = [info.buffer for infos in received for info in infos if getattr(info, "buffer", None) is not None]
     recorder.exist(module, optimizer, inputs, labels, buffers)
     with recorder:
         runner.step(*inputs, **labels, return_outputs=False)
