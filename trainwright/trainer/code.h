@@ -49,12 +49,10 @@ struct Loss {
 
 // How its layers are written, where no kernel says so. The defaults are Megatron's.
 struct CodeFacts {
-  bool joined_projections = true;     // query, key and value are one product, gate and up another
-  bool views_of_projections = false;  // query, key and value stay views of the joined product's
-                                      // result: who keeps the value keeps all three
-  bool norm_scales_input = false;     // an unfused RMS norm squares an fp32 copy of its input but
-                                      // scales the input itself: both stay
-  bool norm_in_product = false;  // a norm belongs to the matrix after it: it is run again with it
+  bool joined_projections = true;  // query, key and value are one product, gate and up another
+  bool norm_scales_input = false;  // an unfused RMS norm squares an fp32 copy of its input but
+                                   // scales the input itself: both stay
+  bool norm_in_product = false;    // a norm belongs to the matrix after it: it is run again with it
   bool gathers_again = true;     // sequence parallelism: the gathered input of a matrix is dropped
                                  // and gathered again for the weight gradient
   bool vocabulary_split = true;  // embedding and head over tp

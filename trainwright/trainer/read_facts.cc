@@ -217,7 +217,6 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
     fact = at.optional_bool(key).value_or(fact);
   };
   flag("joined_projections", code.joined_projections);
-  flag("views_of_projections", code.views_of_projections);
   flag("norm_scales_input", code.norm_scales_input);
   flag("norm_in_product", code.norm_in_product);
   flag("gathers_again", code.gathers_again);

@@ -128,7 +128,6 @@ Json pipeline(const PipelineFacts& facts) {
 Json code(const CodeFacts& facts) {
   Json json = Json::object();
   json.add("joined_projections", Json::of(facts.joined_projections))
-      .add("views_of_projections", Json::of(facts.views_of_projections))
       .add("norm_scales_input", Json::of(facts.norm_scales_input))
       .add("norm_in_product", Json::of(facts.norm_in_product))
       .add("gathers_again", Json::of(facts.gathers_again))

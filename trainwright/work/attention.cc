@@ -188,8 +188,7 @@ TensorId attention(Builder& b, const Attention& attention, TensorId x) {
   // As the modules of transformers are written.
   const bool plain = !b.recipe.permutes_tokens;
   if (const auto* a = std::get_if<SoftmaxAttention>(&attention)) {
-    const bool joined =
-        b.recipe.views_of_projections || (plain && eager_style(b.model.family).joined_attention);
+    const bool joined = plain && eager_style(b.model.family).joined_attention;
     return joined ? eager_joined_attention(b, attention, *a, x)
                   : softmax_attention(b, attention, *a, x);
   }

@@ -36,7 +36,6 @@ ExpertScores scores_named(std::string_view name) {
 
 Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.joined_projections = code.joined_projections;
-  recipe.views_of_projections = code.views_of_projections;
   recipe.norm_scales_input = code.norm_scales_input;
   recipe.norm_in_product = code.norm_in_product;
   recipe.gathers_again = code.gathers_again;

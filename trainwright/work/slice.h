@@ -70,9 +70,8 @@ struct Recipe {
   bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
   bool accumulates_in_product = false;  // weight gradients are added by the product itself
   bool joined_projections = true;       // query, key and value are one product, gate and up another
-  bool views_of_projections = false;  // of the joined product: who keeps the value keeps all three
-  bool norm_scales_input = false;     // an eager RMS norm keeps its input and an fp32 copy
-  bool norm_in_product = false;       // a norm is run again with the matrix after it, not by itself
+  bool norm_scales_input = false;       // an eager RMS norm keeps its input and an fp32 copy
+  bool norm_in_product = false;  // a norm is run again with the matrix after it, not by itself
   bool gathers_again = true;     // with sp: the gathered input of a matrix is dropped and gathered
                                  // again for the weight gradient
   bool dropout = true;           // as the model says; false: switched off
