@@ -14,7 +14,7 @@ struct ClassTerms {
   std::int64_t pipeline_rank = 0;
   double standing = 0, coming = 0, communicators = 0;
   std::optional<double> slack = {};  // replayed
-  double activations = 0;  // of what comes
+  double activations = 0;            // of what comes
 };
 
 bool stands(Category category) {
@@ -75,10 +75,8 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
 MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   const double fixed = rank.standing + rank.coming;
   switch (kind) {
-    case MemoryKind::Static: return {0, 0, 0, 0, rank.standing};
-    case MemoryKind::Activations: return {0, 0, 0, 0, rank.activations};
-    case MemoryKind::Allocated: return {1, 0, 0, 0, rank.standing + rank.coming};
     case MemoryKind::Static: return {0, 0, 0, 0, 0, rank.standing};
+    case MemoryKind::Activations: return {0, 0, 0, 0, 0, rank.activations};
     case MemoryKind::Allocated: return {1, 0, 0, 0, 0, fixed};
     case MemoryKind::Reserved:
       if (rank.slack) return {1, 0, 0, 0, rank.coming, fixed + *rank.slack};

@@ -81,9 +81,9 @@ struct Recipe {
       false;  // the W half holds gradients of gains and biases too, not only matrices
   bool stops_early = false;         // recompute ends with the last tensor that is needed
   bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
-  bool casts_copy = false;     // also to the type that a tensor has already
-  bool keeps_factors = false;  // of a product, also the one without a use
-  bool sums_copy = false;      // the gradient of a sum is copied for one of its terms
+  bool casts_copy = false;          // also to the type that a tensor has already
+  bool keeps_factors = false;       // of a product, also the one without a use
+  bool sums_copy = false;           // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;    // until they are home
   ExpertScores expert_scores = ExpertScores::AtCombine;
   Loss loss;  // bytes per logit
