@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
-#include "trainwright/cli/command.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 #include "trainwright/search/search.h"
 
@@ -25,20 +25,8 @@ struct Wanted {
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
-  const auto gather = [&](auto result) {
-    if (!result) {
-      for (Diagnostic& fault : result.error().diagnostics) faults.push_back(std::move(fault));
-    }
-    return result;
-  };
-  auto model = gather(find_model(*invocation.text("model"), invocation.data));
-  auto hardware = gather(load_hardware(invocation.data));
-  auto trainer =
-      gather(find_trainer(invocation.text("trainer").value_or("megatron-core"), invocation.data));
-  auto job = gather(parse_job(invocation.text("job").value_or("")));
-  auto constants = gather(load_memory_constants(invocation.data));
-  Result<Cluster> cluster = Cluster{};
-  if (hardware) cluster = gather(parse_cluster(*invocation.text("on"), *hardware));
+  Surroundings around = read_surroundings(invocation, faults);
+  const auto constants = value_or_faults(load_memory_constants(invocation.data), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
@@ -54,10 +42,10 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
                       "give a number between 0 and 1, such as 0.05"});
   }
   if (!faults.empty()) return fail(std::move(faults));
-  wanted.model = *std::move(model);
-  wanted.cluster = *std::move(cluster);
-  wanted.trainer = *std::move(trainer);
-  wanted.job = *std::move(job);
+  wanted.model = *std::move(around.model);
+  wanted.cluster = *std::move(around.cluster);
+  wanted.trainer = *std::move(around.trainer);
+  wanted.job = *std::move(around.job);
   wanted.constants = *constants;
   return wanted;
 }

@@ -7,30 +7,29 @@
 
 namespace trainwright::cli {
 
+Surroundings read_surroundings(const Invocation& invocation, Diagnostics& faults) {
+  Surroundings read;
+  read.model = value_or_faults(find_model(*invocation.text("model"), invocation.data), faults);
+  const auto hardware = value_or_faults(load_hardware(invocation.data), faults);
+  const std::string trainer = invocation.text("trainer").value_or("megatron-core");
+  read.trainer = value_or_faults(find_trainer(trainer, invocation.data), faults);
+  read.job = value_or_faults(parse_job(invocation.text("job").value_or("")), faults);
+  if (hardware) {
+    read.cluster = value_or_faults(parse_cluster(*invocation.text("on"), *hardware), faults);
+  }
+  return read;
+}
+
 Result<Setting> read_setting(const Invocation& invocation) {
   Diagnostics faults;
-  const auto gather = [&](auto result) {
-    if (!result) {
-      for (Diagnostic& fault : result.error().diagnostics) faults.push_back(std::move(fault));
-    }
-    return result;
-  };
-  auto model = gather(find_model(*invocation.text("model"), invocation.data));
-  auto hardware = gather(load_hardware(invocation.data));
-  auto trainer =
-      gather(find_trainer(invocation.text("trainer").value_or("megatron-core"), invocation.data));
-  auto job = gather(parse_job(invocation.text("job").value_or("")));
-  Result<Cluster> cluster = Cluster{};
+  Surroundings around = read_surroundings(invocation, faults);
   LayoutContext context;
-  if (trainer) context.usual = usual_layout(*trainer);
-  if (hardware) {
-    cluster = gather(parse_cluster(*invocation.text("on"), *hardware));
-    if (cluster) context.world = accelerator_count(*cluster);
-  }
-  auto read = gather(parse_layout(*invocation.text("layout"), context));
+  if (around.trainer) context.usual = usual_layout(*around.trainer);
+  if (around.cluster) context.world = accelerator_count(*around.cluster);
+  auto read = value_or_faults(parse_layout(*invocation.text("layout"), context), faults);
   if (!faults.empty()) return fail(std::move(faults));
-  return Setting{*std::move(read), *std::move(job), *std::move(model), *std::move(cluster),
-                 *std::move(trainer)};
+  return Setting{*std::move(read), *std::move(around.job), *std::move(around.model),
+                 *std::move(around.cluster), *std::move(around.trainer)};
 }
 
 std::string setting_text(const Setting& setting) {
