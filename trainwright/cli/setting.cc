@@ -20,16 +20,49 @@ Surroundings read_surroundings(const Invocation& invocation, Diagnostics& faults
   return read;
 }
 
-Result<Setting> read_setting(const Invocation& invocation) {
-  Diagnostics faults;
+namespace {
+
+Result<std::optional<AttentionKernel>> attention_in(const Invocation& invocation) {
+  const auto text = invocation.text("attention");
+  if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  for (const AttentionKernel kernel : {AttentionKernel::Flash, AttentionKernel::FusedSoftmax,
+                                       AttentionKernel::Eager, AttentionKernel::Sdpa}) {
+    if (name_of(kernel) == lower_case(*text)) return kernel;
+    names.emplace_back(name_of(kernel));
+  }
+  return fail("--attention", fmt::format("'{}' is not a kind of attention", *text),
+              did_you_mean(*text, names, "the kinds are " + enumerate(names)));
+}
+
+// "1 stage", "2 stages".
+std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", with_thousands(count), count == 1 ? one : many);
+}
+
+}  // namespace
+
+std::vector<Argument> setting_arguments() {
+  const auto text = Argument::Kind::Text;
+  return {{"model", text, "zoo name or path of a config.json", true, "MODEL"},
+          {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
+          {"--layout", text, "the layout, key=value,...", true, "LAYOUT"},
+          {"--trainer", text, "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
+          {"--job", text, "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"},
+          {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
+           false, "KERNEL"}};
+}
+
+Result<Setting> read_setting(const Invocation& invocation, Diagnostics faults) {
   Surroundings around = read_surroundings(invocation, faults);
   LayoutContext context;
   if (around.trainer) context.usual = usual_layout(*around.trainer);
   if (around.cluster) context.world = accelerator_count(*around.cluster);
   auto read = value_or_faults(parse_layout(*invocation.text("layout"), context), faults);
+  const auto attention = value_or_faults(attention_in(invocation), faults);
   if (!faults.empty()) return fail(std::move(faults));
-  return Setting{*std::move(read), *std::move(around.job), *std::move(around.model),
-                 *std::move(around.cluster), *std::move(around.trainer)};
+  return Setting{*std::move(read),           *std::move(around.job),     *std::move(around.model),
+                 *std::move(around.cluster), *std::move(around.trainer), *attention};
 }
 
 std::string setting_text(const Setting& setting) {
@@ -38,10 +71,11 @@ std::string setting_text(const Setting& setting) {
   for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);
   text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
                       setting.trainer.title, to_text(setting.trainer.version));
-  text +=
-      fmt::format("{} ranks; {} micro-batches of mbs {} a step; {} tokens a step; {} stages\n",
-                  with_thousands(world_size(layout)), with_thousands(micro_batch_count(layout)),
-                  layout.mbs, with_thousands(tokens_per_step(layout).value()), stage_count(layout));
+  text += fmt::format("{}; {} of mbs {} a step; {} a step; {}\n",
+                      counted(world_size(layout), "rank", "ranks"),
+                      counted(micro_batch_count(layout), "micro-batch", "micro-batches"),
+                      layout.mbs, counted(tokens_per_step(layout).value(), "token", "tokens"),
+                      counted(stage_count(layout), "stage", "stages"));
   return text;
 }
 

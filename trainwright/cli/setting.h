@@ -5,6 +5,7 @@
 
 #include "trainwright/cli/command.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/work/work.h"
 
 namespace trainwright::cli {
 
@@ -32,10 +33,14 @@ struct Setting {
   Model model;
   Cluster cluster;
   Trainer trainer;
+  std::optional<AttentionKernel> attention;  // as asked; otherwise the trainer's own
 };
 
-// From the arguments model, on, trainer, job and layout; all faults of all of them at once.
-Result<Setting> read_setting(const Invocation& invocation);
+// The arguments that read_setting reads, for commands that begin with the model; the kernel of
+// attention among them.
+std::vector<Argument> setting_arguments();
+// All faults of all of them at once, after those that the caller has found already.
+Result<Setting> read_setting(const Invocation& invocation, Diagnostics faults = {});
 
 // The layout and what was filled in, model, cluster and trainer, ranks and micro-batches.
 std::string setting_text(const Setting& setting);

@@ -22,28 +22,14 @@ Result<WorkSort> sort_named(const std::string& name) {
   return static_cast<WorkSort>(found - names.begin());
 }
 
-// How attention runs: as asked, or as the trainer does unasked.
-Result<std::optional<AttentionKernel>> attention_named(const std::optional<std::string>& name) {
-  if (!name) return std::optional<AttentionKernel>();
-  std::vector<std::string> names;
-  for (const auto kernel : {AttentionKernel::Flash, AttentionKernel::FusedSoftmax,
-                            AttentionKernel::Eager, AttentionKernel::Sdpa}) {
-    if (*name == name_of(kernel)) return std::optional(kernel);
-    names.emplace_back(name_of(kernel));
-  }
-  return fail("--attention", fmt::format("unknown kernel '{}'", *name),
-              did_you_mean(*name, names, "known: " + enumerate(names)));
-}
-
 // What every stage is worked out from.
 struct Question {
   Setting setting;
   Recipe recipe;
-  std::optional<AttentionKernel> attention;
 };
 Slice slice_of(const Question& question, const Stage& stage) {
   return slice_of(question.setting.read.layout, question.setting.trainer, stage.id.index(),
-                  question.attention);
+                  question.setting.attention);
 }
 
 // "first", "last", "all" or a number; the chosen stages.
@@ -89,7 +75,7 @@ WorkPiece end_piece(std::string what, OperatorList list, const std::vector<Weigh
 }
 
 std::vector<WorkPiece> pieces_of(const Question& question, const Stage& stage) {
-  const auto& [setting, recipe, attention] = question;
+  const auto& [setting, recipe] = question;
   const Model& model = setting.model;
   const Slice slice = slice_of(question, stage);
   std::vector<WorkPiece> pieces;
@@ -207,10 +193,10 @@ std::string overview(const Question& question, const std::vector<Stage>& stages,
 }
 
 Result<Output> run_show_work(const Invocation& invocation) {
-  const Setting setting = TW_TRY(read_setting(invocation));
+  Diagnostics faults;
+  const auto sort = value_or_faults(sort_named(invocation.text("sort").value_or("order")), faults);
+  const Setting setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const Layout& layout = setting.read.layout;
-  const WorkSort sort = TW_TRY(sort_named(invocation.text("sort").value_or("order")));
-  const auto attention = TW_TRY(attention_named(invocation.text("attention")));
   const auto found =
       violations(layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
@@ -218,13 +204,14 @@ Result<Output> run_show_work(const Invocation& invocation) {
     return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
                   Exit::DoesNotFit};
   }
-  if (auto fault = too_large(setting.model, slice_of(layout, setting.trainer, 0, attention))) {
+  if (auto fault =
+          too_large(setting.model, slice_of(layout, setting.trainer, 0, setting.attention))) {
     return fail({*std::move(fault)});
   }
   const auto all = TW_TRY(stage_layers(layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
-  const Question question{setting, recipe_of(setting.trainer, layout.precision), attention};
+  const Question question{setting, recipe_of(setting.trainer, layout.precision)};
   if (invocation.json) {
     Json list = Json::array();
     for (const Stage& stage : stages) list.push(stage_json(question, stage));
@@ -234,13 +221,18 @@ Result<Output> run_show_work(const Invocation& invocation) {
   }
   std::string text = setting_text(setting) + '\n';
   text += which == "all" ? overview(question, stages, invocation.width)
-                         : stage_text(question, stages.front(), sort, invocation.width);
+                         : stage_text(question, stages.front(), *sort, invocation.width);
   return Output{text, Exit::Ok};
 }
 
 }  // namespace
 
 Command show_work_command() {
+  std::vector<Argument> arguments = setting_arguments();
+  arguments.push_back({"--stage", Argument::Kind::Text,
+                       "first, last, all or a number (default: first)", false, "STAGE"});
+  arguments.push_back({"--sort", Argument::Kind::Text,
+                       "order, flops, kept or name (default: order)", false, "HOW"});
   return {
       .name = "work",
       .summary = "what one rank does for one micro-batch, operator by operator",
@@ -250,20 +242,7 @@ Command show_work_command() {
           "diagonal with flash attention, all of them otherwise.",
       .examples = {"trainwright show work llama-3.1-70b --on 64xH100 --stage last "
                    "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192"},
-      .arguments =
-          {{"model", Argument::Kind::Text, "zoo name or path of a config.json", true, "MODEL"},
-           {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true, "CLUSTER"},
-           {"--layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
-           {"--trainer", Argument::Kind::Text, "NAME or NAME@VERSION (default: megatron-core)",
-            false, "TRAINER"},
-           {"--job", Argument::Kind::Text, "optimizer, LoRA, frozen parts (default: AdamW)", false,
-            "JOB"},
-           {"--stage", Argument::Kind::Text, "first, last, all or a number (default: first)", false,
-            "STAGE"},
-           {"--attention", Argument::Kind::Text,
-            "flash, fused-softmax, eager or sdpa (default: the trainer's)", false, "KERNEL"},
-           {"--sort", Argument::Kind::Text, "order, flops, kept or name (default: order)", false,
-            "HOW"}},
+      .arguments = std::move(arguments),
       .run = run_show_work};
 }
 

@@ -27,7 +27,7 @@ double mfu_of(const SearchQuestion& question, Seconds step) {
   if (!rate || step <= Seconds(0)) return 0;
   const double tokens = static_cast<double>(question.gbs) * static_cast<double>(question.seq);
   const Flops work =
-      token_flops(question.model, Tokens(question.seq), AttentionPairs::Full).train() * tokens;
+      token_flops(question.model, Tokens(question.seq), AttentionPairs::Causal).train() * tokens;
   return utilization(work, step, *rate * static_cast<double>(accelerator_count(question.cluster)));
 }
 

@@ -51,7 +51,7 @@ RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkC
 struct PlannedLayout {
   Layout layout;
   RoughTime time;
-  double mfu = 0;  // of the model's FLOPs, by the rough time
+  double mfu = 0;  // by the rough time; of attention the pairs below the diagonal
   MemoryEstimate memory;
 };
 
