@@ -1,5 +1,8 @@
 // The smallest change that fits.
 #include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
 
 #include "trainwright/base/text.h"
 #include "trainwright/memory/memory.h"
@@ -8,17 +11,14 @@
 namespace trainwright {
 namespace {
 
-// One thing to change. False when it cannot be changed (further).
-using Step = bool (*)(Layout&);
-
-bool smallest_micro_batch(Layout& layout) {
-  if (layout.mbs == 1) return false;
-  layout.mbs = 1;
-  return true;
-}
 bool half_micro_batch(Layout& layout) {
   if (layout.mbs % 2 != 0) return false;
   layout.mbs /= 2;
+  return true;
+}
+bool smallest_micro_batch(Layout& layout) {
+  if (layout.mbs % 2 == 0 || layout.mbs == 1) return false;
+  layout.mbs = 1;
   return true;
 }
 bool sequence_parallel(Layout& layout) {
@@ -62,11 +62,68 @@ bool twice_pipeline(Layout& layout) {
   return true;
 }
 bool twice_context(Layout& layout) { return twice(layout.cp, layout); }
+bool twice_expert(Layout& layout) {
+  if (layout.ep == 1) return false;
+  layout.ep *= 2;
+  return true;
+}
 bool offload_optimizer(Layout& layout) {
   if (layout.offload.has(Offload::Optimizer)) return false;
   layout.offload.insert(Offload::Optimizer);
   return true;
 }
+
+// One thing to change, false when it cannot be changed (further), and roughly what it costs in
+// speed: only the order of their sums matters.
+struct Step {
+  bool (*change)(Layout&);
+  int cost;
+};
+constexpr Step kSteps[] = {
+    {sequence_parallel, 1}, {half_micro_batch, 2}, {smallest_micro_batch, 4}, {selective, 3},
+    {more_sharding, 4},     {twice_expert, 5},     {twice_pipeline, 6},       {full, 6},
+    {twice_tensor, 7},      {twice_context, 7},    {offload_optimizer, 20},
+};
+
+// A tenth of a second's worth.
+constexpr int kMostTried = 4000;
+
+// Tensor parallelism beyond the scale-up links is hardly ever worth it.
+constexpr int kOverTheNetwork = 30;
+
+// Layouts reached from one by steps, cheapest first; equal costs in the order they were reached.
+class Nearest {
+ public:
+  Nearest(const Layout& layout, std::int64_t domain) : domain_(domain) { reach(layout, 0); }
+  std::optional<Layout> next() {
+    if (waiting_.empty()) return std::nullopt;
+    const auto [cost, order] = waiting_.top();
+    waiting_.pop();
+    const Layout from = reached_[order];
+    for (const Step& step : kSteps) {
+      Layout to = from;
+      if (!step.change(to)) continue;
+      const bool leaves = to.tp > from.tp && to.tp > domain_;
+      reach(to, cost + step.cost + (leaves ? kOverTheNetwork : 0));
+    }
+    return from;
+  }
+
+ private:
+  void reach(const Layout& layout, int cost) {
+    const auto [known, first_time] = cheapest_.try_emplace(to_text(layout), cost);
+    if (!first_time && known->second <= cost) return;
+    known->second = cost;
+    waiting_.push({cost, reached_.size()});
+    reached_.push_back(layout);
+  }
+
+  std::int64_t domain_;
+  using Waiting = std::pair<int, std::size_t>;  // cost, place in reached_
+  std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
+  std::vector<Layout> reached_;
+  std::map<std::string, int> cheapest_;  // by text
+};
 
 // What differs in the text of two layouts.
 std::string difference(const Layout& from, const Layout& to) {
@@ -79,66 +136,24 @@ std::string difference(const Layout& from, const Layout& to) {
   return join(changed, ",");
 }
 
-const std::vector<std::vector<Step>>& steps_to_try() {
-  static const std::vector<std::vector<Step>> kSteps = {
-      {half_micro_batch},
-      {half_micro_batch, half_micro_batch},
-      {half_micro_batch, half_micro_batch, half_micro_batch},
-      {smallest_micro_batch},
-      {sequence_parallel},
-      {selective},
-      {more_sharding},
-      {smallest_micro_batch, selective},
-      {sequence_parallel, selective},
-      {full},
-      {more_sharding, selective},
-      {twice_pipeline},
-      {twice_tensor},
-      {twice_context},
-      {smallest_micro_batch, full},
-      {more_sharding, more_sharding},
-      {more_sharding, full},
-      {twice_tensor, full},
-      {twice_pipeline, full},
-      {twice_pipeline, twice_pipeline},
-      {twice_tensor, twice_pipeline},
-      {more_sharding, more_sharding, full},
-      {twice_tensor, twice_tensor, full},
-      {twice_pipeline, twice_pipeline, full},
-      {twice_tensor, twice_pipeline, full},
-      {twice_tensor, twice_tensor, twice_pipeline, full},
-      {twice_tensor, twice_pipeline, twice_pipeline, full},
-      {twice_tensor, twice_tensor, twice_pipeline, twice_pipeline, full},
-      {offload_optimizer},
-      {offload_optimizer, full},
-      {smallest_micro_batch, twice_tensor, twice_tensor, twice_pipeline, twice_pipeline, full},
-      {smallest_micro_batch, twice_tensor, twice_tensor, twice_tensor, twice_pipeline,
-       twice_pipeline, twice_pipeline, full},
-  };
-  return kSteps;
-}
-
-std::optional<Layout> changed(const Layout& layout, const std::vector<Step>& steps) {
-  Layout next = layout;
-  for (const Step step : steps) {
-    if (!step(next)) return std::nullopt;
-  }
-  return next;
-}
-
 }  // namespace
 
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) {
   if (question.layout.schedule == ScheduleKind::Csv) return std::nullopt;
   const Bytes capacity = detail::capacity_of(question.cluster);
-  MemoryModel model(question.model, question.cluster, question.trainer, question.job,
-                    question.constants, question.attention);
+  // What does not fit without any slack needs no replay; the quantile of searches would refuse
+  // layouts that fit.
+  MemoryConstants without_slack = question.constants;
+  without_slack.slack_least = without_slack.slack_share = 0;
+  MemoryModel model(question.model, question.cluster, question.trainer, question.job, without_slack,
+                    question.attention);
   const auto safe = [&](Bytes driver) {
     return chance_of_oom(driver, capacity, question.constants.spread) <= kSafeChance;
   };
-  for (const std::vector<Step>& steps : steps_to_try()) {
-    const auto layout = changed(question.layout, steps);
-    if (!layout) continue;
+  Nearest nearest(question.layout, question.cluster.groups.front().per_domain);
+  for (int tried = 0; tried < kMostTried; ++tried) {
+    const auto layout = nearest.next();
+    if (!layout) break;
     if (!is_legal(violations(*layout, question.job, question.model, question.cluster,
                              question.trainer))) {
       continue;

@@ -127,6 +127,21 @@ TEST_CASE("what does not fit comes with the smallest change that does") {
   CHECK(!smallest_change_that_fits(c.question()).has_value());
 }
 
+TEST_CASE("the smallest change may be several, and keeps tensor parallelism inside the links") {
+  Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");
+  // Nothing but weights split further can help: a tenth of them fits.
+  const Bytes weights = bytes_of(c.estimate().classes[0], Category::Weights);
+  c.constants = MemoryConstants{};
+  c.constants.spread = 0.04;
+  c.cluster.groups[0].accelerator.memory_visible = weights;
+  const auto change = smallest_change_that_fits(c.question());
+  REQUIRE(change.has_value());
+  CHECK(change->driver < weights);
+  CHECK(change->layout.tp <= 8);
+  CHECK(world_size(change->layout) == 8);
+  CHECK(change->what.find(',') != std::string::npos);
+}
+
 TEST_CASE("sizes beyond any device are diagnosed, not computed") {
   Case c = llama_case("megatron@0.12", "dp=1,mbs=1,gbs=1,seq=2048");
   c.layout.mbs = kMostBatch;
