@@ -50,9 +50,22 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   return wanted;
 }
 
+// "7-8-7": layers of the first stage, those between and the last, where ends take part in the
+// split.
+std::string split_text(const Layout& layout, const Model& model) {
+  if (layout.count_embedding + layout.count_loss + layout.first_layers + layout.last_layers == 0) {
+    return {};
+  }
+  const auto stages = stage_layers(layout, model);
+  if (!stages || stages->size() < 2) return {};
+  std::string text = fmt::format(" {}-", stages->front().count);
+  if (stages->size() > 2) text += fmt::format("{}-", (*stages)[1].count);
+  return text + std::to_string(stages->back().count);
+}
+
 // Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full". Batch and sequence are in
 // the heading.
-std::string short_text(const Layout& layout) {
+std::string short_text(const Layout& layout, const Model& model) {
   std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
   const auto add = [&](const char* name, std::int64_t value) {
     if (value > 1) text += fmt::format(" {}{}", name, value);
@@ -67,16 +80,19 @@ std::string short_text(const Layout& layout) {
                                                   : fmt::format(" {}", name_of(layout.sharding));
   }
   if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
-  return text;
+  return text + split_text(layout, model);
 }
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::vector<std::string> row_of(const PlannedLayout& plan, std::string place) {
+std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
-  return {
-      std::move(place),  short_text(plan.layout), fmt::format("{:.2f} s", plan.time.step.value()),
-      percent(plan.mfu), to_text(worst.driver),   percent(plan.memory.oom)};
+  return {std::move(place),
+          short_text(plan.layout, model),
+          fmt::format("{:.2f} s", plan.time.step.value()),
+          percent(plan.mfu),
+          to_text(worst.driver),
+          percent(plan.memory.oom)};
 }
 
 SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
@@ -90,7 +106,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
           .risk = wanted.risk};
 }
 
-std::string table_text(const SearchResult& result, int width) {
+std::string table_text(const SearchResult& result, const Model& model, int width) {
   Table table{{{"", Align::Right},
                {"layout", Align::Wrap},
                {"step", Align::Right},
@@ -99,9 +115,9 @@ std::string table_text(const SearchResult& result, int width) {
                {"OOM", Align::Right}},
               {}};
   for (std::size_t i = 0; i < result.best.size(); ++i) {
-    table.rows.push_back(row_of(result.best[i], std::to_string(i + 1)));
+    table.rows.push_back(row_of(result.best[i], model, std::to_string(i + 1)));
   }
-  if (result.smallest) table.rows.push_back(row_of(*result.smallest, ""));
+  if (result.smallest) table.rows.push_back(row_of(*result.smallest, model, ""));
   return to_text(table, width);
 }
 
@@ -155,12 +171,17 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
     return text + "no layout divides this batch and model over the cluster\n";
   }
   if (result.best.empty()) text += "nothing fits; the layout that needs least:\n\n";
-  text += table_text(result, width) + '\n';
+  text += table_text(result, wanted.model, width) + '\n';
   const auto say = [&](const std::string& prose) {
     for (const std::string& line : wrapped(prose, width)) text += line + '\n';
   };
   say("rough time model: half of the peak, nothing overlaps; good for an order, not for a "
       "forecast");
+  if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& plan) {
+        return !split_text(plan.layout, wanted.model).empty();
+      })) {
+    say("a-b-c: layers of the first stage, of those between, of the last");
+  }
   if (!result.best.empty()) {
     say(fmt::format("1: {}", parts_text(result.best.front().time)));
     say(fmt::format("as settings: {}", to_text(result.best.front().layout)));
@@ -180,7 +201,8 @@ Result<Output> run_plan(const Invocation& invocation) {
   if (result.best.empty()) {
     const Hardware hardware = TW_TRY(load_hardware(invocation.data));
     const auto larger = smallest_that_fits(wanted, hardware);
-    text += larger ? fmt::format("fits on {}: {}\n", larger->name, short_text(larger->plan.layout))
+    text += larger ? fmt::format("fits on {}: {}\n", larger->name,
+                                 short_text(larger->plan.layout, wanted.model))
                    : "no larger cluster of these accelerators was found to fit\n";
   }
   return Output{std::move(text), exit};

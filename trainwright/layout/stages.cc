@@ -143,6 +143,33 @@ std::int64_t stage_rank(const Layout& layout, std::int64_t stage) {
 
 std::int64_t stage_chunk(const Layout& layout, std::int64_t stage) { return stage / layout.pp; }
 
+std::vector<Layout> pipeline_splits(const Layout& layout, std::int64_t layers) {
+  std::vector<Layout> splits = {layout};
+  const std::int64_t stages = stage_count(layout);
+  const auto even = [&](std::int64_t embedding, std::int64_t loss) {
+    return (layers + embedding + loss) % stages == 0;
+  };
+  if (detail::split_of(layout) != detail::SplitKind::Even || layout.pp == 1 ||
+      even(layout.count_embedding, layout.count_loss)) {
+    return splits;
+  }
+  Layout other = layout;
+  for (const std::int64_t embedding : {0, 1}) {
+    if (!even(embedding, 1) || layers + embedding + 1 == stages) continue;
+    other.count_embedding = embedding;
+    other.count_loss = 1;
+    splits.push_back(other);
+  }
+  const std::int64_t each = (layers + layout.pp - 1) / layout.pp;
+  const std::int64_t ends = layers - each * (layout.pp - 2);
+  if (splits.size() > 1 || layout.vpp > 1 || layout.pp < 3 || ends < 2) return splits;
+  other.count_embedding = other.count_loss = 0;
+  other.first_layers = (ends + 1) / 2;
+  other.last_layers = ends / 2;
+  splits.push_back(other);
+  return splits;
+}
+
 Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model) {
   const std::vector<std::int64_t> counts = TW_TRY(detail::stage_counts(layout, model));
   const auto last = static_cast<std::int64_t>(counts.size()) - 1;

@@ -43,6 +43,32 @@ TEST_CASE("first and last ranks can be set apart, and their chunks share") {
   CHECK(counts("pp=4,first_layers=6,count_loss", 29) == Counts{6, 8, 8, 7});
 }
 
+TEST_CASE("layers that do not come out even have splits that do") {
+  const auto text_of = [](std::int64_t pp, std::int64_t vpp, std::int64_t layers) {
+    Layout layout;
+    layout.pp = pp;
+    layout.vpp = vpp;
+    std::vector<std::string> texts;
+    for (const Layout& split : pipeline_splits(layout, layers)) {
+      texts.push_back(std::to_string(split.count_embedding) + std::to_string(split.count_loss) +
+                      " " + std::to_string(split.first_layers) + " " +
+                      std::to_string(split.last_layers));
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(text_of(4, 1, 32) == Texts{"00 0 0"});
+  CHECK(text_of(1, 1, 61) == Texts{"00 0 0"});
+  // 126 + 2 = 8 x 16, the split of Llama 3.1 405B; 31 + 1 = 8 x 4.
+  CHECK(text_of(16, 1, 126) == Texts{"00 0 0", "11 0 0"});
+  CHECK(text_of(8, 1, 31) == Texts{"00 0 0", "01 0 0"});
+  // 61 = 3 + 14 x 4 + 2; chunks of uneven ranks are not tried.
+  CHECK(text_of(16, 1, 61) == Texts{"00 0 0", "00 3 2"});
+  CHECK(text_of(16, 2, 61) == Texts{"00 0 0"});
+  // 9 layers on 8 ranks leave none for the ends when the others hold 2.
+  CHECK(text_of(8, 1, 9) == Texts{"00 0 0"});
+}
+
 TEST_CASE("explicit counts are taken as they are, and must add up") {
   CHECK(counts("pp=4,layers=0/3/3/2", 8) == Counts{0, 3, 3, 2});
   const auto wrong = stage_layers(layout_of("pp=4,layers=1/3/3/2"), layers(8));

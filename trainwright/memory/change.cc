@@ -55,6 +55,7 @@ bool twice_pipeline(Layout& layout) {
   const bool had = layout.pp > 1;
   if (!layout.layers.empty() || !layout.recompute_by_stage.empty()) return false;
   if (!twice(layout.pp, layout)) return false;
+  layout.first_layers = layout.last_layers = 0;  // of the old number of ranks
   if (!had) {
     layout.schedule = usual_schedule(layout.pp, layout.vpp);
     layout.placement = usual_placement(layout.schedule, layout.vpp);
@@ -85,8 +86,8 @@ constexpr Step kSteps[] = {
     {twice_tensor, 7},      {twice_context, 7},    {offload_optimizer, 20},
 };
 
-// A tenth of a second's worth.
-constexpr int kMostTried = 4000;
+// Half a second's worth.
+constexpr int kMostTried = 20000;
 
 // Tensor parallelism beyond the scale-up links is hardly ever worth it.
 constexpr int kOverTheNetwork = 30;
@@ -94,7 +95,10 @@ constexpr int kOverTheNetwork = 30;
 // Layouts reached from one by steps, cheapest first; equal costs in the order they were reached.
 class Nearest {
  public:
-  Nearest(const Layout& layout, std::int64_t domain) : domain_(domain) { reach(layout, 0); }
+  Nearest(const Layout& layout, std::int64_t layers, std::int64_t domain)
+      : layers_(layers), domain_(domain) {
+    reach(layout, 0);
+  }
   std::optional<Layout> next() {
     if (waiting_.empty()) return std::nullopt;
     const auto [cost, order] = waiting_.top();
@@ -104,7 +108,12 @@ class Nearest {
       Layout to = from;
       if (!step.change(to)) continue;
       const bool leaves = to.tp > from.tp && to.tp > domain_;
-      reach(to, cost + step.cost + (leaves ? kOverTheNetwork : 0));
+      const int more = step.cost + (leaves ? kOverTheNetwork : 0);
+      if (to.pp == from.pp) {
+        reach(to, cost + more);
+        continue;
+      }
+      for (const Layout& split : pipeline_splits(to, layers_)) reach(split, cost + more);
     }
     return from;
   }
@@ -118,7 +127,7 @@ class Nearest {
     reached_.push_back(layout);
   }
 
-  std::int64_t domain_;
+  std::int64_t layers_, domain_;
   using Waiting = std::pair<int, std::size_t>;  // cost, place in reached_
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   std::vector<Layout> reached_;
@@ -150,7 +159,8 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) 
   const auto safe = [&](Bytes driver) {
     return chance_of_oom(driver, capacity, question.constants.spread) <= kSafeChance;
   };
-  Nearest nearest(question.layout, question.cluster.groups.front().per_domain);
+  Nearest nearest(question.layout, std::ssize(question.model.layers),
+                  question.cluster.groups.front().per_domain);
   for (int tried = 0; tried < kMostTried; ++tried) {
     const auto layout = nearest.next();
     if (!layout) break;

@@ -137,7 +137,7 @@ Bytes exceeded_with(double chance, Bytes driver, double spread);
 // The nearest layout that is legal and runs out of memory with a chance of at most `kSafeChance`.
 // Near is what costs least in speed: sequence parallelism, smaller micro-batches, cheap recompute,
 // more sharding, more pipeline, full recompute, more tensor and context parallelism on the same
-// ranks, states on the host, and any sum of these. O(tried x classes), at most 4,000 are tried;
+// ranks, states on the host, and any sum of these. O(tried x classes), at most 20,000 are tried;
 // nullopt when none of them fits.
 inline constexpr double kSafeChance = 0.05;
 struct Change {

@@ -147,16 +147,22 @@ class Lister {
   }
 
   void chunks(Layout layout) {
-    const std::int64_t most = layout.pp == 1 ? 1 : std::max<std::int64_t>(1, layers() / layout.pp);
-    for (const std::int64_t vpp : divisors(std::max<std::int64_t>(1, most))) {
-      if (vpp > 1 && (micro_batch_count(layout) < layout.pp || layers() % (layout.pp * vpp) != 0)) {
-        continue;
-      }
+    // Ends that count as layers add two.
+    const std::int64_t most = layout.pp == 1 ? 1 : (layers() + 2) / layout.pp;
+    for (std::int64_t vpp = 1; vpp <= most; ++vpp) {
+      if (vpp > 1 && micro_batch_count(layout) < layout.pp) break;
       layout.vpp = vpp;
       layout.schedule = usual_schedule(layout.pp, vpp);
       layout.placement = usual_placement(layout.schedule, vpp);
-      if (runs(layout.schedule)) rest(layout);
+      if (!runs(layout.schedule)) continue;
+      for (const Layout& split : pipeline_splits(layout, layers())) {
+        if (vpp == 1 || comes_out_even(split)) rest(split);
+      }
     }
+  }
+
+  bool comes_out_even(const Layout& layout) const {
+    return (layers() + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
   }
 
   bool runs(ScheduleKind kind) const {

@@ -40,6 +40,20 @@ TEST_CASE("every listed layout fills the cluster, divides the batch and is liste
   CHECK(seen.size() > 100);
 }
 
+// Llama 3.1 405B trained on 16 pipeline ranks of 7, 8, ..., 8, 7 layers (arXiv:2407.21783).
+TEST_CASE("126 layers are listed on 16 ranks with both ends counted as layers") {
+  Job8 job("8192xH100");
+  job.model = *find_model("llama-3.1-405b", kData);
+  bool listed = false;
+  for (const Layout& layout : list_layouts(job.question(2048, 8192))) {
+    listed |=
+        layout.tp == 8 && layout.pp == 16 && layout.count_embedding == 1 && layout.count_loss == 1;
+    if (layout.vpp == 1) continue;
+    CHECK((126 + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0);
+  }
+  CHECK(listed);
+}
+
 TEST_CASE("the parts of a rough time add up to the step") {
   const Job8 job;
   const SearchQuestion question = job.question();
