@@ -34,11 +34,22 @@ ScoredRows rows_of(std::initializer_list<std::string_view> sources) {
 TEST_CASE("runs of pipelines are predicted to 3 % by constants of their other models") {
   if (absent()) return;
   const auto scores = validate_memory(rows_of({"zero_bubble", "vocab_parallel"}));
-  REQUIRE(scores.has_value());
-  REQUIRE(scores->size() == 2);
-  CHECK((*scores)[0].source == "vocab_parallel");
-  CHECK((*scores)[0].held_out.errors->mape < 0.01);
-  CHECK((*scores)[1].held_out.errors->mape < 0.03);
+  REQUIRE(scores.size() == 2);
+  CHECK(scores[0].source == "vocab_parallel");
+  CHECK(scores[0].held_out.errors->mape < 0.01);
+  CHECK(scores[1].held_out.errors->mape < 0.03);
+}
+
+TEST_CASE(
+    "B200 ranks are predicted to 0.4 % allocated and 1.3 % reserved by the other test cases") {
+  if (absent()) return;
+  const auto scores = validate_memory(rows_of({"simumax_b200"}));
+  REQUIRE(scores.size() == 1);
+  const auto& by_kind = scores[0].held_out.by_kind;
+  CHECK(by_kind.at("allocated").rows == 344);
+  CHECK(by_kind.at("allocated").mape < 0.004);
+  CHECK(by_kind.at("allocated").worst < 0.014);
+  CHECK(by_kind.at("reserved").mape < 0.013);
 }
 
 TEST_CASE("what the first stage keeps is what Korthikanti et al. draw, within 1 % on average") {

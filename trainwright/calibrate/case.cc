@@ -72,7 +72,7 @@ class CaseBook {
  public:
   explicit CaseBook(const Knowledge& knowledge) : knowledge_(knowledge) {}
 
-  void add(const MeasuredRun& run) {
+  void add(const MeasuredRun& run, std::size_t index) {
     DraftOrReason draft = draft_of(run, knowledge_);
     std::string reason = draft ? settle(*draft) : draft.error();
     if (!reason.empty()) {
@@ -81,6 +81,7 @@ class CaseBook {
     }
     Case& made = draft->made;
     made.source = run.source;
+    made.run = index;
     made.label = run.source_ref;
     made.fold = fold_of(run);
     made.capacity = cases_.cluster_of(made).groups.front().accelerator.memory_visible;
@@ -141,17 +142,18 @@ std::string_view name_of(ReadAt at) {
   return {};
 }
 
-Result<Knowledge> load_knowledge(const std::string& data_directory) {
+Result<Knowledge> load_knowledge(const std::string& data_directory, Learned learned) {
   Knowledge knowledge;
+  knowledge.learned = learned;
   knowledge.hardware = TW_TRY(load_hardware(data_directory));
-  knowledge.trainers = TW_TRY(load_trainers(data_directory));
+  knowledge.trainers = TW_TRY(load_trainers(data_directory, learned));
   knowledge.models = TW_TRY(load_zoo(data_directory));
   return knowledge;
 }
 
 Cases cases_of(std::span<const MeasuredRun> runs, const Knowledge& knowledge) {
   CaseBook book(knowledge);
-  for (const MeasuredRun& run : runs) book.add(run);
+  for (std::size_t i = 0; i < runs.size(); ++i) book.add(runs[i], i);
   return std::move(book).finish();
 }
 

@@ -50,6 +50,7 @@ using CaseTrainerId = Id<struct CaseTrainerTag>;
 
 struct Case {
   std::string source, label, fold;  // label: the place in the source
+  std::size_t run = 0;              // its index among the runs
   CaseModelId model;
   CaseClusterId cluster;
   CaseTrainerId trainer;  // with its kernels and loss as that run had switched them
@@ -96,8 +97,10 @@ struct Knowledge {
   Hardware hardware;
   std::vector<Trainer> trainers;
   std::vector<ZooEntry> models;
+  Learned learned = Learned::Taken;  // whether facts that only rows could tell are used
 };
-Result<Knowledge> load_knowledge(const std::string& data_directory);
+Result<Knowledge> load_knowledge(const std::string& data_directory,
+                                 Learned learned = Learned::Taken);
 
 // Every run of a known source becomes a case or is skipped with a reason; runs of other sources are
 // skipped likewise. Whatever a run holds, degrees and batches of a case are within the bounds of

@@ -73,18 +73,21 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
 
 // What the constants and the rest contribute to a reading of that kind.
 MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
-  const double fixed = rank.standing + rank.coming;
-  switch (kind) {
-    case MemoryKind::Static: return {0, 0, 0, 0, 0, rank.standing};
-    case MemoryKind::Activations: return {0, 0, 0, 0, 0, rank.activations};
-    case MemoryKind::Allocated: return {1, 0, 0, 0, 0, fixed};
-    case MemoryKind::Reserved:
-      if (rank.slack) return {1, 0, 0, 0, rank.coming, fixed + *rank.slack};
-      return {1, rank.coming, 0, 0, 0, fixed};
-    case MemoryKind::Unstated: return {1, rank.coming, 0, 0, 0, fixed};
-    case MemoryKind::Driver: return {1, rank.coming, 1, rank.communicators, 0, fixed};
+  if (kind == MemoryKind::Static) return {rank.standing, {}};
+  if (kind == MemoryKind::Activations) return {rank.activations, {}};
+  MemoryTerms terms{rank.standing + rank.coming, {}};
+  of(terms.times, MemoryConstant::Workspace) = 1;
+  if (kind == MemoryKind::Allocated) return terms;
+  if (kind == MemoryKind::Reserved && rank.slack) {
+    terms.fixed += *rank.slack;
+    of(terms.times, MemoryConstant::SlackMissed) = rank.coming;
+    return terms;
   }
-  return {};
+  of(terms.times, MemoryConstant::Slack) = rank.coming;
+  if (kind != MemoryKind::Driver) return terms;
+  of(terms.times, MemoryConstant::Context) = 1;
+  of(terms.times, MemoryConstant::Communicator) = rank.communicators;
+  return terms;
 }
 
 // The pipeline rank of a rank: its digit on that axis of the order.
@@ -111,54 +114,39 @@ std::vector<MemoryTerms> ranks_of(const std::vector<ClassTerms>& classes, const 
   return ranks;
 }
 
-bool is_learned(const std::vector<std::string>& remarks) {
-  return std::any_of(remarks.begin(), remarks.end(),
-                     [](const std::string& text) { return text.starts_with("learned:"); });
-}
-
 ScoredRow row_of(const Case& made) {
   ScoredRow row;
   row.source = made.source;
   row.label = made.label;
   row.fold = made.fold;
+  row.run = made.run;
   row.broken = !made.broken.empty();
   row.undetermined = !made.undetermined.empty();
-  row.learned = is_learned(made.corrections) || is_learned(made.notes);
   return row;
 }
 
 void add_rows(const Case& made, const std::vector<ClassTerms>& classes, bool judged,
               ScoredRows& scored) {
-  for (const MemoryReading& reading : made.memory) {
+  for (std::size_t i = 0; i < made.memory.size(); ++i) {
+    const MemoryReading& reading = made.memory[i];
     ScoredRow row = row_of(made);
+    row.reading = i;
     row.kind = reading.kind;
     row.measured = static_cast<double>(reading.size.value());
     row.rounding = static_cast<double>(reading.rounding.value());
     row.ranks = ranks_of(classes, made.layout, reading.kind, reading.at, reading.index);
     if (!row.ranks.empty() && row.measured > 0) scored.rows.push_back(std::move(row));
   }
-  if (!judged || made.outcome == Outcome::CrashLikely || made.outcome == Outcome::Other) return;
+  if (!judged || made.outcome == Outcome::Other) return;
   ScoredRow row = row_of(made);
+  row.reading = made.memory.size();
   row.verdict = true;
+  row.crash_likely = made.outcome == Outcome::CrashLikely;
   row.out_of_memory = made.outcome != Outcome::Ok;
   row.measured = static_cast<double>(made.capacity.value());
   row.ranks = ranks_of(classes, made.layout, MemoryKind::Driver, ReadAt::WorstRank, 0);
   scored.rows.push_back(std::move(row));
 }
-
-}  // namespace
-
-double predicted(const ScoredRow& row, const MemoryFit& constants) {
-  double most = 0;
-  for (const MemoryTerms& rank : row.ranks) {
-    double bytes = rank[kMemoryConstants];
-    for (std::size_t i = 0; i < kMemoryConstants; ++i) bytes += rank[i] * constants[i];
-    most = std::max(most, bytes);
-  }
-  return most;
-}
-
-namespace {
 
 // Replays take milliseconds each: they are for sources with few cases whose reserved bytes were
 // read; the others make do with a share of what comes and goes.
@@ -206,6 +194,19 @@ ScoredRows score_rows(const Cases& cases) {
       continue;
     }
     add_rows(made, *terms, judged[made.source], scored);
+  }
+  return scored;
+}
+
+ScoredRows score_rows(const Cases& learned, const Cases& left) {
+  ScoredRows scored = score_rows(learned);
+  ScoredRows unlearned = score_rows(left);
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<MemoryTerms>*> by_place;
+  for (ScoredRow& row : unlearned.rows)
+    by_place.emplace(std::pair{row.run, row.reading}, &row.ranks);
+  for (ScoredRow& row : scored.rows) {
+    const auto found = by_place.find({row.run, row.reading});
+    if (found != by_place.end() && *found->second != row.ranks) row.unlearned = *found->second;
   }
   return scored;
 }

@@ -1,178 +1,42 @@
-// Fits the constants of memory fold by fold and source by source, and scores what was left out.
+// Judges every row by constants that never saw it: fold by fold, and source by source.
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "trainwright/calibrate/calibrate.h"
+#include "trainwright/calibrate/memory_fit.h"
 
 namespace trainwright {
 namespace {
 
-constexpr double kMiB = 1048576;
-// Before any fit; see data/calibrations/memory.json.
-const std::array<Constant, kMemoryConstants>& all_constants() {
-  static const std::array<Constant, kMemoryConstants> constants = {{
-      {"workspace", "bytes", "what libraries allocate once", "PyTorch: cuBLAS workspaces", 0,
-       4096 * kMiB, 64 * kMiB},
-      {"slack", "share", "reserved beyond allocated, of what comes and goes",
-       "replays through the allocator", 0, 0.6, 0.06},
-      {"context", "bytes", "driver, kernels and libraries", "nvidia-smi after the first kernel", 0,
-       12288 * kMiB, 600 * kMiB},
-      {"communicator", "bytes", "of one communicator", "NCCL buffers and connections", 0,
-       1024 * kMiB, 160 * kMiB},
-      {"slack_missed", "share", "reserved beyond a replay, of what comes and goes",
-       "several streams, buffers of libraries", 0, 0.2, 0.05},
-  }};
-  return constants;
-}
-
-MemoryFit starting_values() {
-  MemoryFit values{};
-  for (std::size_t i = 0; i < kMemoryConstants; ++i) values[i] = all_constants()[i].start;
-  return values;
-}
-
-using Indices = std::vector<std::size_t>;
-
-// A constant is fitted where rows see it; workspace and context are one where nothing tells them
-// apart, and so are context and communicators below a hundred verdicts.
-std::vector<std::size_t> active_constants(const std::vector<ScoredRow>& rows,
-                                          const Indices& among) {
-  std::int64_t allocated = 0, reserved = 0, driver = 0, replayed = 0;
-  for (const std::size_t i : among) {
-    const ScoredRow& row = rows[i];
-    const bool is_driver = row.verdict || row.kind == MemoryKind::Driver;
-    replayed += !row.ranks.empty() && row.ranks.front()[4] > 0;
-    driver += is_driver;
-    reserved += !is_driver && !row.ranks.empty() && row.ranks.front()[1] > 0;
-    allocated += !is_driver && !row.ranks.empty() && row.ranks.front()[0] > 0;
-  }
-  std::vector<std::size_t> active;
-  if (allocated > 0) active.push_back(0);
-  if (reserved > 0 || driver >= 100) active.push_back(1);
-  if (driver > 0) active.push_back(2);
-  if (driver >= 100) active.push_back(3);
-  if (replayed > 0) active.push_back(4);
-  return active;
-}
-
-// Relative errors count in units of 2 %, or of what rounding leaves open; a verdict's margin in
-// units of 3 % of the capacity.
-double residual(const ScoredRow& row, const MemoryFit& values) {
-  const double bytes = std::max(predicted(row, values), 1.0);
-  if (row.verdict) return verdict_residual(std::log(bytes / row.measured), row.out_of_memory, 0.03);
-  const double expected = std::hypot(0.02, row.rounding / row.measured);
-  return std::log(bytes / row.measured) / expected;
-}
-
-// `weights`: of each row among those fitted; `values`: of the constants that are not.
-MemoryFit fitted(const std::vector<ScoredRow>& rows, const Indices& among,
-                 const std::vector<double>& weights, const std::vector<std::size_t>& active,
-                 const MemoryFit& values) {
-  if (active.empty() || among.size() < active.size()) return values;
-  std::vector<Constant> constants;
-  for (const std::size_t i : active) constants.push_back(all_constants()[i]);
-  // Constants of gigabytes beside shares: every one is measured by its upper bound.
-  std::vector<double> units;
-  for (Constant& constant : constants) {
-    units.push_back(constant.upper);
-    constant.start /= constant.upper;
-    constant.lower /= constant.upper;
-    constant.upper = 1;
-  }
-  const auto spread_out = [&](std::span<const double> chosen) {
-    MemoryFit all = values;
-    for (std::size_t i = 0; i < active.size(); ++i) all[active[i]] = chosen[i] * units[i];
-    return all;
-  };
-  const auto result = fit(constants, among.size(),
-                          [&](std::span<const double> chosen, std::span<double> residuals) {
-                            const MemoryFit all = spread_out(chosen);
-                            for (std::size_t i = 0; i < among.size(); ++i) {
-                              residuals[i] = residual(rows[among[i]], all) * weights[i];
-                            }
-                            return true;
-                          });
-  return result ? spread_out(result->values) : values;
-}
-
-// Allocated bytes hold the workspace and no other constant: where there are such rows, they alone
-// say what it is, so that it does not make up for what another one gets wrong.
-MemoryFit fitted(const std::vector<ScoredRow>& rows, const Indices& among,
-                 const std::vector<double>& weights) {
-  Indices allocated;
-  std::vector<double> their_weights;
-  for (std::size_t i = 0; i < among.size(); ++i) {
-    const ScoredRow& row = rows[among[i]];
-    if (row.verdict || row.kind != MemoryKind::Allocated) continue;
-    allocated.push_back(among[i]);
-    their_weights.push_back(weights[i]);
-  }
-  MemoryFit values = starting_values();
-  std::vector<std::size_t> active = active_constants(rows, among);
-  if (!allocated.empty()) {
-    values = fitted(rows, allocated, their_weights, {0}, values);
-    std::erase(active, std::size_t{0});
-  }
-  return fitted(rows, among, weights, active, values);
-}
-
-// Everything learned from the rows that were fitted on.
-struct Learned {
-  MemoryFit values{};
-  std::vector<double> log_errors;  // of those rows
-  std::optional<ErrorLaw> law;     // for verdicts
-};
-
-Learned learn(const std::vector<ScoredRow>& rows, const Indices& among,
-              const std::vector<double>& weights) {
-  Learned learned;
-  learned.values = fitted(rows, among, weights);
-  std::vector<double> excess;
-  std::vector<VerdictRow> verdicts;
-  for (const std::size_t i : among) {
-    const double bytes = std::max(predicted(rows[i], learned.values), 1.0);
-    if (rows[i].verdict) {
-      excess.push_back(std::log(bytes / rows[i].measured));
-      verdicts.push_back({0, rows[i].out_of_memory, rows[i].fold});
-    } else {
-      learned.log_errors.push_back(std::log(rows[i].measured / bytes));
-    }
-  }
-  const auto by_verdicts = fit_error_law(excess, verdicts);
-  const auto by_errors = fit_error_law(learned.log_errors);
-  if (by_verdicts && verdicts.size() >= 40) {
-    learned.law = *by_verdicts;
-  } else if (by_errors) {
-    learned.law = *by_errors;
-  }
-  return learned;
-}
+using detail::Indices;
+using detail::MemoryLesson;
 
 // Rows of one source with what was predicted for each when it was not fitted on.
 struct Judged {
   std::vector<HeldOut> errors;
   std::vector<const ScoredRow*> error_rows;
-  std::vector<Interval> intervals;  // as shipped only; held out come from the folds
+  std::vector<Interval> intervals;  // from the rows fitted on
   std::vector<VerdictRow> verdicts;
+  std::vector<VerdictRow> crashes;      // verdicts of failures that are probably none of memory
   std::map<std::size_t, double> bytes;  // predicted, by index of the row
 };
 
-void judge(const std::vector<ScoredRow>& rows, std::size_t index, const Learned& learned,
-           Judged& judged) {
+void judge(const std::vector<ScoredRow>& rows, std::size_t index, const MemoryLesson& lesson,
+           Learned learned, Judged& judged) {
   const ScoredRow& row = rows[index];
-  const double bytes = std::max(predicted(row, learned.values), 1.0);
+  const double bytes = std::max(predicted(row, lesson.values, learned), 1.0);
   judged.bytes[index] = bytes;
   if (row.verdict) {
-    const ErrorLaw law = learned.law.value_or(ErrorLaw{0, 0.05, 4});
-    judged.verdicts.push_back(
-        {oom_probability(std::log(bytes / row.measured), law), row.out_of_memory, row.fold});
+    const ErrorLaw law = lesson.law.value_or(ErrorLaw{0, 0.05, 4});
+    const double chance = oom_probability(std::log(bytes / row.measured), law);
+    (row.crash_likely ? judged.crashes : judged.verdicts)
+        .push_back({chance, row.out_of_memory, row.fold});
     return;
   }
   judged.errors.push_back({bytes, row.measured, row.fold});
   judged.error_rows.push_back(&row);
-  const Interval log = conformal_log_interval(learned.log_errors);
-  judged.intervals.push_back({bytes * std::exp(log.low), bytes * std::exp(log.high)});
+  judged.intervals.push_back(
+      {bytes * std::exp(lesson.log_interval.low), bytes * std::exp(lesson.log_interval.high)});
 }
 
 template <class Keep>
@@ -185,24 +49,26 @@ std::optional<ErrorScore> score_where(const Judged& judged, const Keep& keep) {
   return score_errors(kept);
 }
 
+std::map<std::string, ErrorScore> scored_by_kind(const Judged& judged) {
+  std::set<MemoryKind> kinds;
+  for (const ScoredRow* row : judged.error_rows) kinds.insert(row->kind);
+  std::map<std::string, ErrorScore> scores;
+  if (kinds.size() < 2) return scores;
+  for (const MemoryKind kind : kinds) {
+    const auto part = score_where(
+        judged, [kind](const ScoredRow& row) { return row.kind == kind && !row.undetermined; });
+    if (part) scores.emplace(name_of(kind), *part);
+  }
+  return scores;
+}
+
 MemoryScore scored(const Judged& judged, const std::vector<Interval>& intervals) {
   MemoryScore score;
-  score.rows = static_cast<std::int64_t>(judged.errors.size() + judged.verdicts.size());
+  score.rows = std::ssize(judged.errors) + std::ssize(judged.verdicts);
   score.errors = score_where(judged, [](const ScoredRow& row) { return !row.undetermined; });
-  std::set<MemoryKind> kinds;
-  bool broken = false;
-  for (const ScoredRow* row : judged.error_rows) {
-    kinds.insert(row->kind);
-    broken |= row->broken;
-  }
-  if (kinds.size() > 1) {
-    for (const MemoryKind kind : kinds) {
-      const auto part = score_where(
-          judged, [kind](const ScoredRow& row) { return row.kind == kind && !row.undetermined; });
-      if (part) score.by_kind.emplace(name_of(kind), *part);
-    }
-  }
-  if (broken) {
+  score.by_kind = scored_by_kind(judged);
+  if (std::any_of(judged.error_rows.begin(), judged.error_rows.end(),
+                  [](const ScoredRow* row) { return row->broken; })) {
     score.without_broken =
         score_where(judged, [](const ScoredRow& row) { return !row.broken && !row.undetermined; });
   }
@@ -210,6 +76,11 @@ MemoryScore scored(const Judged& judged, const std::vector<Interval>& intervals)
   if (!judged.verdicts.empty()) {
     score.verdicts = score_verdicts(judged.verdicts);
     score.calibrated = calibrated(reliability(judged.verdicts));
+  }
+  if (!judged.crashes.empty()) {
+    std::vector<VerdictRow> all = judged.verdicts;
+    all.insert(all.end(), judged.crashes.begin(), judged.crashes.end());
+    score.with_crashes = score_verdicts(all);
   }
   if (judged.errors.size() >= 20) score.coverage = coverage(judged.errors, intervals);
   return score;
@@ -223,40 +94,70 @@ Indices rows_of(const std::vector<ScoredRow>& rows, const std::string& source, b
   return indices;
 }
 
-// A score, and the bytes it was made from by index of the row.
-using ScoreAndBytes = std::pair<MemoryScore, std::map<std::size_t, double>>;
+bool anything_learned(const std::vector<ScoredRow>& rows, const Indices& mine) {
+  return std::any_of(mine.begin(), mine.end(),
+                     [&](std::size_t i) { return !rows[i].unlearned.empty(); });
+}
 
-ScoreAndBytes held_out(const std::vector<ScoredRow>& rows, const Indices& mine) {
+// Puts held-out scores into `score`; the bytes they were made from, by index of the row.
+std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const Indices& mine,
+                                       SourceScore& score) {
   std::vector<std::string> labels;
   for (const std::size_t i : mine) labels.push_back(rows[i].fold);
-  Judged judged;
+  const bool choose = anything_learned(rows, mine);
+  Judged judged, without;
   std::int64_t constants = 0;
   for (const Fold& fold : leave_one_out(labels)) {
     Indices among;
     for (const std::size_t i : fold.outside) among.push_back(mine[i]);
-    const Learned learned = learn(rows, among, std::vector<double>(among.size(), 1.0));
-    constants = static_cast<std::int64_t>(active_constants(rows, among).size());
-    for (const std::size_t i : fold.inside) judge(rows, mine[i], learned, judged);
+    const std::vector<double> weights(among.size(), 1.0);
+    MemoryLesson lesson = detail::learn_memory(rows, among, weights, Learned::Taken);
+    Learned learned = Learned::Taken;
+    if (choose) {
+      const MemoryLesson left = detail::learn_memory(rows, among, weights, Learned::Left);
+      for (const std::size_t i : fold.inside) judge(rows, mine[i], left, Learned::Left, without);
+      // With no other fold to tell, what was learned would come from the very rows scored.
+      if (among.empty() || left.cost < lesson.cost) {
+        learned = Learned::Left;
+        lesson = left;
+      }
+    }
+    ++score.folds;
+    score.folds_with_learned += choose && learned == Learned::Taken;
+    constants = lesson.constants;
+    for (const std::size_t i : fold.inside) judge(rows, mine[i], lesson, learned, judged);
   }
-  MemoryScore score = scored(judged, held_out_intervals(judged.errors));
-  score.constants = constants;
-  score.values = fitted(rows, mine, std::vector<double>(mine.size(), 1.0));
-  return {score, judged.bytes};
+  score.held_out = scored(judged, held_out_intervals(judged.errors));
+  score.held_out.constants = constants;
+  score.held_out.values =
+      detail::learn_memory(rows, mine, std::vector<double>(mine.size(), 1.0), Learned::Taken)
+          .values;
+  if (choose) {
+    score.held_out_without_learned = scored(without, held_out_intervals(without.errors));
+    score.held_out_without_learned->constants = constants;
+  }
+  return judged.bytes;
 }
 
-// Every other source weighs as much as 25 rows, however many it has.
-ScoreAndBytes as_shipped(const std::vector<ScoredRow>& rows, const std::string& source) {
-  const Indices others = rows_of(rows, source, false);
-  std::map<std::string, double> counts;
-  for (const std::size_t i : others) counts[rows[i].source] += 1;
-  std::vector<double> weights;
-  for (const std::size_t i : others) weights.push_back(std::sqrt(25 / counts[rows[i].source]));
-  const Learned learned = learn(rows, others, weights);
-  Judged judged;
-  for (const std::size_t i : rows_of(rows, source, true)) judge(rows, i, learned, judged);
-  MemoryScore score = scored(judged, judged.intervals);
-  score.values = learned.values;
-  return {score, judged.bytes};
+std::map<std::size_t, double> ship(const std::vector<ScoredRow>& rows, const Indices& mine,
+                                   SourceScore& score) {
+  const Indices others = rows_of(rows, score.source, false);
+  const MemoryLesson lesson =
+      detail::learn_memory(rows, others, detail::weights_by_source(rows, others), Learned::Taken);
+  const auto judged_with = [&](Learned learned) {
+    Judged judged;
+    for (const std::size_t i : mine) judge(rows, i, lesson, learned, judged);
+    return judged;
+  };
+  const Judged judged = judged_with(Learned::Taken);
+  score.as_shipped = scored(judged, judged.intervals);
+  score.as_shipped.values = lesson.values;
+  if (anything_learned(rows, mine)) {
+    const Judged without = judged_with(Learned::Left);
+    score.as_shipped_without_learned = scored(without, without.intervals);
+    score.as_shipped_without_learned->values = lesson.values;
+  }
+  return judged.bytes;
 }
 
 RowResult result_of(const ScoredRow& row, double held, double shipped, const MemoryFit& values) {
@@ -264,9 +165,7 @@ RowResult result_of(const ScoredRow& row, double held, double shipped, const Mem
                    row.measured, held,     shipped,  {}};
   double most = -1;
   for (const MemoryTerms& rank : row.ranks) {
-    ScoredRow one;
-    one.ranks = {rank};
-    const double bytes = predicted(one, values);
+    const double bytes = bytes_of(rank, values);
     if (bytes > most) result.terms = rank;
     most = std::max(most, bytes);
   }
@@ -275,21 +174,34 @@ RowResult result_of(const ScoredRow& row, double held, double shipped, const Mem
 
 }  // namespace
 
-Result<std::vector<SourceScore>> validate_memory(const ScoredRows& scored_rows) {
+double bytes_of(const MemoryTerms& rank, const MemoryFit& constants) {
+  double bytes = rank.fixed;
+  for (std::size_t i = 0; i < kMemoryConstants; ++i) bytes += rank.times[i] * constants[i];
+  return bytes;
+}
+
+double predicted(const ScoredRow& row, const MemoryFit& constants, Learned learned) {
+  const bool left = learned == Learned::Left && !row.unlearned.empty();
+  double most = 0;
+  for (const MemoryTerms& rank : left ? row.unlearned : row.ranks) {
+    most = std::max(most, bytes_of(rank, constants));
+  }
+  return most;
+}
+
+std::vector<SourceScore> validate_memory(const ScoredRows& scored_rows) {
+  const std::vector<ScoredRow>& rows = scored_rows.rows;
   std::set<std::string> sources;
-  for (const ScoredRow& row : scored_rows.rows) sources.insert(row.source);
+  for (const ScoredRow& row : rows) sources.insert(row.source);
   std::vector<SourceScore> scores;
   for (const std::string& source : sources) {
     SourceScore score;
     score.source = source;
-    const Indices mine = rows_of(scored_rows.rows, source, true);
-    const ScoreAndBytes held = held_out(scored_rows.rows, mine);
-    const ScoreAndBytes shipped = as_shipped(scored_rows.rows, source);
-    score.held_out = held.first;
-    score.as_shipped = shipped.first;
+    const Indices mine = rows_of(rows, source, true);
+    const auto held = hold_out(rows, mine, score);
+    const auto shipped = ship(rows, mine, score);
     for (const std::size_t i : mine) {
-      score.rows.push_back(result_of(scored_rows.rows[i], held.second.at(i), shipped.second.at(i),
-                                     shipped.first.values));
+      score.rows.push_back(result_of(rows[i], held.at(i), shipped.at(i), score.as_shipped.values));
     }
     for (const SkippedRun& run : scored_rows.skipped) {
       if (run.source == source) ++score.skipped[run.reason];

@@ -1,14 +1,19 @@
 #pragma once
 // How wrong the memory model is on published runs. Part of calibrate.h: include that one.
 //
-// A case's bytes are linear in four constants, each a number that no list of work can tell:
+// A case's bytes are linear in five constants, each a number that no list of work can tell:
 //
 //   allocated = tensors + workspace            reserved = allocated + slack x what comes and goes
 //   driver    = reserved + context + communicator x communicators
 //
-// so the lists are made once per case and fitting is arithmetic. Held out: constants from the other
+// so the lists are made once per case and fitting is arithmetic. Where the allocator was replayed,
+// the slack is what the replay says and a share that it misses. Held out: constants from the other
 // folds of the source. As shipped: constants from all other sources, which is what somebody on a
 // new cluster gets. Verdicts compare the driver's bytes of the fullest rank with the capacity.
+//
+// Some facts only the rows could tell (trainer.h, case.h: "learned:"). Every row is also counted
+// without them. Held out, each fold takes them if the other folds are predicted better with them;
+// as shipped is given with and without.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -22,26 +27,39 @@
 
 namespace trainwright {
 
-// Workspace, slack, context, communicator, and what a replay misses of the slack.
+enum class MemoryConstant : std::size_t { Workspace, Slack, Context, Communicator, SlackMissed };
 inline constexpr std::size_t kMemoryConstants = 5;
-using MemoryTerms = std::array<double, kMemoryConstants + 1>;  // the last one stands alone
+std::string_view name_of(MemoryConstant constant);  // "workspace_bytes", "slack_share"
+// By constant: values, or what each is multiplied by.
+using MemoryFit = std::array<double, kMemoryConstants>;
+constexpr double& of(MemoryFit& fit, MemoryConstant c) { return fit[static_cast<std::size_t>(c)]; }
+constexpr double of(const MemoryFit& fit, MemoryConstant c) {
+  return fit[static_cast<std::size_t>(c)];
+}
+struct MemoryTerms {
+  double fixed = 0;  // bytes
+  MemoryFit times{};
+  friend bool operator==(const MemoryTerms&, const MemoryTerms&) = default;
+};
+double bytes_of(const MemoryTerms& rank, const MemoryFit& constants);
 
-// One published figure, or one verdict, as the constants see it: predicted is the largest of
-// `ranks`, each fixed + terms . constants.
+// One published figure, or one verdict, as the constants see it: the largest of `ranks`.
 struct ScoredRow {
   std::string source, label, fold;
+  std::size_t run = 0, reading = 0;  // which it is; a verdict comes after all readings
   MemoryKind kind = MemoryKind::Driver;
   std::vector<MemoryTerms> ranks;
-  double measured = 0;  // bytes; of a verdict the capacity
-  double rounding = 0;  // bytes that the printed figure leaves open
+  std::vector<MemoryTerms> unlearned;  // without what only the rows could tell; empty: the same
+  double measured = 0;                 // bytes; of a verdict the capacity
+  double rounding = 0;                 // bytes that the printed figure leaves open
   bool verdict = false;
   bool out_of_memory = false;
+  bool crash_likely = false;  // a failure for another reason, probably: scored apart
   bool broken = false;        // in the words of its source: scored with and without
   bool undetermined = false;  // something memory hangs on had to be guessed: scored apart
-  bool learned = false;       // read by a switch that only the rows could tell
 };
-using MemoryFit = std::array<double, kMemoryConstants>;
-double predicted(const ScoredRow& row, const MemoryFit& constants);
+double predicted(const ScoredRow& row, const MemoryFit& constants,
+                 Learned learned = Learned::Taken);
 
 struct ScoredRows {
   std::vector<ScoredRow> rows;
@@ -49,6 +67,8 @@ struct ScoredRows {
 };
 // Lists of work are made for every distinct case, on all cores. O(cases x layers kinds).
 ScoredRows score_rows(const Cases& cases);
+// Of the same runs, made from what is known with and without the help of the rows.
+ScoredRows score_rows(const Cases& learned, const Cases& left);
 
 // What is printed of one source under one set of constants; absent where it does not apply.
 struct MemoryScore {
@@ -59,6 +79,7 @@ struct MemoryScore {
   std::optional<ErrorScore> without_broken;
   std::optional<ErrorScore> undetermined;
   std::optional<VerdictScore> verdicts;
+  std::optional<VerdictScore> with_crashes;  // verdicts, those of likely crashes among them
   std::optional<Coverage> coverage;
   std::optional<bool> calibrated;  // OOM chances, by accuracy's rule
   MemoryFit values{};              // of all rows, for information
@@ -75,11 +96,16 @@ struct RowResult {
 struct SourceScore {
   std::string source;
   MemoryScore held_out, as_shipped;
+  // Absent where nothing was learned from the rows.
+  std::optional<MemoryScore> held_out_without_learned, as_shipped_without_learned;
+  std::int64_t folds = 0, folds_with_learned = 0;
   std::vector<RowResult> rows;                  // in the order of the cases
   std::map<std::string, std::int64_t> skipped;  // by reason
 };
-// Sources in order of their names. Deterministic.
-Result<std::vector<SourceScore>> validate_memory(const ScoredRows& rows);
+// Sources in order of their names. Deterministic. O(folds x fit).
+std::vector<SourceScore> validate_memory(const ScoredRows& rows);
+// The constants of all rows at once, every source weighing alike: what ships.
+MemoryFit fit_memory(const ScoredRows& rows);
 
 Json to_json(const std::vector<SourceScore>& scores);
 // One line per row, in MiB: source, label, fold, kind, outcome, measured, held_out, as_shipped,

@@ -22,6 +22,19 @@ Json error_json(const ErrorScore& errors) {
   return json;
 }
 
+void add_verdicts(Json& json, const VerdictScore& verdicts) {
+  const auto share = static_cast<double>(verdicts.right) / static_cast<double>(verdicts.rows);
+  json.add("verdicts", Json::of(verdicts.rows))
+      .add("fit_right", Json::of(share))
+      .add("false_fits", Json::of(verdicts.false_fits))
+      .add("false_ooms", Json::of(verdicts.false_ooms))
+      .add("brier", Json::of(verdicts.brier));
+  Json fold = Json::object();
+  fold.add("fold", Json::of(verdicts.worst_fold))
+      .add("fit_right", Json::of(verdicts.worst_fold_right));
+  json.add("worst_verdict_fold", std::move(fold));
+}
+
 Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>& skipped) {
   Json json = Json::object();
   json.add("rows", Json::of(score.rows));
@@ -33,28 +46,22 @@ Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>
   for (const auto& [kind, errors] : score.by_kind) add_errors(json, errors, "_" + kind);
   if (score.without_broken) json.add("without_broken", error_json(*score.without_broken));
   if (score.undetermined) json.add("undetermined", error_json(*score.undetermined));
-  if (const auto& verdicts = score.verdicts) {
-    const auto share = static_cast<double>(verdicts->right) / static_cast<double>(verdicts->rows);
-    json.add("verdicts", Json::of(verdicts->rows))
-        .add("fit_right", Json::of(share))
-        .add("false_fits", Json::of(verdicts->false_fits))
-        .add("false_ooms", Json::of(verdicts->false_ooms))
-        .add("brier", Json::of(verdicts->brier))
-        .add("oom_chances_calibrated", Json::of(score.calibrated.value_or(false)));
-    Json fold = Json::object();
-    fold.add("fold", Json::of(verdicts->worst_fold))
-        .add("fit_right", Json::of(verdicts->worst_fold_right));
-    json.add("worst_verdict_fold", std::move(fold));
+  if (score.verdicts) {
+    add_verdicts(json, *score.verdicts);
+    json.add("oom_chances_calibrated", Json::of(score.calibrated.value_or(false)));
+  }
+  if (score.with_crashes) {
+    Json all = Json::object();
+    add_verdicts(all, *score.with_crashes);
+    json.add("with_likely_crashes", std::move(all));
   }
   if (score.coverage) {
     json.add("coverage_90", Json::of(score.coverage->share))
         .add("coverage_calibrated", Json::of(score.coverage->calibrated));
   }
   Json values = Json::object();
-  const char* names[] = {"workspace_bytes", "slack_share", "context_bytes", "communicator_bytes",
-                         "slack_missed_share"};
   for (std::size_t i = 0; i < kMemoryConstants; ++i) {
-    values.add(names[i], Json::of(score.values[i]));
+    values.add(std::string(name_of(static_cast<MemoryConstant>(i))), Json::of(score.values[i]));
   }
   json.add("values", std::move(values));
   return json;
@@ -67,8 +74,15 @@ Json to_json(const std::vector<SourceScore>& scores) {
   for (const SourceScore& score : scores) {
     Json entry = Json::object();
     entry.add("source", Json::of(score.source))
+        .add("folds", Json::of(score.folds))
+        .add("folds_with_learned", Json::of(score.folds_with_learned))
         .add("held_out", to_json(score.held_out, score.skipped))
         .add("as_shipped", to_json(score.as_shipped, score.skipped));
+    if (score.as_shipped_without_learned) {
+      entry.add("held_out_without_learned", to_json(*score.held_out_without_learned, score.skipped))
+          .add("as_shipped_without_learned",
+               to_json(*score.as_shipped_without_learned, score.skipped));
+    }
     sources.push(std::move(entry));
   }
   Json json = Json::object();
@@ -88,7 +102,8 @@ std::string to_csv(const std::vector<SourceScore>& scores) {
                       score.source, row.label, row.fold,
                       row.verdict ? "verdict" : name_of(row.kind), row.out_of_memory ? "oom" : "ok",
                       row.measured / kMiB, row.held_out / kMiB, row.as_shipped / kMiB,
-                      row.terms[kMemoryConstants] / kMiB, row.terms[1] / kMiB, row.terms[3]);
+                      row.terms.fixed / kMiB, of(row.terms.times, MemoryConstant::Slack) / kMiB,
+                      of(row.terms.times, MemoryConstant::Communicator));
     }
   }
   return text;

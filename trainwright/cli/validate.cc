@@ -77,8 +77,10 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
 Result<Output> run_validate_memory(const Invocation& invocation) {
   const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation));
   const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data));
+  const Knowledge left = TW_TRY(load_knowledge(invocation.data, Learned::Left));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
-  std::vector<SourceScore> scores = TW_TRY(validate_memory(score_rows(cases_of(runs, knowledge))));
+  std::vector<SourceScore> scores =
+      validate_memory(score_rows(cases_of(runs, knowledge), cases_of(runs, left)));
   if (const auto source = invocation.text("source")) {
     std::erase_if(scores, [&](const SourceScore& score) { return score.source != *source; });
   }

@@ -152,9 +152,15 @@ struct TrainerFile {
 // Reads a set of files that may build on each other ("based_on": a file's name without .json).
 // `rules.json` holds the rules of every trainer. All faults of all files at once. Ordered by name,
 // then version.
-Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files);
+//
+// Beside facts that only measured rows could tell, "unlearned" may hold the values that would have
+// been taken without them; Learned::Left reads those instead, to see what the rows are worth.
+enum class Learned { Taken, Left };
+Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files,
+                                           Learned learned = Learned::Taken);
 // The same for data_dir/trainers/*.json.
-Result<std::vector<Trainer>> load_trainers(const std::string& data_dir);
+Result<std::vector<Trainer>> load_trainers(const std::string& data_dir,
+                                           Learned learned = Learned::Taken);
 
 // "megatron@0.12", or "megatron" for the newest; names and aliases in any case. Only the rules that
 // hold for that version stay.

@@ -49,15 +49,32 @@ Version version_in(JsonFields& fields, std::string_view key) {
   return version.value_or(Version{});
 }
 
+// Takes "unlearned" out of every object, and its members in where they are asked for. Depth is
+// bounded by the parser.
+void settle(Json& json, Learned learned) {
+  for (Json& item : json.items) settle(item, learned);
+  for (JsonMember& member : json.members) settle(member.value, learned);
+  const Json* found = json.find("unlearned");
+  if (found == nullptr || !found->is_object()) return;
+  const std::vector<JsonMember> instead = found->members;
+  std::erase_if(json.members, [](const JsonMember& member) { return member.key == "unlearned"; });
+  if (learned == Learned::Taken) return;
+  for (const JsonMember& member : instead) {
+    std::erase_if(json.members, [&](const JsonMember& old) { return old.key == member.key; });
+    json.add(member.key, member.value);
+  }
+}
+
 class Builder {
  public:
-  explicit Builder(std::span<const TrainerFile> files) {
+  Builder(std::span<const TrainerFile> files, Learned learned) {
     if (files.size() > kMostFiles) {
       faults_.push_back({"", fmt::format("more than {} trainer files", kMostFiles), ""});
       return;
     }
     for (const TrainerFile& file : files) {
       auto json = parse_json(file.text, file.origin);
+      if (json) settle(*json, learned);
       if (!json) {
         add(std::move(json).error().diagnostics);
       } else if (stem_of(file.origin) == kRulesFile) {
@@ -222,11 +239,11 @@ class Builder {
 
 }  // namespace
 
-Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files) {
-  return Builder(files).build();
+Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files, Learned learned) {
+  return Builder(files, learned).build();
 }
 
-Result<std::vector<Trainer>> load_trainers(const std::string& data_dir) {
+Result<std::vector<Trainer>> load_trainers(const std::string& data_dir, Learned learned) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(data_dir) / "trainers";
   std::error_code fault;
@@ -240,7 +257,7 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir) {
   std::sort(paths.begin(), paths.end());
   std::vector<TrainerFile> files;
   for (const std::string& path : paths) files.push_back({path, TW_TRY(read_file(path))});
-  return read_trainers(files);
+  return read_trainers(files, learned);
 }
 
 }  // namespace trainwright

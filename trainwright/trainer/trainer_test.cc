@@ -251,6 +251,23 @@ TEST_CASE("all faults of a file are reported at once, each with its place") {
   }
 }
 
+TEST_CASE("what only rows could tell can be read without them") {
+  const std::string path = kShippedData + "/trainers/pytorch-2.json";
+  std::vector<TrainerFile> files = {{path, read_file(path).value()}};
+  std::string& text = files.back().text;
+  const std::string before = "\"expandable_segments\": false";
+  REQUIRE(contains(text, before));
+  text.replace(text.find(before), before.size(),
+               before + ", \"unlearned\": {\"expandable_segments\": true}");
+  const auto taken = read_trainers(files), left = read_trainers(files, Learned::Left);
+  REQUIRE_MESSAGE(taken.has_value(), to_text(taken.error()));
+  REQUIRE(left.has_value());
+  CHECK(!taken->front().allocator.expandable_segments);
+  CHECK(left->front().allocator.expandable_segments);
+  // Of the shipped files both readings are whole.
+  CHECK(load_trainers(kShippedData, Learned::Left).has_value());
+}
+
 TEST_CASE("files that build on each other must exist and must not go in circles") {
   const std::string head = R"("name": "x", "versions": {"from": "1", "to": "1"})";
   CHECK(contains(faults_of({{"a.json", R"({"based_on": "b", )" + head + "}"}}),
