@@ -48,6 +48,9 @@ std::string key_of(const TrainerChoice& choice) {
   for (const auto& [kind, on] : choice.kernels) {
     key += fmt::format("|{}={}", name_of(kind), on ? 1 : 0);
   }
+  for (const auto& [library, bytes] : choice.workspaces) {
+    key += fmt::format("|{}={}", library, bytes);
+  }
   return key;
 }
 
@@ -56,6 +59,11 @@ Trainer switched(Trainer trainer, const TrainerChoice& choice) {
   for (const auto& [kind, on] : choice.kernels) {
     for (Kernel& kernel : trainer.kernels) {
       if (kernel.kind == kind) kernel.use = on ? Use::Always : Use::Never;
+    }
+  }
+  for (const auto& [library, bytes] : choice.workspaces) {
+    for (Workspace& workspace : trainer.workspaces) {
+      if (workspace.library == library) workspace.bytes = workspace.before_hopper = bytes;
     }
   }
   const auto loss = std::find_if(trainer.losses.begin(), trainer.losses.end(),

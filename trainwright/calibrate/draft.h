@@ -15,6 +15,8 @@ struct TrainerChoice {
   std::string name;  // "nanotron@0.4"
   std::vector<std::pair<KernelKind, bool>> kernels;
   std::string loss;  // empty: the trainer's default
+  // Bytes of one workspace of a library, where the run had set or left it out.
+  std::vector<std::pair<std::string, std::int64_t>> workspaces = {};
 };
 
 struct Draft {

@@ -15,6 +15,7 @@ struct ClassTerms {
   double standing = 0, coming = 0, communicators = 0;
   std::optional<double> slack = {};  // replayed
   double activations = 0;            // of what comes
+  double between_steps = 0;
 };
 
 bool stands(Category category) {
@@ -24,6 +25,7 @@ bool stands(Category category) {
 ClassTerms terms_of(const RankClass& of) {
   ClassTerms terms;
   terms.pipeline_rank = of.pipeline_rank;
+  terms.between_steps = static_cast<double>(of.between_steps.value());
   for (std::size_t i = 0; i < kCategories; ++i) {
     const auto category = static_cast<Category>(i);
     const auto bytes = static_cast<double>(of.bytes[i].value());
@@ -73,7 +75,7 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
 
 // What the constants and the rest contribute to a reading of that kind.
 MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
-  if (kind == MemoryKind::Static) return {rank.standing, {}};
+  if (kind == MemoryKind::Static) return {rank.between_steps, {}};
   if (kind == MemoryKind::Activations) return {rank.activations, {}};
   MemoryTerms terms{rank.standing + rank.coming, {}};
   of(terms.times, MemoryConstant::Workspace) = 1;

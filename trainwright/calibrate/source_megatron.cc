@@ -37,11 +37,14 @@ DraftOrReason simumax_b200(const MeasuredRun& run, const Knowledge& knowledge) {
                         .kernels = {{KernelKind::FlashAttention, true},
                                     {KernelKind::FusedSoftmax, false},
                                     {KernelKind::FusedBiasDropout, false}},
-                        .loss = "te-fused"};
+                        .loss = "te-fused",
+                        .workspaces = {{"cublas", 8519680}}};
   DraftOrReason draft =
       start(run, knowledge, std::move(trainer), "8xB200", b200_model(run, knowledge));
   if (!draft) return draft;
   Case& made = draft->made;
+  made.notes.emplace_back(
+      "learned: cuBLAS workspaces as before Hopper, as of a PyTorch that does not know Blackwell");
   // The null tokenizer adds an end-of-document token before the vocabulary is padded.
   ++draft->model.vocabulary;
   made.layout.etp = run.moe_experts ? 1 : made.layout.tp;
@@ -172,7 +175,10 @@ void add_experts(const MeasuredRun& run, Model& model) {
 
 ModelOrReason golden_model(const MeasuredRun& run) {
   Shape shape = shape_of(run);
-  if (!shape.ffn && shape.hidden) shape.ffn = 4 * *shape.hidden;
+  // Megatron-LM arguments.py: 4 h, or with SwiGLU two thirds of it in multiples of 64.
+  if (!shape.ffn && shape.hidden) {
+    shape.ffn = noted_true(run, "swiglu") ? *shape.hidden * 8 / 3 / 64 * 64 : *shape.hidden * 4;
+  }
   // The null tokenizer adds a token; the other tests read GPT-2's vocabulary of 50,257 (the default
   // tokenizer of pretrain_gpt.py).
   shape.vocabulary = shape.vocabulary ? *shape.vocabulary + 1 : 50257;
@@ -254,8 +260,18 @@ DraftOrReason megatron_golden(const MeasuredRun& run, const Knowledge& knowledge
   if (std::string reason = golden_reason(run); !reason.empty()) return skip(std::move(reason));
   const bool flash = noted(run.notes, "attention-backend") != "unfused" &&
                      noted(run.notes, "transformer-impl") != "local";
-  TrainerChoice trainer{
-      .name = "megatron-core@0.16", .kernels = {{KernelKind::FlashAttention, flash}}, .loss = {}};
+  TrainerChoice trainer{.name = "megatron-core@0.16",
+                        .kernels = {{KernelKind::FlashAttention, flash},
+                                    {KernelKind::FusedGradientAccumulation, false}},
+                        .loss = {}};
+  // PyTorch refuses to be deterministic without it, and the tests set CUBLAS_WORKSPACE_CONFIG to
+  // :4096:8.
+  if (noted_true(run, "deterministic-mode")) {
+    trainer.workspaces.emplace_back("cublas", std::int64_t{32} << 20);
+  }
+  if (noted(run.notes, "transformer-impl") == "local") {
+    trainer.workspaces.emplace_back("transformer-engine", 0);
+  }
   const bool gb200 = run.accelerator == "GB200";
   const bool h100 = run.accelerator.starts_with("H100");
   DraftOrReason draft = start(run, knowledge, std::move(trainer),

@@ -98,6 +98,10 @@ Accelerator detail::read_accelerator(const Json& json, const std::string& origin
   }
   accelerator.vendor = fields.string("vendor");
   accelerator.year = fields.integer("year", {.least = 1990, .most = 2100});
+  accelerator.compute_capability = fields.optional_number("compute_capability").value_or(0);
+  if (accelerator.compute_capability < 0 || accelerator.compute_capability > 1000) {
+    fields.fault("compute_capability", "not a compute capability", "9.0 for Hopper");
+  }
   accelerator.memory = bytes_field(fields, "memory", Presence::Required);
   accelerator.memory_visible = read_visible_memory(fields, accelerator.memory);
   accelerator.memory_bandwidth = bandwidth_field(fields, "memory_bandwidth");
@@ -142,6 +146,7 @@ Json to_json(const Accelerator& accelerator) {
       .add("aliases", std::move(aliases))
       .add("vendor", Json::of(accelerator.vendor))
       .add("year", Json::of(accelerator.year))
+      .add("compute_capability", Json::of(accelerator.compute_capability))
       .add("memory", Json::of(to_exact_text(accelerator.memory)))
       .add("memory_visible", Json::of(to_exact_text(accelerator.memory_visible)))
       .add("memory_bandwidth", Json::of(to_exact_text(accelerator.memory_bandwidth)))

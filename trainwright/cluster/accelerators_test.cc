@@ -86,6 +86,16 @@ TEST_CASE("16-bit peaks are units times clock times dense operations per clock")
   }
 }
 
+TEST_CASE("NVIDIA's accelerators have a compute capability, the others none") {
+  for (const Accelerator& accelerator : known().accelerators) {
+    CHECK_MESSAGE((accelerator.compute_capability > 0) == (accelerator.vendor == "NVIDIA"),
+                  accelerator.name);
+  }
+  CHECK(named("A100").compute_capability == 8.0);
+  CHECK(named("H100").compute_capability == 9.0);
+  CHECK(named("GB200").compute_capability == 10.0);
+}
+
 TEST_CASE("bf16 is as fast as fp16 wherever both exist") {
   for (const Accelerator& accelerator : known().accelerators) {
     const double share = ratio(accelerator, ComputeType::Fp16, ComputeType::Bf16);

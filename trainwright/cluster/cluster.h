@@ -67,8 +67,10 @@ struct Accelerator {
   std::vector<std::string> aliases;  // "H100", "H100-80GB"; compared without case
   std::string vendor;
   std::int64_t year = 0;  // of first shipment
-  Bytes memory;           // as sold
-  Bytes memory_visible;   // what a program can allocate in all; at most `memory`
+  // NVIDIA's number for the architecture: 8 Ampere, 9 Hopper, 10 Blackwell; 0 for other vendors.
+  double compute_capability = 0;
+  Bytes memory;          // as sold
+  Bytes memory_visible;  // what a program can allocate in all; at most `memory`
   BytesPerSecond memory_bandwidth;
   std::map<ComputeType, FlopsPerSecond> peak;  // dense; absent where the hardware has no such unit
   // The links inside a scale-up domain, innermost first, as usually built; at least one, and the

@@ -82,7 +82,14 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
     of.embedding |= work.partition.contents[chunk].stage.embedding;
     of.head |= work.partition.contents[chunk].stage.head;
   }
-  for (std::size_t i = 0; i < kCategories; ++i) of.bytes[i] = whole(standing[i] + coming[i]);
+  for (std::size_t i = 0; i < kCategories; ++i) {
+    of.bytes[i] = whole(standing[i] + coming[i]);
+    const auto category = static_cast<Category>(i);
+    // Buffers between stages and logits go with the last micro-batch.
+    const bool goes = category == Category::PointToPoint || category == Category::Logits;
+    if (is_allocated(category) && !goes) of.between_steps += whole(standing[i]);
+  }
+  of.between_steps += whole(terms.left);
   const double slack = work.question.slack == Slack::Replayed
                            ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
                            : detail::quantile_slack(terms, work.question.constants);

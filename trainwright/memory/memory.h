@@ -97,6 +97,7 @@ struct RankClass {
   CategoryBytes bytes{};  // at the moment of the peak; their sum is `driver`
   Moment moment = {};
   Bytes allocated = {}, reserved = {}, driver = {};
+  Bytes between_steps = {};  // allocated when a step has ended: states, and what stays of the last
 };
 
 struct MemoryEstimate {

@@ -54,6 +54,41 @@ TEST_CASE("shipped constants are within their bounds, and others are refused by 
   CHECK(text.find("communicator") != std::string::npos);
 }
 
+double category(const RankClass& of, Category category) {
+  return static_cast<double>(of.bytes[static_cast<std::size_t>(category)].value());
+}
+
+TEST_CASE("between steps Megatron holds a stage's last input and its gradient beside its states") {
+  const Case c = llama_case("megatron@0.16", "pp=2,dp=2,zero=1,mbs=1,gbs=16,seq=2048");
+  const MemoryEstimate estimate = c.estimate();
+  for (const RankClass& of : estimate.classes) {
+    double standing = 0;
+    for (const Category part : {Category::Weights, Category::MainWeights, Category::Gradients,
+                                Category::OptimizerStates, Category::Workspace}) {
+      standing += category(of, part);
+    }
+    // 2048 tokens of width 2048 in two bytes, twice; the first stage has no input.
+    const double left = of.pipeline_rank == 0 ? 0 : 2.0 * 2048 * 2048 * 2;
+    CHECK(static_cast<double>(of.between_steps.value()) == doctest::Approx(standing + left));
+  }
+}
+
+TEST_CASE("workspaces of libraries are larger since Hopper, and cuBLAS has its own with the head") {
+  Case c = llama_case("megatron@0.16", "pp=2,dp=2,zero=1,mbs=1,gbs=16,seq=2048");
+  c.cluster.groups[0].accelerator.compute_capability = 8;
+  const MemoryEstimate ampere = c.estimate();
+  c.cluster.groups[0].accelerator.compute_capability = 9;
+  const MemoryEstimate hopper = c.estimate();
+  const auto more = [&](std::size_t rank) {
+    return category(hopper.classes[rank], Category::Workspace) -
+           category(ampere.classes[rank], Category::Workspace);
+  };
+  // Transformer Engine: 32 instead of 4 MiB; cuBLAS, two handles: 32 MiB instead of 8 MiB + 128
+  // KiB.
+  CHECK(more(0) == 28.0 * 1024 * 1024);
+  CHECK(more(1) == (28.0 + 2 * 23.875) * 1024 * 1024);
+}
+
 TEST_CASE("a schedule from a file has the memory of the kind it was made by") {
   Case c = llama_case("torchtitan@0.2", "pp=4,dp=2,fsdp,mbs=1,gbs=16,seq=2048");
   const MemoryEstimate made = c.estimate();

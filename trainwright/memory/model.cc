@@ -221,7 +221,7 @@ std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
   State& state = *state_;
   if (!detail::check_sizes(layout, state.model).empty()) return std::nullopt;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
-  const auto rules = detail::layout_rules(layout, state.job, state.trainer);
+  const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
   if (!rules) return std::nullopt;
   const detail::Partition* partition = state.partition_for(layout);
   if (partition == nullptr) return std::nullopt;

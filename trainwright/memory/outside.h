@@ -1,5 +1,5 @@
 #pragma once
-// Private: what lies outside the allocator, communicators above all.
+// Private: what depends on the cluster: communicators, workspaces of libraries, the capacity.
 #include "trainwright/memory/memory.h"
 
 namespace trainwright::detail {
@@ -12,6 +12,13 @@ struct Communicators {
 };
 Communicators communicators_of(const Layout& layout, const Cluster& cluster, const Trainer& trainer,
                                const MemoryConstants& constants);
+
+// What the trainer's libraries take once and keep, where their sizes are known.
+struct Workspaces {
+  double everywhere = 0;
+  double own_products = 0;  // more on ranks with products of the framework's own
+};
+Workspaces workspaces_of(const Layout& layout, const Cluster& cluster, const Trainer& trainer);
 
 // What a program can use on the smallest accelerator.
 Bytes capacity_of(const Cluster& cluster);

@@ -56,8 +56,13 @@ double widest_heads(const Model& model) {
 
 }  // namespace
 
-Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
+Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
+                                 const Cluster& cluster) {
   LayoutRules rules;
+  rules.workspaces = workspaces_of(layout, cluster, trainer);
+  if (trainer.code.gathers_into_buffer && layout.sp && layout.tp > 1) {
+    rules.gathered_head = static_cast<double>(layout.tp);
+  }
   rules.states = TW_TRY(state_rules(layout, job, trainer));
   rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
   const bool several = layout.pp > 1;
@@ -65,6 +70,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
                     .sends_stay = trainer.pipeline.sends_live_until_step_end && several,
                     .last_gradient_stays = trainer.pipeline.last_gradient_stays && several,
+                    .last_input_stays = trainer.pipeline.last_input_stays && several,
                     .overlaps = several && asks(layout, Switch::OverlapP2p, trainer)};
   if (layout.pp > kMaxRanks || stage_count(layout) > kMaxStages) {
     return fail("pp", fmt::format("{} stages are more than a schedule has", stage_count(layout)));
@@ -95,6 +101,9 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.transport = 0;
   terms.largest = 0;
   terms.left_behind = 0;
+  terms.left = 0;
+  terms.workspaces = rules.workspaces.everywhere;
+  bool own_products = false;
   terms.shares_embedding = false;
   HeldParameters held, trained;
   StandIns stand_ins;
@@ -104,6 +113,13 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
     terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
     if (rules.microbatches > 1) terms.left_behind += bytes[chunk].left_behind;
+    if (rules.pipeline.last_input_stays && content.from_other_rank) {
+      terms.left += 2 * bytes[chunk].input;
+    }
+    for (const PortionBytes& portion : bytes[chunk].portions) {
+      if (portion.logits) terms.left += rules.gathered_head * number(portion.totals->input);
+    }
+    own_products |= content.stage.head || bytes[chunk].held.expert.value() > 0;
     gradients += terms.chunks.back().gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
@@ -111,6 +127,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     if (content.shares_embedding) terms.shares_embedding = true;
     add_shapes(stand_ins, bytes[chunk].stand_ins);
   }
+  if (own_products) terms.workspaces += rules.workspaces.own_products;
   terms.stand_ins = 0;
   for (const MatrixShape& shape : stand_ins) {
     terms.stand_ins +=
@@ -123,6 +140,8 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.states.gradients = 0;
   }
   terms.step = terms.states.step + gradients;
+  // Megatron's gradients for the step go when the next one begins.
+  terms.left += terms.states.step;
 }
 
 CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
@@ -135,7 +154,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
   at(bytes, Category::ReduceBuffers) = terms.states.buckets;
   at(bytes, Category::Logits) = terms.left_behind;
   at(bytes, Category::PointToPoint) = terms.transport;
-  at(bytes, Category::Workspace) = constants.workspace + terms.stand_ins;
+  at(bytes, Category::Workspace) = constants.workspace + terms.workspaces + terms.stand_ins;
   at(bytes, Category::Communicators) =
       communicators.shared + (terms.shares_embedding ? communicators.embedding : 0);
   at(bytes, Category::Context) = constants.context;

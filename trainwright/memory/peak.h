@@ -16,8 +16,11 @@ struct LayoutRules {
   PipelineRules pipeline;
   MomentKey moments;
   std::int64_t microbatches = 1;
+  Workspaces workspaces;
+  double gathered_head = 0;  // times its input: a buffer that stays
 };
-Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer);
+Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
+                                 const Cluster& cluster);
 // Sizes whose bytes could not be counted in 63 bits.
 Diagnostics check_sizes(const Layout& layout, const Model& model);
 
@@ -27,6 +30,8 @@ struct GroupTerms {
   States states;
   double transport = 0;    // buffers between stages that stand
   double stand_ins = 0;    // empty gradients that stand
+  double workspaces = 0;   // of libraries
+  double left = 0;         // by the last micro-batch and the step until the next one begins
   double left_behind = 0;  // logits of earlier micro-batches
   double step = 0;         // alive at the step beside what stands
   double largest = 0;      // peak of the largest list by itself

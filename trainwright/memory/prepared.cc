@@ -28,15 +28,16 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
   if (!faults.empty()) return fail(std::move(faults));
   const Layout& layout = question.layout;
   Recipe recipe = recipe_of(question.trainer, layout.precision);
-  Prepared work{.question = question,
-                .rules = TW_TRY(layout_rules(layout, question.job, question.trainer)),
-                .partition = TW_TRY(partition_of(layout, question.model, question.job)),
-                .recipe = recipe,
-                .cache = WorkCache(question.model, recipe),
-                .chunks = {},
-                .slices = {},
-                .moments = {},
-                .communicators = {}};
+  Prepared work{
+      .question = question,
+      .rules = TW_TRY(layout_rules(layout, question.job, question.trainer, question.cluster)),
+      .partition = TW_TRY(partition_of(layout, question.model, question.job)),
+      .recipe = recipe,
+      .cache = WorkCache(question.model, recipe),
+      .chunks = {},
+      .slices = {},
+      .moments = {},
+      .communicators = {}};
   work.moments = TW_TRY(moments_for(question, work.rules));
   work.communicators =
       communicators_of(layout, question.cluster, question.trainer, question.constants);

@@ -68,6 +68,7 @@ class Player {
     if (question_.terms.transport > 0) make(question_.terms.transport);
     if (question_.terms.left_behind > 0) make(question_.terms.left_behind);
     make(question_.constants.workspace);
+    if (question_.terms.workspaces > 0) make(question_.terms.workspaces);
   }
   // Matrix by matrix; then buffers for all of them, into which they are moved. What they leave
   // behind stays in the cache.

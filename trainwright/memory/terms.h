@@ -42,6 +42,7 @@ struct PipelineRules {
   bool buffers_per_micro_batch = false;
   bool sends_stay = false;
   bool last_gradient_stays = false;
+  bool last_input_stays = false;
   bool overlaps = false;  // receives are posted ahead
 };
 

@@ -53,9 +53,10 @@ struct CodeFacts {
   bool norm_scales_input = false;  // an unfused RMS norm squares an fp32 copy of its input but
                                    // scales the input itself: both stay
   bool norm_in_product = false;    // a norm belongs to the matrix after it: it is run again with it
-  bool gathers_again = true;     // sequence parallelism: the gathered input of a matrix is dropped
-                                 // and gathered again for the weight gradient
-  bool vocabulary_split = true;  // embedding and head over tp
+  bool gathers_again = true;  // sequence parallelism: the gathered input of a matrix is dropped
+                              // and gathered again for the weight gradient
+  bool gathers_into_buffer = false;      // and that of the head into a buffer that stays
+  bool vocabulary_split = true;          // embedding and head over tp
   std::int64_t vocabulary_multiple = 1;  // a rank's part of the vocabulary is padded to it
   bool dropout = true;                   // as the model says; false: there is none
   bool delays_vectors = false;  // a split backward puts off gradients of gains and biases too

@@ -60,6 +60,7 @@ std::string& key_of(OptimizerFacts& entry) { return entry.kind; }
 std::string& key_of(Loss& entry) { return entry.name; }
 std::string& key_of(TrainerSchedule& entry) { return entry.kind; }
 std::string& key_of(Bucket& entry) { return entry.purpose; }
+std::string& key_of(Workspace& entry) { return entry.library; }
 std::string& key_of(Choice& entry) { return entry.kind; }
 std::string_view key_of(const Kernel& entry) { return name_of(entry.kind); }
 std::string_view key_of(const Overlap& entry) { return name_of(entry.kind); }
@@ -139,6 +140,18 @@ void read(Entry at, Bucket& bucket) {
   bucket.setting = setting_in(at.fields);
 }
 
+void read(Entry at, Workspace& workspace) {
+  constexpr IntegerRange kSize{.least = 0, .most = std::int64_t{1} << 40};
+  workspace.library = at.key;
+  workspace.count = at.fields.optional_integer("count", {.least = 1, .most = 1024}).value_or(1);
+  workspace.bytes = at.fields.integer("bytes", kSize);
+  workspace.before_hopper =
+      at.fields.optional_integer("before_hopper", kSize).value_or(workspace.bytes);
+  workspace.grouped_gemm = at.fields.optional_bool("grouped_gemm").value_or(false);
+  workspace.own_products = at.fields.optional_bool("own_products").value_or(false);
+  workspace.setting = setting_in(at.fields);
+}
+
 void read(Entry at, Choice& choice) {
   choice.kind = at.key;
   choice.gradients = at.fields.optional_string("gradients").value_or("");
@@ -199,6 +212,7 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
   pipeline.buffers_per_micro_batch = at.boolean("buffers_per_micro_batch");
   pipeline.sends_live_until_step_end = at.boolean("sends_live_until_step_end");
   pipeline.last_gradient_stays = at.optional_bool("last_gradient_stays").value_or(false);
+  pipeline.last_input_stays = at.optional_bool("last_input_stays").value_or(false);
   pipeline.first_stage_less_layers =
       at.optional_integer("first_stage_less_layers", kLayers).value_or(0);
   pipeline.last_stage_less_layers =
@@ -220,6 +234,7 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("norm_scales_input", code.norm_scales_input);
   flag("norm_in_product", code.norm_in_product);
   flag("gathers_again", code.gathers_again);
+  flag("gathers_into_buffer", code.gathers_into_buffer);
   flag("vocabulary_split", code.vocabulary_split);
   flag("dropout", code.dropout);
   flag("delays_vectors", code.delays_vectors);
@@ -322,6 +337,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_entries(fields, "offloads", owned(offload_names()), trainer.offloads, faults);
   read_entries(fields, "communicators", owned(group_names()), trainer.communicators, faults);
   read_entries(fields, "buckets", owned(bucket_names()), trainer.buckets, faults);
+  read_entries(fields, "workspaces", {}, trainer.workspaces, faults);
   read_pipeline(fields, trainer.pipeline, faults);
   read_code(fields, trainer.code, faults);
   read_allocator(fields, trainer.allocator, faults);

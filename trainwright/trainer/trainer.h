@@ -67,6 +67,17 @@ struct Bucket {
   std::string setting, source;
 };
 
+// Memory that a library takes once and keeps, so many times, in bytes: on accelerators of Hopper's
+// generation and later, and on earlier ones.
+struct Workspace {
+  std::string library;     // "cublas", "transformer-engine"
+  std::int64_t count = 1;  // one per handle and stream
+  std::int64_t bytes = 0, before_hopper = 0;
+  bool grouped_gemm = false;  // only where experts are one grouped product
+  bool own_products = false;  // only on ranks with products of the framework's own: head, routers
+  std::string setting, source;
+};
+
 // A choice among named things: a sharding mode, a recompute module, a kind of offload.
 struct Choice {
   std::string kind;
@@ -81,6 +92,7 @@ struct PipelineFacts {
   bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
   bool sends_live_until_step_end = false;
   bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
+  bool last_input_stays = false;     // each chunk's last input and its gradient, between steps too
   std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
   std::int64_t last_stage_less_layers = 0;   // and the head
   std::string source;
@@ -113,6 +125,7 @@ struct Trainer {
   std::vector<Choice> offloads;           // "optimizer", "activations", "parameters"
   std::vector<Choice> communicators;      // the groups a rank opens a communicator for
   std::vector<Bucket> buckets;
+  std::vector<Workspace> workspaces;
   PipelineFacts pipeline;
   AllocatorFacts allocator;
   std::vector<std::pair<std::string, std::string>> settings;  // our name -> the trainer's name

@@ -114,12 +114,27 @@ Json buckets(const Trainer& trainer) {
   return all;
 }
 
+Json workspaces(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.workspaces) {
+    Json json = Json::object();
+    json.add("count", Json::of(entry.count))
+        .add("bytes", Json::of(entry.bytes))
+        .add("before_hopper", Json::of(entry.before_hopper))
+        .add("grouped_gemm", Json::of(entry.grouped_gemm))
+        .add("own_products", Json::of(entry.own_products));
+    all.add(entry.library, finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
 Json pipeline(const PipelineFacts& facts) {
   Json json = Json::object();
   json.add("outputs_freed_early", Json::of(facts.outputs_freed_early))
       .add("buffers_per_micro_batch", Json::of(facts.buffers_per_micro_batch))
       .add("sends_live_until_step_end", Json::of(facts.sends_live_until_step_end))
       .add("last_gradient_stays", Json::of(facts.last_gradient_stays))
+      .add("last_input_stays", Json::of(facts.last_input_stays))
       .add("first_stage_less_layers", Json::of(facts.first_stage_less_layers))
       .add("last_stage_less_layers", Json::of(facts.last_stage_less_layers));
   return finish(json, "", facts.source);
@@ -131,6 +146,7 @@ Json code(const CodeFacts& facts) {
       .add("norm_scales_input", Json::of(facts.norm_scales_input))
       .add("norm_in_product", Json::of(facts.norm_in_product))
       .add("gathers_again", Json::of(facts.gathers_again))
+      .add("gathers_into_buffer", Json::of(facts.gathers_into_buffer))
       .add("vocabulary_split", Json::of(facts.vocabulary_split))
       .add("vocabulary_multiple", Json::of(facts.vocabulary_multiple))
       .add("dropout", Json::of(facts.dropout))
@@ -202,6 +218,7 @@ Json to_json(const Trainer& trainer) {
       .add("offloads", choices(trainer.offloads))
       .add("communicators", choices(trainer.communicators))
       .add("buckets", buckets(trainer))
+      .add("workspaces", workspaces(trainer))
       .add("pipeline", pipeline(trainer.pipeline));
   if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
   json.add("allocator", allocator(trainer.allocator))
