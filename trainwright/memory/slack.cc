@@ -66,10 +66,6 @@ ListWeights weights_of(const OperatorList& list, const Totals& totals) {
   return weights;
 }
 
-}  // namespace
-
-namespace {
-
 // Several layers that are run again together: the first one's input stays, the rest is made at
 // once.
 StorageEvents joint_events(const Totals& totals) {

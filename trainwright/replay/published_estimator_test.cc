@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/text.h"
 #include "trainwright/replay/replay.h"
 #include "trainwright/testing/llama_layer.h"
+#include "trainwright/testing/published_table.h"
 
 using namespace trainwright;
 using testing::Mentions;
@@ -82,20 +82,11 @@ struct Published {
 };
 
 std::vector<Published> published() {
-  const std::string path =
-      TRAINWRIGHT_SHARED_DIR "/fixtures/published/memory_estimator_accuracy.csv";
   std::vector<Published> rows;
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no " << path);
-    return rows;
-  }
-  const std::string text = *read_file(path);
-  for (const std::string_view line : split(text, '\n')) {
-    const auto cells = split(line, ',');
+  for (const auto& cells : testing::published_table("memory_estimator_accuracy.csv")) {
     if (cells.size() != 6 || !cells[0].starts_with("pp4_acc8_")) continue;
-    const bool recompute = cells[0].find("norecompute") == std::string_view::npos;
-    rows.push_back({std::string(recompute ? "recompute " : "kept ") + std::string(cells[1]) + " " +
-                        std::string(cells[2]),
+    const bool recompute = cells[0].find("norecompute") == std::string::npos;
+    rows.push_back({(recompute ? "recompute " : "kept ") + cells[1] + " " + cells[2],
                     *parse_number(cells[3]), *parse_number(cells[4])});
   }
   return rows;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/text.h"
 #include "trainwright/replay/replay.h"
 #include "trainwright/testing/llama_layer.h"
+#include "trainwright/testing/published_table.h"
 
 using namespace trainwright;
 using testing::Mentions;
@@ -22,18 +22,10 @@ struct Row {
 
 // A column of the table (1: estimator, 3: real); empty when the measurements are not there.
 std::vector<Row> published(std::size_t column) {
-  const std::string path =
-      TRAINWRIGHT_SHARED_DIR "/fixtures/published/op_by_op_backward_memory.csv";
   std::vector<Row> rows;
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no " << path);
-    return rows;
-  }
-  const std::string text = *read_file(path);
-  for (const std::string_view line : split(text, '\n')) {
-    const auto cells = split(line, ',');
+  for (const auto& cells : testing::published_table("op_by_op_backward_memory.csv")) {
     if (cells.size() != 5 || !parse_integer(cells[0])) continue;
-    rows.push_back({std::string(cells[column]), Bytes(*parse_integer(cells[column + 1]))});
+    rows.push_back({cells[column], Bytes(*parse_integer(cells[column + 1]))});
   }
   return rows;
 }

@@ -1,11 +1,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "trainwright/base/text.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/testing/published_table.h"
 
 namespace trainwright {
 namespace {
@@ -16,21 +16,6 @@ constexpr int kMostRanks = 64;
 constexpr int kMostRanks = 16;  // enough for the slower build with sanitisers
 #endif
 
-std::vector<std::vector<std::string>> read_cells(const std::string& name) {
-  const std::string path = std::string(TRAINWRIGHT_SHARED_DIR) + "/fixtures/published/" + name;
-  std::ifstream file(path);
-  if (!file) MESSAGE("skipped: no " << path);
-  std::vector<std::vector<std::string>> rows;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#')) continue;
-    std::vector<std::string> cells;
-    for (const auto cell : split(line, ',')) cells.emplace_back(cell);
-    rows.push_back(std::move(cells));
-  }
-  if (!rows.empty()) rows.erase(rows.begin());  // the names of the columns
-  return rows;
-}
-
 double number(const std::string& cell) { return parse_number(cell).value_or(-1); }
 int integer(const std::string& cell) { return static_cast<int>(number(cell)); }
 
@@ -39,7 +24,7 @@ int integer(const std::string& cell) { return static_cast<int>(number(cell)); }
 TEST_CASE("auto is not longer than the published schedulers on any row at their memory") {
   std::map<std::string, std::pair<int, int>> reached;
   int compared = 0;
-  for (const auto& cells : read_cells("sailsg_reference_schedules.csv")) {
+  for (const auto& cells : testing::published_table("sailsg_reference_schedules.csv")) {
     if (cells.size() < 13 || number(cells[8]) < 0 || integer(cells[1]) > kMostRanks) continue;
     const std::string kind = cells[0].substr(0, cells[0].find(':'));
     const int ranks = integer(cells[1]), microbatches = integer(cells[2]);
@@ -75,7 +60,7 @@ TEST_CASE("auto is not longer than the published schedulers on any row at their 
 // transfer late, and counts F +2, B -1, W -1.
 TEST_CASE("auto is not longer than Paddle's zero-bubble pass at its memory") {
   int compared = 0;
-  for (const auto& cells : read_cells("paddle_zbv_reference_runs.csv")) {
+  for (const auto& cells : testing::published_table("paddle_zbv_reference_runs.csv")) {
     if (cells.size() < 9 || number(cells[5]) < 0) continue;  // FAIL
     const auto times = split(cells[0], '/');
     REQUIRE(times.size() == 5);

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "trainwright/base/text.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/testing/published_table.h"
 
 namespace trainwright {
 namespace {
@@ -15,14 +13,12 @@ struct PublishedRow {
   double forward, input, weight, transfer, makespan, peak;
 };
 
-std::vector<PublishedRow> read_rows(const std::string& path) {
-  std::ifstream file(path);
+std::vector<PublishedRow> published_rows() {
   std::vector<PublishedRow> rows;
-  for (std::string line; std::getline(file, line);) {
-    const auto cells = split(line, ',');
-    if (line.starts_with('#') || cells.size() < 13 || cells[0] == "scheduler") continue;
+  for (const auto& cells : testing::published_table("sailsg_reference_schedules.csv")) {
+    REQUIRE(cells.size() >= 13);
     const auto number = [&](std::size_t i) { return parse_number(cells[i]).value_or(-1); };
-    rows.push_back({std::string(cells[0]), static_cast<int>(number(1)), static_cast<int>(number(2)),
+    rows.push_back({cells[0], static_cast<int>(number(1)), static_cast<int>(number(2)),
                     static_cast<int>(number(12)), number(3), number(4), number(5), number(6),
                     number(8), number(10)});
   }
@@ -33,14 +29,10 @@ std::vector<PublishedRow> read_rows(const std::string& path) {
 // edge that crosses ranks, fused backward sends its gradient after I + W, memory counts one chunk
 // from the start of F to the end of W; the file's peak is in stages.
 TEST_CASE("1f1b and interleaved 1f1b reproduce the 60 published rows to the unit") {
-  const std::string path =
-      std::string(TRAINWRIGHT_SHARED_DIR) + "/fixtures/published/sailsg_reference_schedules.csv";
-  if (!std::ifstream(path)) {
-    MESSAGE("skipped: no " << path);
-    return;
-  }
+  const std::vector<PublishedRow> rows = published_rows();
+  if (rows.empty()) return;
   int compared = 0;
-  for (const PublishedRow& row : read_rows(path)) {
+  for (const PublishedRow& row : rows) {
     if (row.scheduler != "1f1b" && row.scheduler != "vpp2") continue;
     const Kind kind = row.chunks == 1 ? Kind::OneFOneB : Kind::InterleavedOneFOneB;
     CAPTURE(row.scheduler);

@@ -90,17 +90,7 @@ TensorId latent_attention(Builder& b, const Attention& whole, const LatentAttent
                                          .nope_dim = a.nope_dim,
                                          .rope_dim = a.rope_dim});
   b.modules = {};
-  const TensorId y = spread_core(b, whole,
-                                 {.query = turned.query,
-                                  .key = turned.key,
-                                  .value = value,
-                                  .heads = heads,
-                                  .kv_heads = heads,
-                                  .all_heads = a.heads,
-                                  .key_dim = a.nope_dim + a.rope_dim,
-                                  .value_dim = a.value_dim});
-  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
-              "attention_out");
+  return latent_output(b, whole, a, turned, value);
 }
 
 // What passing keys and values around costs, on the operators of the core.
@@ -181,6 +171,22 @@ TensorId spread_core(Builder& b, const Attention& attention, const CoreHeads& x)
   add_cp_calls(b, b.list.operators[first], cp.others, b.at(core.key).bytes(),
                b.at(core.value).bytes());
   return exchanged(b, y, "attended_exchanged", b.rows.inner * x.heads * x.value_dim, cp.ulysses);
+}
+
+TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention& a, Rotated turned,
+                       TensorId value) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const TensorId y = spread_core(b, whole,
+                                 {.query = turned.query,
+                                  .key = turned.key,
+                                  .value = value,
+                                  .heads = heads,
+                                  .kv_heads = heads,
+                                  .all_heads = a.heads,
+                                  .key_dim = a.nope_dim + a.rope_dim,
+                                  .value_dim = a.value_dim});
+  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
+              "attention_out");
 }
 
 TensorId attention(Builder& b, const Attention& attention, TensorId x) {

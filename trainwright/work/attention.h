@@ -26,5 +26,8 @@ struct CoreHeads {
   std::int64_t key_dim = 0, value_dim = 0;
 };
 TensorId spread_core(Builder& b, const Attention& attention, const CoreHeads& x);
+// Of latent attention: the core and the product that follows it.
+TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention& a, Rotated turned,
+                       TensorId value);
 
 }  // namespace trainwright::detail

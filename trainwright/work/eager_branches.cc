@@ -76,17 +76,7 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
                                                .heads = heads,
                                                .nope_dim = a.nope_dim,
                                                .rope_dim = a.rope_dim});
-  const TensorId y = spread_core(b, whole,
-                                 {.query = turned.query,
-                                  .key = turned.key,
-                                  .value = up,
-                                  .heads = heads,
-                                  .kv_heads = heads,
-                                  .all_heads = a.heads,
-                                  .key_dim = a.nope_dim + a.rope_dim,
-                                  .value_dim = a.value_dim});
-  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
-              "attention_out");
+  return latent_output(b, whole, a, turned, up);
 }
 
 }  // namespace trainwright::detail

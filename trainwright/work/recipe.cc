@@ -76,7 +76,6 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   recipe.flash = keeps_of(trainer, KernelKind::FlashAttention);
   recipe.softmax = keeps_of(trainer, KernelKind::FusedSoftmax);
   recipe.attention = usual_attention(recipe);
-  recipe.grouped_gemm = does(find_kernel(trainer, KernelKind::GroupedGemm));
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   return with_code(std::move(recipe), trainer.code);

@@ -66,7 +66,6 @@ struct Recipe {
   std::optional<FusedKeeps> flash;  // row: one token of one head
   std::optional<FusedKeeps> softmax;
   AttentionKernel attention = AttentionKernel::Eager;  // unasked
-  bool grouped_gemm = true;
   bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
   bool accumulates_in_product = false;  // weight gradients are added by the product itself
   bool joined_projections = true;       // query, key and value are one product, gate and up another
