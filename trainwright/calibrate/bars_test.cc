@@ -52,6 +52,21 @@ TEST_CASE(
   CHECK(by_kind.at("reserved").mape < 0.013);
 }
 
+// Without its one broken row; 3.6 % when gradients of the fp16 step go at once and layers are one
+// block each.
+TEST_CASE("a replayed allocator reserves what the artifact printed, to 2.5 % without a constant") {
+  if (absent()) return;
+  const ScoredRows rows = rows_of({"vocab_parallel_artifact"});
+  double sum = 0, count = 0;
+  for (const ScoredRow& row : rows.rows) {
+    if (row.broken || row.verdict) continue;
+    sum += std::abs(predicted(row, {}) / row.measured - 1);
+    ++count;
+  }
+  REQUIRE(count == 39);
+  CHECK(sum / count < 0.025);
+}
+
 TEST_CASE("bytes between steps of Megatron's own tests are predicted to 0.5 % without a constant") {
   if (absent()) return;
   const ScoredRows rows = rows_of({"megatron_golden"});

@@ -109,9 +109,8 @@ std::vector<std::int64_t> redistributed(const Model& model, const Layout& layout
   return counts;
 }
 
-// Each wait of the spread output layer for all ranks keeps a micro-batch in flight for one more
-// interval; interlaced, half as many again as the pipeline has ranks. The counts are those that the
-// rows show.
+// README.md of sail-sg/VocabularyParallelism, "Activation Memory": p + 2, p + 1 and 1.5 p
+// micro-batches, where 1F1B has p.
 void spread_vocabulary(Case& made) {
   const std::int64_t pp = made.layout.pp;
   std::int64_t more = 0;
@@ -119,8 +118,6 @@ void spread_vocabulary(Case& made) {
   if (made.variant == "vocab-2") more = 1;
   if (made.variant == "interlaced") more = pp / 2;
   if (more == 0 || pp > kMostListedStages) return;
-  made.notes.emplace_back(
-      "learned: micro-batches in flight beyond 1F1B, 2 (vocab-1), 1 (vocab-2), p / 2 (interlaced)");
   made.vocabulary_ways = pp;
   made.more_in_flight.assign(static_cast<std::size_t>(pp), more);
 }
@@ -142,13 +139,16 @@ DraftOrReason vocabulary_parallel(const MeasuredRun& run, const Knowledge& knowl
     made.layout.layers = redistributed(draft->model, made.layout);
   }
   spread_vocabulary(made);
-  draft->model.dropout_hidden = 0.1;
-  made.notes.emplace_back(
-      "learned: dropout as Megatron-LM's default; tokens add two masks a layer");
+  const bool artifact = run.source == "vocab_parallel_artifact";
+  // The script of the artifact has --attention-dropout 0 --hidden-dropout 0.
+  if (!artifact) {
+    draft->model.dropout_hidden = 0.1;
+    made.notes.emplace_back(
+        "learned: dropout as Megatron-LM's default; tokens add two masks a layer");
+  }
   made.layout.zero = 1;
   made.layout.sharding = ShardingKind::Zero;
   made.layout.off.insert(Switch::OverlapP2p);
-  const bool artifact = run.source == "vocab_parallel_artifact";
   made.notes.emplace_back(
       artifact ? "learned: read as reserved; methods whose tensors are alike differ here, not in "
                  "the paper"

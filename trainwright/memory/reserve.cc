@@ -155,6 +155,8 @@ class Player {
   }
 
   void play_step() {
+    for (BlockId& block : copies_) drop(block);
+    copies_.clear();
     const std::int64_t most = calls_ + kMostCalls;
     std::size_t backwards = 0;
     for (const Action& action : question_.actions) {
@@ -310,6 +312,18 @@ class Player {
     if (bytes > 0 && gradients[j] == kNone) gradients[j] = make(bytes);
   }
 
+  // Gradients for the step, which stay until the next one begins.
+  void copy_gradients() {
+    if (question_.terms.states.step <= 0) return;
+    if (question_.rules.states.weights_moved) {
+      const double each = question_.rules.states.bytes.gradient_at_step;
+      each_shard([&](double numbers) { copies_.push_back(make(each * numbers)); });
+      return;
+    }
+    const double all = question_.terms.states.step;
+    each_list([&](double share) { copies_.push_back(make(all * share)); });
+  }
+
   // What is still in flight when a step is cut short goes in order.
   void end_step() {
     for (auto& of_chunk : flights_) {
@@ -329,10 +343,7 @@ class Player {
     until_step_end_.clear();
     drop(reducing_);
     drop(sent_);
-    if (question_.terms.states.step > 0) {
-      BlockId copy = make(question_.terms.states.step);
-      drop(copy);
-    }
+    copy_gradients();
     for (auto& blocks : gradients_) {
       for (BlockId& block : blocks) drop(block);
     }
@@ -343,6 +354,7 @@ class Player {
   std::vector<std::map<std::int32_t, Flight>> flights_;  // by chunk and micro-batch
   std::vector<Blocks> gathered_, gradients_;             // by chunk and list
   Blocks until_step_end_;
+  Blocks copies_;  // of gradients, for the step
   BlockId reducing_ = kNone;
   BlockId sent_ = kNone;
   std::vector<MatrixShape> stand_ins_;

@@ -44,8 +44,7 @@ ListWeights weights_of(const OperatorList& list, const Totals& totals) {
   std::vector<double> expert;
   double known = 0, of_expert = 0;
   for (const Operator& op : list.operators) {
-    const double numbers =
-        static_cast<double>(op.stand_in.in) * static_cast<double>(op.stand_in.out);
+    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
     if (numbers == 0) continue;
     if (op.part == Part::RoutedExperts) {
       expert.push_back(numbers);
