@@ -80,15 +80,17 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   MemoryTerms terms{rank.standing + rank.coming, {}};
   of(terms.times, MemoryConstant::Workspace) = 1;
   if (kind == MemoryKind::Allocated) return terms;
-  if (kind == MemoryKind::Reserved && rank.slack) {
+  const bool driver = kind == MemoryKind::Driver;
+  if (rank.slack && (driver || kind == MemoryKind::Reserved)) {
     terms.fixed += *rank.slack;
     of(terms.times, MemoryConstant::SlackMissed) = rank.coming;
-    return terms;
+  } else {
+    of(terms.times, MemoryConstant::Slack) = rank.coming;
   }
-  of(terms.times, MemoryConstant::Slack) = rank.coming;
-  if (kind != MemoryKind::Driver) return terms;
-  of(terms.times, MemoryConstant::Context) = 1;
-  of(terms.times, MemoryConstant::Communicator) = rank.communicators;
+  if (driver) {
+    of(terms.times, MemoryConstant::Context) = 1;
+    of(terms.times, MemoryConstant::Communicator) = rank.communicators;
+  }
   return terms;
 }
 
@@ -156,7 +158,7 @@ constexpr std::int64_t kMostReplayedCases = 64;
 
 bool reads_reserved(const Case& made) {
   return std::any_of(made.memory.begin(), made.memory.end(), [](const MemoryReading& reading) {
-    return reading.kind == MemoryKind::Reserved;
+    return reading.kind == MemoryKind::Reserved || reading.kind == MemoryKind::Driver;
   });
 }
 

@@ -187,5 +187,16 @@ TEST_CASE("sizes beyond any device are diagnosed, not computed") {
   CHECK(!model.worst(c.layout).has_value());
 }
 
+TEST_CASE("gradients that are flattened stand twice at the step, on one rank too") {
+  // One token: the step is the peak. fp32 gradients, 4 bytes a parameter, and a flat copy of up to
+  // 500 million of the 954 million.
+  Case c = llama_case("sailor", "tp=1,pp=1,dp=1,mbs=1,gbs=1,seq=1,precision=fp32");
+  const RankClass of = c.estimate().classes.at(0);
+  CHECK(of.moment.kind == Moment::Kind::Step);
+  CHECK(bytes_of(of, Category::StepBuffers) == Bytes(2'000'000'000));
+  CHECK(bytes_of(of, Category::Gradients) == bytes_of(of, Category::Weights));
+  CHECK(bytes_of(of, Category::OptimizerStates) == bytes_of(of, Category::Weights) * 2);
+}
+
 }  // namespace
 }  // namespace trainwright

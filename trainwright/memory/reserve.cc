@@ -10,6 +10,8 @@ namespace trainwright::detail {
 namespace {
 
 constexpr BlockId kNone(-1);
+// Beside the stream of all kernels. The host is a whole pass ahead of it.
+constexpr StreamId kCollectives(1);
 // Rounds of the steady state that are played, and calls after which a step is cut short.
 constexpr std::size_t kRounds = 4;
 constexpr std::int64_t kMostCalls = 150'000;
@@ -174,6 +176,7 @@ class Player {
   }
 
   void run(ActionKind kind, std::size_t chunk, std::int32_t microbatch) {
+    allocator_.complete(kCollectives);
     switch (kind) {
       case ActionKind::Forward: forward(chunk, flights_[chunk][microbatch]); return;
       case ActionKind::Backward:
@@ -269,9 +272,12 @@ class Player {
       BlockId& block = blocks[static_cast<std::size_t>(event.storage)];
       if (event.made) {
         block = make(number(event.bytes));
-      } else {
-        drop(block);
+        continue;
       }
+      if (event.summed && question_.sums_linger && block != kNone) {
+        allocator_.record_stream(block, kCollectives);
+      }
+      drop(block);
     }
   }
 
@@ -326,6 +332,7 @@ class Player {
 
   // What is still in flight when a step is cut short goes in order.
   void end_step() {
+    allocator_.complete(kCollectives);
     for (auto& of_chunk : flights_) {
       for (auto& [microbatch, flight] : of_chunk) {
         for (Blocks& blocks : flight.lists) {

@@ -4,7 +4,8 @@
 // Two steps are played through the allocator, action by action and tensor by tensor: what stands is
 // there first, the optimizer's states come at the end of the first step, when the cache is already
 // cut up by activations (PyTorch's and Transformer Engine's Adam make them lazily), and the second
-// step has to live with that. Of a steady state a few rounds are played. All on one stream.
+// step has to live with that. Of a steady state a few rounds are played. All on one stream, but for
+// collectives where the trainer's file says that what they touch lingers.
 #include <map>
 #include <span>
 #include <vector>
@@ -37,6 +38,7 @@ struct ReserveQuestion {
   const LayoutRules& rules;
   const MemoryConstants& constants;
   AllocatorSettings settings;
+  bool sums_linger = false;  // what was all-reduced is free again after the pass
 };
 struct Reserved {
   Bytes requested, allocated, reserved;  // the most of each

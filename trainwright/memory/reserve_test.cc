@@ -54,5 +54,17 @@ TEST_CASE("the replay of a step needs what the highest moment says") {
   }
 }
 
+TEST_CASE("sums that linger take room beside what is allocated, up to all of one pass") {
+  Case c = llama_case("megatron@0.12", "tp=2,pp=2,dp=2,mbs=4,gbs=32,seq=2048");
+  const detail::Reserved at_once = replayed(c, 0);
+  c.trainer.allocator.sums_linger = true;
+  const detail::Reserved late = replayed(c, 0);
+  CHECK(late.requested == at_once.requested);
+  // Two in each of 8 layers, and the embedding's: 17 x 4 x 2048 x 2048 numbers of 2 bytes.
+  const Bytes sums(std::int64_t{17} * 4 * 2048 * 2048 * 2);
+  CHECK(late.reserved > at_once.reserved + sums / 2);
+  CHECK(late.reserved <= at_once.reserved + sums);
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -127,7 +127,8 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
   }
   const std::vector<Action> actions = TW_TRY(actions_of(rank));
   return replay_class({chunks, actions, chunk_of_, terms, work_.rules, work_.question.constants,
-                       allocator_settings(work_.question.trainer)});
+                       allocator_settings(work_.question.trainer),
+                       work_.question.trainer.allocator.sums_linger});
 }
 
 Result<double> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,

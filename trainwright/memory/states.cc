@@ -17,6 +17,7 @@ GradientLife life_of(const Trainer& trainer, ShardingKind sharding) {
   const Choice* choice = named(trainer.shardings, name_of(sharding), &Choice::kind);
   if (choice == nullptr || choice->gradients.empty()) return GradientLife::Buffer;
   if (choice->gradients == "autograd") return GradientLife::Autograd;
+  if (choice->gradients == "flattened") return GradientLife::Flattened;
   if (choice->gradients == "copied") return GradientLife::Copied;
   return choice->gradients == "bucketed" ? GradientLife::Bucketed : GradientLife::Buffer;
 }
@@ -32,7 +33,9 @@ void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& traine
   }
   rules.head_stays = named(trainer.buckets, "stays-gathered", &Bucket::purpose) != nullptr;
   const Bucket* bucket = named(trainer.buckets, "gradient-reduce", &Bucket::purpose);
-  if (bucket == nullptr || rules.gradients != GradientLife::Bucketed) return;
+  const bool in_buckets =
+      rules.gradients == GradientLife::Bucketed || rules.gradients == GradientLife::Flattened;
+  if (bucket == nullptr || !in_buckets) return;
   const auto size = static_cast<double>(std::max(bucket->least, bucket->per_dp * layout.dp));
   (bucket->unit == "bytes" ? rules.bucket_bytes : rules.bucket_parameters) = size;
 }
@@ -90,8 +93,11 @@ States states_of(const StateRules& rules, const HeldParameters& held,
     of.step = rules.bytes.gradient_at_step * stepped;
   }
   of.gradients = rules.bytes.gradient * spread_over(rules, trained, rules.zero >= 2);
-  if (!rules.reduces) return of;
   const double whole = spread_over(rules, trained, false);
+  if (rules.gradients == GradientLife::Flattened) {
+    of.step += rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
+  }
+  if (!rules.reduces) return of;
   if (rules.gradients == GradientLife::Copied) of.buckets = rules.bytes.gradient * whole;
   if (rules.gradients == GradientLife::Bucketed) {
     const double bytes = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);

@@ -9,7 +9,12 @@
 namespace trainwright::detail {
 
 // How gradients live, as a trainer's sharding says (trainer.h, Choice::gradients).
-enum class GradientLife { Buffer, Autograd, Copied, Bucketed };
+enum class GradientLife { Buffer, Autograd, Flattened, Copied, Bucketed };
+// Whether autograd makes them in a first backward pass and they go with the step.
+constexpr bool comes_and_goes(GradientLife life) {
+  return life == GradientLife::Autograd || life == GradientLife::Flattened ||
+         life == GradientLife::Copied;
+}
 
 // Everything about weights, gradients and states that does not depend on the stage.
 struct StateRules {
@@ -36,7 +41,7 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
 struct States {
   double weights = 0, main_weights = 0, gradients = 0, states = 0;
   double buckets = 0;
-  double step = 0;  // gradients copied for the step
+  double step = 0;  // gradients copied or flattened for the step
 };
 States states_of(const StateRules& rules, const HeldParameters& held,
                  const HeldParameters& trained);

@@ -174,9 +174,7 @@ void take_off(Spot& spot, double bytes) {
 ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
                        const StateRules& rules, const PipelineRules& pipeline) {
   ChunkTerms terms;
-  const bool comes =
-      rules.gradients == GradientLife::Autograd || rules.gradients == GradientLife::Copied;
-  if (comes) terms.gradients = coming_gradients(rules, bytes.trained);
+  if (comes_and_goes(rules.gradients)) terms.gradients = coming_gradients(rules, bytes.trained);
   if (rules.stays_gathered) terms.gathered = rules.compute * bytes.parameters;
   const double share = bytes.parameters > 0 ? terms.gradients / bytes.parameters : 0;
   const SpotFinder finder(bytes, rules, share);

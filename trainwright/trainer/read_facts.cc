@@ -157,7 +157,7 @@ void read(Entry at, Choice& choice) {
   choice.gradients = at.fields.optional_string("gradients").value_or("");
   if (!choice.gradients.empty()) {
     check_name(at.fields, "gradients", choice.gradients,
-               {"buffer", "autograd", "copied", "bucketed"});
+               {"buffer", "autograd", "flattened", "copied", "bucketed"});
   }
   choice.setting = setting_in(at.fields);
 }
@@ -262,6 +262,7 @@ void read_allocator(JsonFields& fields, AllocatorFacts& allocator, Diagnostics& 
   JsonFields at(*object, fields.origin(), fields.path("allocator"), faults);
   if (!object->is_object()) return;
   allocator.expandable_segments = at.boolean("expandable_segments");
+  allocator.sums_linger = at.optional_bool("sums_linger").value_or(false);
   allocator.setting = setting_in(at);
   allocator.source = source_in(at);
   at.finish();

@@ -82,7 +82,8 @@ struct Workspace {
 struct Choice {
   std::string kind;
   // Of a sharding: "buffer" (all step, reduced in place), "autograd" (from a first backward to the
-  // step), "copied" (and as large buckets), "bucketed" (and one bucket).
+  // step), "flattened" (and copied into one bucket at the step), "copied" (and as large buckets all
+  // step), "bucketed" (a buffer and one bucket).
   std::string gradients;
   std::string setting, source;
 };
@@ -100,6 +101,9 @@ struct PipelineFacts {
 
 struct AllocatorFacts {
   bool expandable_segments = false;
+  // A tensor that was all-reduced over tp is free again only when the collective's stream has come
+  // by; hosts run far ahead, so that is after the pass (PyTorch's record_stream).
+  bool sums_linger = false;
   std::string setting, source;
 };
 struct Trainer {

@@ -166,6 +166,7 @@ Json code(const CodeFacts& facts) {
 Json allocator(const AllocatorFacts& facts) {
   Json json = Json::object();
   json.add("expandable_segments", Json::of(facts.expandable_segments));
+  if (facts.sums_linger) json.add("sums_linger", Json::of(true));
   return finish(json, facts.setting, facts.source);
 }
 

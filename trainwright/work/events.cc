@@ -36,7 +36,22 @@ class Program {
   void make(Events& events, std::int32_t storage, Bytes bytes) {
     events.push_back({storage, true, bytes});
   }
-  void drop(Events& events, std::int32_t storage) { events.push_back({storage, false, Bytes(0)}); }
+  void drop(Events& events, std::int32_t storage) {
+    const bool summed = summed_.size() > static_cast<std::size_t>(storage) &&
+                        summed_[static_cast<std::size_t>(storage)] != 0;
+    events.push_back({storage, false, Bytes(0), summed});
+  }
+  // Marks a storage of that many bytes if the operator sums it over ranks in that pass.
+  void mark_summed(const Operator& op, Pass pass, std::int32_t storage, Bytes bytes) {
+    for (const Collective& call : op.collectives) {
+      if (call.kind != CollectiveKind::AllReduce || call.pass != pass || call.bytes != bytes) {
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(storage);
+      if (summed_.size() <= at) summed_.resize(at + 1);
+      summed_[at] = 1;
+    }
+  }
   // What an operator needs beside its tensors comes and goes.
   void work(Events& events, Bytes bytes) {
     if (bytes == Bytes(0)) return;
@@ -55,6 +70,7 @@ class Program {
       const Operator& op = list_.operators[i];
       for (const TensorId id : op.outputs) {
         if (!alive_[id.at()]) bear(id.at());
+        mark_summed(op, Pass::Forward, id.index(), list_.at(id).bytes());
       }
       work(events, op.workspace);
       const auto done = [&](TensorId id) {
@@ -148,6 +164,7 @@ class Program {
       if (k >= op.gradients_passed || from < 0) {
         storage = events_.storages++;
         make(events_.backward, storage, list_.at(id).bytes());
+        mark_summed(op, Pass::InputGradient, storage, list_.at(id).bytes());
       }
       if (gradient_[id.at()] >= 0) summed.push_back(gradient_[id.at()]);
       give(id, storage);
@@ -185,7 +202,7 @@ class Program {
 
   const OperatorList& list_;
   std::vector<Stay> stays_;
-  std::vector<char> alive_;
+  std::vector<char> alive_, summed_;
   std::vector<std::int32_t> again_, gradient_, users_, triggers_;
   StorageEvents events_;
 };

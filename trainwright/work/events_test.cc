@@ -73,5 +73,28 @@ TEST_CASE("the program of a list has the peaks that its totals say, and leaves n
   }
 }
 
+TEST_CASE("a layer over tp drops two sums forward and two backward, each as wide as its input") {
+  // Attention's and the feed-forward's outputs; the gradients of what the two norms give. With
+  // sequence parallelism nothing is all-reduced.
+  const Recipe recipe = recipe_of(picked_trainer("megatron@0.12"), PrecisionKind::Bf16);
+  const Model model = llama_model(1024, 16, 4, 4096);
+  for (const bool sp : {false, true}) {
+    const Slice slice{.tp = 2, .etp = 2, .mbs = 2, .seq = 512, .sp = sp};
+    const StorageEvents events = storage_events(layer_work(model, model.kinds[0], slice, recipe));
+    for (const auto* pass : {&events.forward, &events.backward}) {
+      std::map<std::int32_t, Bytes> alive;
+      std::int64_t summed = 0;
+      for (const StorageEvent& e : *pass) {
+        if (e.made) alive[e.storage] = e.bytes;
+        if (!e.summed) continue;
+        CHECK_FALSE(e.made);
+        CHECK(alive[e.storage] == Bytes(2 * 512 * 1024 * 2));
+        ++summed;
+      }
+      CHECK(summed == (sp ? 0 : 2));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/testing/work_cases.h"
 
 namespace trainwright {
@@ -155,6 +156,31 @@ TEST_CASE("flash attention keeps the same whatever the window") {
   attention.reach = Reach::Sliding;
   attention.window = 1024;
   CHECK(layer_totals(model, slice, paper_recipe()).kept == full);
+}
+
+TEST_CASE("Sailor's layers keep what its profiler measured") {
+  // sailor/Planner/llm_info.json, act_mem_floats of one sequence of 2048: fp32 numbers that a layer
+  // leaves behind, its output among them. OPT-350M, 16 heads, at tp 1 and 8: (43, 8) x 2048 x 1024
+  // and a statistic per token of two norms. The norms keep their outputs, so the input is not kept.
+  const Trainer trainer = picked_trainer("sailor");
+  const Recipe recipe = recipe_of(trainer, PrecisionKind::Fp32);
+  Model opt = gpt_model(1024, 16);
+  opt.dropout_hidden = opt.dropout_attention = 0;
+  std::get<Mlp>(opt.kinds[0].feed_forward).activation = Activation::Relu;
+  for (const auto& [tp, floats] : {std::pair<std::int64_t, std::int64_t>{1, 90'181'632},
+                                   std::pair<std::int64_t, std::int64_t>{8, 16'781'312}}) {
+    const Slice slice{
+        .tp = tp, .etp = tp, .mbs = 1, .seq = 2048, .attention = AttentionKernel::FusedSoftmax};
+    const Totals of = layer_totals(opt, slice, recipe);
+    CHECK(of.kept + of.output == Bytes(4 * floats));
+  }
+  // GPT-Neo 2.7B, 20 heads, torch.nn.LayerNorm: the input is kept in place of the output.
+  Model neo = gpt_model(2560, 20);
+  neo.dropout_attention = 0;
+  Recipe plain = recipe;
+  plain.norm.reset();
+  const Slice whole{.mbs = 1, .seq = 2048, .attention = AttentionKernel::FusedSoftmax};
+  CHECK(layer_totals(neo, whole, plain).kept == Bytes(std::int64_t{4} * 170'401'792));
 }
 
 }  // namespace trainwright

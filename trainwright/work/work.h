@@ -110,6 +110,7 @@ struct StorageEvent {
   std::int32_t storage = 0;
   bool made = false;  // else dropped
   Bytes bytes;
+  bool summed = false;  // dropped after an all-reduce over it, which another stream ran
 };
 struct StorageEvents {
   std::vector<StorageEvent> forward, backward;
