@@ -3,16 +3,21 @@
 
 Each folder beside this file is one behaviour: `cmd` holds one command line per line (without the
 program's name), `expected` the transcript: every command, what it printed and its exit code. Input
-files lie in the same folder. `--update` rewrites the transcripts; read the diff before committing.
+files lie in the same folder. Commands in README.md, indented and begun by `$ trainwright`, are
+followed by what they print likewise. `--update` rewrites the transcripts; read the diff before
+committing.
 """
 import argparse
 import difflib
 import pathlib
+import re
 import shlex
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
+README = HERE.parents[1] / "README.md"
+INDENT = "    "
 
 
 def transcript(program, folder):
@@ -31,6 +36,27 @@ def transcript(program, folder):
     return "\n".join(lines)
 
 
+def readme_with_output(program, text):
+    """README.md with what its commands print now."""
+    lines, given = [], text.splitlines()
+    while given:
+        line = given.pop(0)
+        lines.append(line)
+        if not line.startswith(INDENT + "$ trainwright "):
+            continue
+        command = line[len(INDENT + "$ trainwright "):]
+        while command.endswith("\\"):
+            lines.append(given.pop(0))
+            command = command[:-1] + lines[-1]
+        # What it printed last time: up to the next command or the end of the indented block.
+        while given and re.match(r"    (?!\$ )|$", given[0]):
+            given.pop(0)
+        done = subprocess.run([program, *shlex.split(command)], capture_output=True, text=True,
+                              timeout=120)
+        lines += [(INDENT + out).rstrip() for out in done.stdout.splitlines()] + [""]
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", help="path of the trainwright program")
@@ -38,9 +64,10 @@ def main():
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     passed = failed = 0
-    for folder in sorted(path.parent for path in HERE.glob("*/cmd")):
-        got = transcript(program, folder)
-        expected = folder / "expected"
+    places = [(folder / "expected", transcript(program, folder))
+              for folder in sorted(path.parent for path in HERE.glob("*/cmd"))]
+    places.append((README, readme_with_output(program, README.read_text())))
+    for expected, got in places:
         if options.update:
             expected.write_text(got)
         want = expected.read_text() if expected.exists() else ""
@@ -48,7 +75,7 @@ def main():
             passed += 1
             continue
         failed += 1
-        print(f"FAILED {folder.name}")
+        print(f"FAILED {expected.relative_to(HERE.parents[1])}")
         print("\n".join(difflib.unified_diff(want.splitlines(), got.splitlines(), "expected", "got",
                                              lineterm="")))
     print(f"{passed} passed, {failed} failed")
