@@ -173,23 +173,24 @@ std::map<std::string, Slack> slack_by_source(const Cases& cases) {
   return slack;
 }
 
-}  // namespace
-
-ScoredRows score_rows(const Cases& cases) {
+ScoredRows rows_of(const Cases& cases, const std::vector<bool>& wanted) {
   // A source without a single failure has no verdict to get wrong.
   std::map<std::string, bool> judged;
   for (const Case& made : cases.cases) {
     judged[made.source] |= made.outcome == Outcome::Oom || made.outcome == Outcome::OomOrCrash;
   }
   const std::map<std::string, Slack> slack = slack_by_source(cases);
+  using Made = std::unique_ptr<Result<std::vector<ClassTerms>>>;
   const auto classes = parallel_map(cases.cases.size(), {}, [&](std::size_t i) {
+    if (!wanted[i]) return Made();
     const Case& made = cases.cases[i];
     const Slack how = reads_reserved(made) ? slack.at(made.source) : Slack::Quantile;
-    return std::make_unique<Result<std::vector<ClassTerms>>>(classes_of(made, cases, how));
+    return std::make_unique<Made::element_type>(classes_of(made, cases, how));
   });
   ScoredRows scored;
   scored.skipped = cases.skipped;
   for (std::size_t i = 0; i < cases.cases.size(); ++i) {
+    if (!classes[i]) continue;
     const Case& made = cases.cases[i];
     const Result<std::vector<ClassTerms>>& terms = *classes[i];
     if (!terms) {
@@ -202,12 +203,42 @@ ScoredRows score_rows(const Cases& cases) {
   return scored;
 }
 
+// Which of the cases left would be counted otherwise than the learned one of the same run.
+std::vector<bool> read_otherwise(const Cases& learned, const Cases& left) {
+  const auto texts = [](const Cases& cases) {
+    std::vector<std::string> all;
+    for (const Trainer& trainer : cases.trainers) all.push_back(to_text(to_json(trainer)));
+    return all;
+  };
+  const std::vector<std::string> trainers = texts(learned), trainers_left = texts(left);
+  std::map<std::size_t, const Case*> by_run;
+  for (const Case& made : learned.cases) by_run.emplace(made.run, &made);
+  const auto counted = [](const Case& c) {
+    return std::tie(c.layout, c.job, c.memory, c.variant, c.vocabulary_ways, c.more_in_flight);
+  };
+  std::vector<bool> otherwise;
+  for (const Case& made : left.cases) {
+    const auto found = by_run.find(made.run);
+    otherwise.push_back(
+        found != by_run.end() &&
+        !(counted(*found->second) == counted(made) &&
+          learned.model_of(*found->second) == left.model_of(made) &&
+          trainers[found->second->trainer.at()] == trainers_left[made.trainer.at()]));
+  }
+  return otherwise;
+}
+
+}  // namespace
+
+ScoredRows score_rows(const Cases& cases) {
+  return rows_of(cases, std::vector<bool>(cases.cases.size(), true));
+}
+
 ScoredRows score_rows(const Cases& learned, const Cases& left) {
   ScoredRows scored = score_rows(learned);
-  ScoredRows unlearned = score_rows(left);
-  std::map<std::pair<std::size_t, std::size_t>, std::vector<MemoryTerms>*> by_place;
-  for (ScoredRow& row : unlearned.rows)
-    by_place.emplace(std::pair{row.run, row.reading}, &row.ranks);
+  const ScoredRows unlearned = rows_of(left, read_otherwise(learned, left));
+  std::map<std::pair<std::size_t, std::size_t>, const std::vector<MemoryTerms>*> by_place;
+  for (const ScoredRow& row : unlearned.rows) by_place[{row.run, row.reading}] = &row.ranks;
   for (ScoredRow& row : scored.rows) {
     const auto found = by_place.find({row.run, row.reading});
     if (found != by_place.end() && *found->second != row.ranks) row.unlearned = *found->second;
