@@ -51,6 +51,33 @@ std::string score_table(const std::vector<SourceScore>& scores, int width,
   return to_text(table, width);
 }
 
+// "0.47 %" of errors, "98.1 % right" of verdicts, whichever a source has.
+std::string short_score(const MemoryScore& score) {
+  if (score.errors) return percent(score.errors->mape);
+  if (!score.verdicts) return "-";
+  return percent(static_cast<double>(score.verdicts->right) /
+                 static_cast<double>(score.verdicts->rows)) +
+         " right";
+}
+
+std::string learned_table(const std::vector<SourceScore>& scores, int width) {
+  Table table{{{"source"},
+               {"folds that take it", Align::Right},
+               {"held out without", Align::Right},
+               {"as shipped without", Align::Right}},
+              {}};
+  for (const SourceScore& score : scores) {
+    if (!score.held_out_without_learned) continue;
+    table.rows.push_back({score.source,
+                          fmt::format("{} of {}", score.folds_with_learned, score.folds),
+                          short_score(*score.held_out_without_learned),
+                          short_score(*score.as_shipped_without_learned)});
+  }
+  if (table.rows.empty()) return {};
+  return "\nwhat only the rows could tell (facts whose source says \"learned\")\n\n" +
+         to_text(table, width);
+}
+
 std::string skipped_text(const std::vector<SourceScore>& scores, int width) {
   std::string text;
   for (const SourceScore& score : scores) {
@@ -90,8 +117,8 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
   return Output{"held out: fitted on the other folds of the source\n\n" +
                     score_table(scores, width, &SourceScore::held_out) +
                     "\nas shipped: fitted on the other sources only\n\n" +
-                    score_table(scores, width, &SourceScore::as_shipped) + '\n' +
-                    skipped_text(scores, width),
+                    score_table(scores, width, &SourceScore::as_shipped) +
+                    learned_table(scores, width) + '\n' + skipped_text(scores, width),
                 Exit::Ok};
 }
 
