@@ -307,7 +307,7 @@ TEST_CASE("the readings are those the bars speak of") {
   CHECK(readings["simumax_b200"]["reserved"] == 344);
   CHECK(readings["nanotron_playbook"]["unstated"] == 1758);
   CHECK(readings["vocab_parallel"]["allocated"] == 162);
-  CHECK(readings["zero_bubble"]["unstated"] == 118);
+  CHECK(readings["zero_bubble"]["allocated"] == 118);
   CHECK(readings["flagperf"]["driver"] == 35);
   CHECK(readings["sailor"]["driver"] == 27);
   CHECK(readings["zbh1_3090"]["allocated"] == 8);

@@ -74,10 +74,11 @@ DraftOrReason zero_bubble(const MeasuredRun& run, const Knowledge& knowledge) {
   made.notes.emplace_back(
       "learned: unfused attention, whose scores and masks alone explain what a micro-batch adds "
       "(the script of a later date has --use-flash-attn); vocabulary not printed: 32,000 as in "
-      "data/models; GiB of the worst rank are assumed");
+      "data/models; allocated on the worst rank, in 10^9 bytes (1F1B comes out without a constant; "
+      "in GiB it would lack 2 GiB and more with larger micro-batches)");
   if (run.peak_mem_gb) {
     made.memory.push_back(
-        printed(*run.peak_mem_gb, PrintedUnit::GiB, 0, MemoryKind::Unstated, ReadAt::WorstRank));
+        printed(*run.peak_mem_gb, PrintedUnit::GB, 0, MemoryKind::Allocated, ReadAt::WorstRank));
   }
   return draft;
 }

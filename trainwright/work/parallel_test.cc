@@ -39,6 +39,19 @@ TEST_CASE("tensor parallelism sums twice forward and twice backward") {
   CHECK(tp(CollectiveKind::AllGather, Pass::Forward) == Traffic{});
 }
 
+TEST_CASE("a product knows the part of its matrix that a rank holds") {
+  const Model model = llama();
+  const OperatorList list = layer_work(model, model.kinds.front(), slice_with(4), paper_recipe());
+  std::vector<MatrixShape> shapes;
+  for (const Operator& op : list.operators) {
+    if (op.matrix.in > 0) shapes.push_back(op.matrix);
+  }
+  // 32 query and 2 x 8 key and value heads of 128 over 4 ranks, then back; gate and up, down.
+  const std::vector<MatrixShape> expected = {
+      {4096, 12 * 128}, {1024, 4096}, {4096, 2 * 3584}, {3584, 4096}};
+  CHECK(shapes == expected);
+}
+
 TEST_CASE("sequence parallelism gathers and scatters instead, and gathers once more for weights") {
   // arXiv:2205.05198 section 4.2.2: an all-gather and a reduce-scatter move what an all-reduce
   // does; the input of a matrix is kept in parts and gathered again backward.
