@@ -65,9 +65,10 @@ struct CodeFacts {
   // The library's matrices add their gradients up themselves and hand autograd an empty one
   // instead, of which one per shape stays for good; other matrices make theirs and drop it.
   bool gradient_stand_ins = false;
-  bool casts_copy = false;        // a cast to the type that a tensor has already is a copy
-  bool keeps_factors = false;     // of a product both factors stay, though one has no gradient
-  bool sums_copy = false;         // the gradient of a sum is copied for one of its terms
+  bool casts_copy = false;     // a cast to the type that a tensor has already is a copy
+  bool keeps_factors = false;  // of a product both factors stay, though one has no gradient
+  bool inputs_copied = false;  // tp: a column-parallel product keeps a copy of its input, each one
+  bool sums_copy = false;      // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;  // rows sent to experts and received stay until they are home
   bool weights_moved = false;     // ZeRO: weights are made one by one, then moved into one buffer
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"

@@ -243,6 +243,7 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("gradient_stand_ins", code.gradient_stand_ins);
   flag("casts_copy", code.casts_copy);
   flag("keeps_factors", code.keeps_factors);
+  flag("inputs_copied", code.inputs_copied);
   flag("sums_copy", code.sums_copy);
   flag("expert_rows_stay", code.expert_rows_stay);
   flag("weights_moved", code.weights_moved);

@@ -156,6 +156,7 @@ Json code(const CodeFacts& facts) {
       .add("gradient_stand_ins", Json::of(facts.gradient_stand_ins))
       .add("casts_copy", Json::of(facts.casts_copy))
       .add("keeps_factors", Json::of(facts.keeps_factors))
+      .add("inputs_copied", Json::of(facts.inputs_copied))
       .add("sums_copy", Json::of(facts.sums_copy))
       .add("expert_rows_stay", Json::of(facts.expert_rows_stay))
       .add("weights_moved", Json::of(facts.weights_moved))

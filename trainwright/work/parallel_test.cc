@@ -312,4 +312,19 @@ TEST_CASE("a boundary between stages passes one hidden state") {
   CHECK(boundary_bytes(llama(), slice, paper_recipe()) == Bytes(kRow / 8));
 }
 
+TEST_CASE("inputs that are copied for every column-parallel product are kept once for each") {
+  // Query, key, value, gate and up keep five copies in place of the two norms' outputs.
+  Recipe recipe = paper_recipe();
+  recipe.joined_projections = false;
+  const Model model = llama_model(1024, 16, 16, 2816);
+  const Slice slice{.tp = 2, .etp = 2, .mbs = 1, .seq = 512};
+  const Bytes shared = layer_totals(model, slice, recipe).kept;
+  recipe.inputs_copied = true;
+  CHECK(layer_totals(model, slice, recipe).kept == shared + Bytes(3 * 512 * 1024 * 2));
+  const Slice alone{.mbs = 1, .seq = 512};
+  const Bytes whole = layer_totals(model, alone, recipe).kept;
+  recipe.inputs_copied = false;
+  CHECK(layer_totals(model, alone, recipe).kept == whole);
+}
+
 }  // namespace trainwright

@@ -104,13 +104,26 @@ TensorId gathered(Builder& b, std::string_view name, TensorId x) {
   return whole;
 }
 
+namespace {
+
+// An identity whose backward is the sum over tp, as an operator of its own.
+TensorId copied_input(Builder& b, TensorId x) {
+  const TensorId copy = b.like(x, "input_of_rank");
+  b.add("identity", OperatorKind::Elementwise, {x}, {copy}).gradients_passed = 1;
+  return copy;
+}
+
+}  // namespace
+
 Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
                          std::span<const Output> outputs) {
   if (!b.recipe.gathers_again) x = gathered(b, "gathered", x);
+  const bool copies = b.recipe.inputs_copied && b.slice.tp > 1 && !b.slice.sp;
   bool first = true;
   const auto one = [&](const Matrix& part, std::span<const Output> of) {
-    const Product made = product(b, part, x, b.rows.inner, 1, of);
-    add_column_calls(b, b.last(), x, made.saved, part.in, !first);
+    const TensorId input = copies ? copied_input(b, x) : x;
+    const Product made = product(b, part, input, b.rows.inner, 1, of);
+    add_column_calls(b, b.last(), input, made.saved, part.in, !first && !copies);
     first = false;
     return made.outputs;
   };

@@ -48,6 +48,7 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.gradient_stand_ins = code.gradient_stand_ins && recipe.accumulates_in_product;
   recipe.casts_copy = code.casts_copy;
   recipe.keeps_factors = code.keeps_factors;
+  recipe.inputs_copied = code.inputs_copied;
   recipe.sums_copy = code.sums_copy;
   recipe.expert_rows_stay = code.expert_rows_stay;
   recipe.expert_scores = scores_named(code.expert_scores);

@@ -82,6 +82,7 @@ struct Recipe {
   bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
   bool casts_copy = false;          // also to the type that a tensor has already
   bool keeps_factors = false;       // of a product, also the one without a use
+  bool inputs_copied = false;       // column-parallel products keep copies of their own
   bool sums_copy = false;           // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;    // until they are home
   ExpertScores expert_scores = ExpertScores::AtCombine;
