@@ -83,6 +83,35 @@ TEST_CASE("bytes between steps of Megatron's own tests are predicted to 0.5 % wi
   CHECK(errors[4] < 0.001);
 }
 
+const ScoredRow& labelled(const ScoredRows& scored, std::string_view end) {
+  const auto found = std::find_if(scored.rows.begin(), scored.rows.end(),
+                                  [&](const ScoredRow& row) { return row.label.ends_with(end); });
+  REQUIRE(found != scored.rows.end());
+  return *found;
+}
+
+TEST_CASE("layouts of a sweep are told to fit or not, 99 % right, by the other sweeps") {
+  if (absent()) return;
+  const ScoredRows scored = rows_of({"aleph-alpha-2023"});
+  // Data parallelism alone: nothing is sent while a micro-batch is at work, nothing is cut up.
+  const auto slack = [](const ScoredRow& row, MemoryConstant which) {
+    return of(row.ranks.back().times, which);
+  };
+  CHECK(slack(labelled(scored, "#132394"), MemoryConstant::Slack) == 0);
+  // tp 2, pp 2, full recompute, micro-batch 8 of 2,048 tokens, vocabulary 128,000, 20 bytes per
+  // logit: the loss is cut up beside Megatron's softmax, not beside flash attention.
+  CHECK(slack(labelled(scored, "#97358"), MemoryConstant::Slack) > 0);
+  CHECK(slack(labelled(scored, "#97358"), MemoryConstant::SlackScores) ==
+        doctest::Approx(8.0 * 2048 * 128000 * 20));
+  CHECK(slack(labelled(scored, "#97399"), MemoryConstant::SlackScores) == 0);
+  const auto scores = validate_memory(scored);
+  REQUIRE(scores.size() == 1);
+  const VerdictScore& verdicts = *scores[0].held_out.verdicts;
+  CHECK(verdicts.rows == 964);
+  CHECK(verdicts.right >= 955);
+  CHECK(verdicts.false_fits <= 5);
+}
+
 TEST_CASE("what the first stage keeps is what Korthikanti et al. draw, within 1 % on average") {
   if (absent()) return;
   const ScoredRows rows = rows_of({"korthikanti2022"});

@@ -23,6 +23,10 @@ const std::array<Constant, kMemoryConstants>& all_constants() {
        1024 * kMiB, 160 * kMiB},
       {"slack_missed", "share", "reserved beyond a replay, of what comes and goes",
        "several streams, buffers of libraries", 0, 0.2, 0.05},
+      {"slack_scores", "share",
+       "reserved beyond allocated, of head and loss, where scores of "
+       "attention are made again between two losses",
+       "none; a guess before any fit", 0, 2, 0},
   }};
   return constants;
 }
@@ -41,12 +45,15 @@ bool is_allocated(const ScoredRow& row) {
 // apart, and so are context and communicators below a hundred verdicts.
 std::vector<MemoryConstant> active_constants(const std::vector<ScoredRow>& rows,
                                              const Indices& among) {
-  std::int64_t allocated = 0, reserved = 0, driver = 0, replayed = 0;
+  std::int64_t allocated = 0, reserved = 0, driver = 0, replayed = 0, scores = 0;
   for (const std::size_t i : among) {
     const ScoredRow& row = rows[i];
     if (row.ranks.empty()) continue;
     const MemoryFit& times = row.ranks.front().times;
     const bool is_driver = row.verdict || row.kind == MemoryKind::Driver;
+    for (const MemoryTerms& rank : row.ranks) {
+      scores += of(rank.times, MemoryConstant::SlackScores) > 0;
+    }
     replayed += of(times, MemoryConstant::SlackMissed) > 0;
     driver += is_driver;
     reserved += !is_driver && of(times, MemoryConstant::Slack) > 0;
@@ -58,6 +65,7 @@ std::vector<MemoryConstant> active_constants(const std::vector<ScoredRow>& rows,
   if (driver > 0) active.push_back(MemoryConstant::Context);
   if (driver >= 100) active.push_back(MemoryConstant::Communicator);
   if (replayed > 0) active.push_back(MemoryConstant::SlackMissed);
+  if (scores > 0) active.push_back(MemoryConstant::SlackScores);
   return active;
 }
 
@@ -196,6 +204,7 @@ std::string_view name_of(MemoryConstant constant) {
     case MemoryConstant::Context: return "context_bytes";
     case MemoryConstant::Communicator: return "communicator_bytes";
     case MemoryConstant::SlackMissed: return "slack_missed_share";
+    case MemoryConstant::SlackScores: return "slack_scores_share";
   }
   return {};
 }

@@ -16,6 +16,8 @@ struct ClassTerms {
   std::optional<double> slack = {};  // replayed
   double activations = 0;            // of what comes
   double between_steps = 0;
+  double cut_up = 0;    // of what comes: what slack is a share of
+  double loss_cut = 0;  // of head and loss: what slack_scores is a share of
 };
 
 bool stands(Category category) {
@@ -45,6 +47,29 @@ MemoryConstants counting() {
   return constants;
 }
 
+// Whether collectives run between the operators of a micro-batch. What they used is given back late
+// (torch.Tensor.record_stream), in an order that changes from one micro-batch to the next, so the
+// cache is cut up. Without them every micro-batch finds its own blocks again.
+bool communicates(const Layout& layout) {
+  return layout.tp > 1 || layout.pp > 1 || layout.cp > 1 || layout.ep > 1 || layout.zero >= 3;
+}
+
+// Blocks of the loss are the largest there are, and the scores of attention the next: where these
+// are made again for each layer between two losses, they take the loss' blocks apart.
+double loss_cut_by_scores(const Case& made, const Model& model, const Trainer& trainer,
+                          const RankClass& rank) {
+  const Layout& layout = made.layout;
+  const Recipe recipe = recipe_of(trainer, layout.precision);
+  if (!rank.head || layout.recompute.kind != RecomputeKind::Full ||
+      recipe.attention == AttentionKernel::Flash) {
+    return 0;
+  }
+  const double logits = static_cast<double>(layout.mbs) * static_cast<double>(layout.seq) *
+                        static_cast<double>(model.vocabulary) /
+                        static_cast<double>(layout.cp * (recipe.loss.split_by_tp ? layout.tp : 1));
+  return logits * (recipe.loss.backward + recipe.loss.left_behind);
+}
+
 Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases, Slack slack) {
   const Trainer& trainer = cases.trainer_of(made);
   const Model model = detail::model_of_one_rank(made, cases.model_of(made));
@@ -66,6 +91,10 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
     classes.push_back(terms_of(rank));
     classes.back().standing += share.standing;
     classes.back().coming += share.coming;
+    if (communicates(layout)) {
+      classes.back().cut_up = classes.back().coming;
+      classes.back().loss_cut = loss_cut_by_scores(made, model, trainer, rank);
+    }
     if (slack == Slack::Quantile) continue;
     const auto category = static_cast<std::size_t>(Category::AllocatorSlack);
     classes.back().slack = static_cast<double>(rank.bytes[category].value());
@@ -85,7 +114,8 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
     terms.fixed += *rank.slack;
     of(terms.times, MemoryConstant::SlackMissed) = rank.coming;
   } else {
-    of(terms.times, MemoryConstant::Slack) = rank.coming;
+    of(terms.times, MemoryConstant::Slack) = rank.cut_up;
+    of(terms.times, MemoryConstant::SlackScores) = rank.loss_cut;
   }
   if (driver) {
     of(terms.times, MemoryConstant::Context) = 1;

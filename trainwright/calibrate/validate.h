@@ -1,13 +1,16 @@
 #pragma once
 // How wrong the memory model is on published runs. Part of calibrate.h: include that one.
 //
-// A case's bytes are linear in five constants, each a number that no list of work can tell:
+// A case's bytes are linear in six constants, each a number that no list of work can tell:
 //
-//   allocated = tensors + workspace            reserved = allocated + slack x what comes and goes
+//   allocated = tensors + workspace            reserved = allocated + slack x what is cut up
 //   driver    = reserved + context + communicator x communicators
 //
-// so the lists are made once per case and fitting is arithmetic. Where the allocator was replayed,
-// the slack is what the replay says and a share that it misses. Held out: constants from the other
+// so the lists are made once per case and fitting is arithmetic. Cut up is all that comes and goes
+// if collectives run between the operators of a micro-batch, else nothing; what the loss needs is
+// cut once more (slack_scores) where recompute makes the scores of attention again between two
+// losses. Where the allocator was replayed, the slack is what the replay says and a share that it
+// misses. Held out: constants from the other
 // folds of the source. As shipped: constants from all other sources, which is what somebody on a
 // new cluster gets. Verdicts compare the driver's bytes of the fullest rank with the capacity.
 //
@@ -27,8 +30,15 @@
 
 namespace trainwright {
 
-enum class MemoryConstant : std::size_t { Workspace, Slack, Context, Communicator, SlackMissed };
-inline constexpr std::size_t kMemoryConstants = 5;
+enum class MemoryConstant : std::size_t {
+  Workspace,
+  Slack,
+  Context,
+  Communicator,
+  SlackMissed,
+  SlackScores,
+};
+inline constexpr std::size_t kMemoryConstants = 6;
 std::string_view name_of(MemoryConstant constant);  // "workspace_bytes", "slack_share"
 // By constant: values, or what each is multiplied by.
 using MemoryFit = std::array<double, kMemoryConstants>;

@@ -71,6 +71,12 @@ struct CodeFacts {
   bool sums_copy = false;      // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;  // rows sent to experts and received stay until they are home
   bool weights_moved = false;     // ZeRO: weights are made one by one, then moved into one buffer
+  bool slices_are_views = false;  // of what one product made for query, key and value: all of it
+                                  // stays as long as one of them is needed
+  bool reorders_heads = false;    // what attention made of several sequences is copied into another
+                                  // order for the matrix after it
+  bool looks_up_rotation = false;  // every layer looks cosine and sine up by position, for query
+                                   // and for key, and keeps what it found
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
   std::string source;
 };

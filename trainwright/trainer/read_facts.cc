@@ -244,6 +244,9 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("casts_copy", code.casts_copy);
   flag("keeps_factors", code.keeps_factors);
   flag("inputs_copied", code.inputs_copied);
+  flag("slices_are_views", code.slices_are_views);
+  flag("reorders_heads", code.reorders_heads);
+  flag("looks_up_rotation", code.looks_up_rotation);
   flag("sums_copy", code.sums_copy);
   flag("expert_rows_stay", code.expert_rows_stay);
   flag("weights_moved", code.weights_moved);

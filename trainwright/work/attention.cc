@@ -18,6 +18,31 @@ TensorId gated(Builder& b, TensorId x, TensorId gate) {
   return y;
 }
 
+// Where query, key and value are views of what one product made, whoever saves the value keeps all
+// of it.
+void keep_together(Builder& b, TensorId value, std::initializer_list<TensorId> others) {
+  if (!b.recipe.slices_are_views || !b.recipe.joined_projections) return;
+  for (Operator& op : b.list.operators) {
+    const bool saves = std::any_of(op.saves.begin(), op.saves.end(),
+                                   [&](const Save& save) { return save.tensor == value; });
+    if (!saves) continue;
+    for (const TensorId other : others) op.saves.push_back({other, Half::Input});
+    return;
+  }
+}
+
+// [sequences, tokens, heads] to [sequences x heads, tokens] and back, each a copy; of one sequence
+// both are views.
+TensorId reordered(Builder& b, TensorId x) {
+  if (!b.recipe.reorders_heads || b.slice.attention != AttentionKernel::Flash || b.slice.mbs == 1) {
+    return x;
+  }
+  const TensorId y = b.like(x, "attended_reordered");
+  Operator& op = b.add("reorder_heads", OperatorKind::Elementwise, {x}, {y});
+  op.workspace = op.backward_workspace = b.at(x).bytes();
+  return y;
+}
+
 TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
                            TensorId x) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
@@ -50,6 +75,11 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
                             .all_heads = a.heads,
                             .key_dim = a.head_dim,
                             .value_dim = a.head_dim});
+  // Several sequences are copied for the products of unfused attention, and the views go.
+  if (b.slice.mbs == 1 || b.slice.attention == AttentionKernel::Flash) {
+    keep_together(b, made[2], {made[0], made[1]});
+  }
+  y = reordered(b, y);
   if (a.output_gate) y = gated(b, y, made[3]);
   return rows(b, {.name = "attention_output", .in = heads * a.head_dim, .bias = a.output_bias}, y,
               "attention_out");

@@ -39,8 +39,17 @@ Rotated eager_rotation(Builder& b, const View& query, const View& key) {
   return {query_rotated, rotated(b, key, kKey)};
 }
 
-Rotated eager_rope(Builder& b, TensorId query, TensorId key, std::int64_t) {
-  return eager_rotation(b, {query, b.at(query).elements}, {key, b.at(key).elements});
+// Where layers look the tables up by position, they keep a row of each for every token, twice: for
+// queries and for keys.
+Rotated eager_rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim) {
+  const View queries{query, b.at(query).elements}, keys{key, b.at(key).elements};
+  if (!b.recipe.looks_up_rotation) return eager_rotation(b, queries, keys);
+  const TensorId found = b.constant("cosine_sine", b.recipe.compute,
+                                    checked_mul(4 * b.rows.inner, head_dim), b.slice.tp);
+  b.add("look_up_rotation", OperatorKind::Lookup, {}, {found});
+  const Rotated turned = eager_rotation(b, queries, keys);
+  b.last().saves.push_back({found, Half::Input});
+  return turned;
 }
 
 // Queries and keys are joined anew from the part that is rotated and the part that is not, so both

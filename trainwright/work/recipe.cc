@@ -49,6 +49,9 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.casts_copy = code.casts_copy;
   recipe.keeps_factors = code.keeps_factors;
   recipe.inputs_copied = code.inputs_copied;
+  recipe.slices_are_views = code.slices_are_views;
+  recipe.reorders_heads = code.reorders_heads;
+  recipe.looks_up_rotation = code.looks_up_rotation;
   recipe.sums_copy = code.sums_copy;
   recipe.expert_rows_stay = code.expert_rows_stay;
   recipe.expert_scores = scores_named(code.expert_scores);

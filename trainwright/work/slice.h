@@ -83,6 +83,9 @@ struct Recipe {
   bool casts_copy = false;          // also to the type that a tensor has already
   bool keeps_factors = false;       // of a product, also the one without a use
   bool inputs_copied = false;       // column-parallel products keep copies of their own
+  bool slices_are_views = false;    // query, key and value stay together
+  bool reorders_heads = false;      // a copy of what attention made of several sequences
+  bool looks_up_rotation = false;   // cosine and sine, layer by layer
   bool sums_copy = false;           // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;    // until they are home
   ExpertScores expert_scores = ExpertScores::AtCombine;
