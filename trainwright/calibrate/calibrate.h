@@ -146,9 +146,10 @@ struct ErrorLaw {
 // Most likely location, scale and degrees (3, 4, 6, 10 or 30). Needs two different errors at least;
 // the scale is never below `least_scale`.
 Result<ErrorLaw> fit_error_law(std::span<const double> log_errors, double least_scale = 1e-4);
-// The same from verdicts alone: excess[i] = log(predicted / capacity). Degrees stay as given.
+// The same from verdicts alone: excess[i] = log(predicted / capacity). Degrees stay as given, and
+// the location is 0 where the law is to be centred.
 Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const VerdictRow> verdicts,
-                               double degrees = 4);
+                               double degrees = 4, bool centred = false);
 // The chance that what was predicted as exp(excess) capacities is more than one.
 double oom_probability(double excess, const ErrorLaw& law);
 

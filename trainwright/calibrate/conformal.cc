@@ -122,11 +122,11 @@ Result<ErrorLaw> fit_error_law(std::span<const double> log_errors, double least_
 }
 
 Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const VerdictRow> verdicts,
-                               double degrees) {
+                               double degrees, bool centred) {
   if (excess.size() != verdicts.size()) return fail("error law", "one verdict per row is needed");
   // Half the square of each residual is the surprise of the verdict.
   const auto surprises = [&](std::span<const double> c, std::span<double> residuals) {
-    const ErrorLaw law{.location = c[0], .scale = std::exp(c[1]), .degrees = degrees};
+    const ErrorLaw law{.location = centred ? 0 : c[1], .scale = std::exp(c[0]), .degrees = degrees};
     for (std::size_t i = 0; i < residuals.size(); ++i) {
       const double z = (excess[i] + law.location) / law.scale;
       const double right = detail::student_t_cdf(verdicts[i].out_of_memory ? z : -z, degrees);
@@ -134,22 +134,24 @@ Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const V
     }
     return true;
   };
-  const std::vector<Constant> constants{{.name = "location",
-                                         .unit = "log ratio",
-                                         .meaning = "typical error",
-                                         .source = "fitted",
-                                         .lower = -1,
-                                         .upper = 1,
-                                         .start = 0},
-                                        {.name = "log scale",
-                                         .unit = "log of a log ratio",
-                                         .meaning = "spread",
-                                         .source = "fitted",
-                                         .lower = std::log(1e-4),
-                                         .upper = 0,
-                                         .start = std::log(0.03)}};
+  std::vector<Constant> constants{{.name = "log scale",
+                                   .unit = "log of a log ratio",
+                                   .meaning = "spread",
+                                   .source = "fitted",
+                                   .lower = std::log(1e-4),
+                                   .upper = 0,
+                                   .start = std::log(0.03)}};
+  if (!centred) {
+    constants.push_back({.name = "location",
+                         .unit = "log ratio",
+                         .meaning = "typical error",
+                         .source = "fitted",
+                         .lower = -1,
+                         .upper = 1,
+                         .start = 0});
+  }
   const Fitted fitted = TW_TRY(fit(constants, excess.size(), surprises, {.robust_from = 0}));
-  return ErrorLaw{fitted.values[0], std::exp(fitted.values[1]), degrees};
+  return ErrorLaw{centred ? 0 : fitted.values[1], std::exp(fitted.values[0]), degrees};
 }
 
 double oom_probability(double excess, const ErrorLaw& law) {

@@ -146,11 +146,12 @@ MemoryFit fitted_in_turn(const Weighted& on, std::vector<MemoryConstant> active)
 }
 
 // The law of errors: from verdicts where there are enough of them, else from what was measured.
+// That of several sources is centred: which way one of them errs says nothing about the next.
 std::optional<ErrorLaw> law_of(const std::vector<double>& excess,
                                const std::vector<VerdictRow>& verdicts,
-                               const std::vector<double>& log_errors) {
+                               const std::vector<double>& log_errors, bool several) {
   if (verdicts.size() >= 40) {
-    if (const auto law = fit_error_law(excess, verdicts)) return *law;
+    if (const auto law = fit_error_law(excess, verdicts, 4, several)) return *law;
   }
   if (const auto law = fit_error_law(log_errors)) return *law;
   return std::nullopt;
@@ -191,7 +192,10 @@ MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& amo
     }
   }
   lesson.log_interval = conformal_log_interval(log_errors);
-  lesson.law = law_of(excess, verdicts, log_errors);
+  const bool several = std::any_of(on.among.begin(), on.among.end(), [&](std::size_t i) {
+    return rows[i].source != rows[on.among.front()].source;
+  });
+  lesson.law = law_of(excess, verdicts, log_errors, several);
   return lesson;
 }
 

@@ -185,6 +185,11 @@ TEST_CASE("an error law from verdicts alone gives calibrated chances") {
     verdicts[i].oom_probability = oom_probability(excess[i], *law);
   }
   CHECK(calibrated(reliability(verdicts)));
+  // Centred, the shift of 0.05 becomes spread.
+  const auto centred = fit_error_law(excess, verdicts, 30, true);
+  REQUIRE(centred.has_value());
+  CHECK(centred->location == 0);
+  CHECK(centred->scale > law->scale);
 }
 
 TEST_CASE("the chance of an OOM is one half where the corrected prediction meets the capacity") {
