@@ -267,11 +267,20 @@ ScoredRows score_rows(const Cases& cases) {
 ScoredRows score_rows(const Cases& learned, const Cases& left) {
   ScoredRows scored = score_rows(learned);
   const ScoredRows unlearned = rows_of(left, read_otherwise(learned, left));
-  std::map<std::pair<std::size_t, std::size_t>, const std::vector<MemoryTerms>*> by_place;
-  for (const ScoredRow& row : unlearned.rows) by_place[{row.run, row.reading}] = &row.ranks;
+  std::map<std::pair<std::size_t, std::size_t>, const ScoredRow*> by_place;
+  for (const ScoredRow& row : unlearned.rows) by_place[{row.run, row.reading}] = &row;
   for (ScoredRow& row : scored.rows) {
     const auto found = by_place.find({row.run, row.reading});
-    if (found != by_place.end() && *found->second != row.ranks) row.unlearned = *found->second;
+    if (found == by_place.end()) continue;
+    // Another unit of the printed figure is another share of what is predicted.
+    const double scale = row.measured / found->second->measured;
+    for (const MemoryTerms& rank : found->second->ranks) {
+      row.unlearned.push_back({rank.fixed * scale, {}});
+      for (std::size_t i = 0; i < kMemoryConstants; ++i) {
+        row.unlearned.back().times[i] = rank.times[i] * scale;
+      }
+    }
+    if (row.unlearned == row.ranks) row.unlearned.clear();
   }
   return scored;
 }

@@ -37,8 +37,8 @@ DraftOrReason simumax_b200(const MeasuredRun& run, const Knowledge& knowledge) {
                         .kernels = {{KernelKind::FlashAttention, true},
                                     {KernelKind::FusedSoftmax, false},
                                     {KernelKind::FusedBiasDropout, false}},
-                        .loss = "te-fused",
-                        .workspaces = {{"cublas", 8519680}}};
+                        .loss = "te-fused"};
+  if (knowledge.learned == Learned::Taken) trainer.workspaces = {{"cublas", 8519680}};
   DraftOrReason draft =
       start(run, knowledge, std::move(trainer), "8xB200", b200_model(run, knowledge));
   if (!draft) return draft;
