@@ -14,6 +14,7 @@ enum class Use { Never, OptIn, ByDefault, Always };
 enum class KernelKind {
   FlashAttention, FusedSoftmax, FusedRope, FusedNorm, FusedGatedActivation, FusedBiasActivation,
   FusedBiasDropout, FusedGradientAccumulation, GroupedGemm, FusedRouter, FusedPermute,
+  FusedProductGradient,
 };
 enum class OverlapKind {
   TensorParallel, ContextParallel, GradientReduce, ParameterGather, GatherWithStep, PointToPoint,

@@ -59,7 +59,8 @@ constexpr std::string_view kKernels[] = {"flash-attention",
                                          "fused-gradient-accumulation",
                                          "grouped-gemm",
                                          "fused-router",
-                                         "fused-permute"};
+                                         "fused-permute",
+                                         "fused-product-gradient"};
 constexpr std::string_view kOverlaps[] = {
     "tensor-parallel",  "context-parallel", "gradient-reduce",   "parameter-gather",
     "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert"};

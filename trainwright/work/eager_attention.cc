@@ -1,5 +1,6 @@
 // Attention as transformers runs it without a fused kernel, and as PyTorch's own
 // scaled_dot_product_attention runs on CPU.
+#include <algorithm>
 #include <optional>
 
 #include "trainwright/work/eager.h"
@@ -73,6 +74,13 @@ Operator& core_product(Builder& b, const Core& core, std::string_view name, Tens
   op.forward.matmul = core_flops(b, core, AttentionPairs::Full) * share;
   op.input_gradient.matmul = op.forward.matmul * 2.0;
   op.saves = {{left, Half::Input}, {right, Half::Input}};
+  if (b.recipe.splits_products) {
+    // When the left factor or the result's gradient is copied, the right factor is gone and has no
+    // gradient yet.
+    const Bytes later = b.at(right).bytes() + b.at(right).bytes();
+    op.backward_workspace =
+        std::max({Bytes(0), b.at(left).bytes() - later, b.at(result).bytes() - later});
+  }
   return op;
 }
 double key_share(const Core& core) {

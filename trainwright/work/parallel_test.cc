@@ -52,6 +52,25 @@ TEST_CASE("a product knows the part of its matrix that a rank holds") {
   CHECK(shapes == expected);
 }
 
+TEST_CASE("split products copy what they fold") {
+  // One layer's down product, fp16, tp 1: its input has 2 x 16384 x 14336 bytes, its output's
+  // gradient 2 x 16384 x 4096, its weight's 2 x 14336 x 4096; the input's copy is the largest.
+  const Model model = llama();
+  Recipe recipe = paper_recipe();
+  recipe.accumulates_in_product = false;
+  const auto workspace = [&] {
+    const OperatorList list = layer_work(model, model.kinds.front(), slice_with(1), recipe);
+    for (const Operator& op : list.operators) {
+      if (op.name == "down") return op.backward_workspace;
+    }
+    return Bytes(-1);
+  };
+  const Bytes fused = workspace();
+  CHECK(fused == Bytes(2 * 14336 * 4096));
+  recipe.splits_products = true;
+  CHECK(workspace() == Bytes(2LL * kTokens * 14336));
+}
+
 TEST_CASE("sequence parallelism gathers and scatters instead, and gathers once more for weights") {
   // arXiv:2205.05198 section 4.2.2: an all-gather and a reduce-scatter move what an all-reduce
   // does; the input of a matrix is kept in parts and gathered again backward.

@@ -1,4 +1,5 @@
 // Products with weights: column-parallel, row-parallel, replicated.
+#include <algorithm>
 #include <cmath>
 
 #include "trainwright/work/steps.h"
@@ -85,6 +86,15 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   } else {
     op.weight_gradient.written = op.backward_workspace =
         times(numbers, byte_size(b.recipe.compute));
+  }
+  if (b.recipe.splits_products) {
+    // The input, then the output's gradient are copied and dropped; then the weight's gradient is
+    // made, and copied when both are gone.
+    const Bytes input = b.at(made.saved).bytes();
+    const Bytes output = times(checked_mul(row_count, width), byte_size(b.recipe.compute));
+    const Bytes weight = times(numbers, byte_size(b.recipe.compute));
+    op.backward_workspace +=
+        std::max({Bytes(0), weight - input - output, input - weight, output - weight});
   }
   return made;
 }

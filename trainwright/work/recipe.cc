@@ -81,6 +81,8 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   recipe.softmax = keeps_of(trainer, KernelKind::FusedSoftmax);
   recipe.attention = usual_attention(recipe);
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
+  const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
+  recipe.splits_products = both != nullptr && !does(both);
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   return with_code(std::move(recipe), trainer.code);
 }

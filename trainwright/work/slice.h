@@ -80,6 +80,7 @@ struct Recipe {
       false;  // the W half holds gradients of gains and biases too, not only matrices
   bool stops_early = false;         // recompute ends with the last tensor that is needed
   bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
+  bool splits_products = false;     // each gradient of a product is one of its own, over copies
   bool casts_copy = false;          // also to the type that a tensor has already
   bool keeps_factors = false;       // of a product, also the one without a use
   bool inputs_copied = false;       // column-parallel products keep copies of their own
