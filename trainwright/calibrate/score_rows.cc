@@ -70,6 +70,24 @@ double loss_cut_by_scores(const Case& made, const Model& model, const Trainer& t
   return logits * (recipe.loss.backward + recipe.loss.left_behind);
 }
 
+// The pipeline rank of a rank: its digit on that axis of the order.
+std::int64_t pipeline_rank_of(std::int64_t rank, const Layout& layout) {
+  std::int64_t stride = 1;
+  for (const Axis axis : layout.order) {
+    if (axis == Axis::Pp) break;
+    if (axis == Axis::Tp) stride *= layout.tp;
+    if (axis == Axis::Cp) stride *= layout.cp;
+    if (axis == Axis::Dp) stride *= layout.dp;  // ep folds into it
+  }
+  return rank / stride % layout.pp;
+}
+
+// The pipeline rank that is to be replayed, where the only figure is of one rank.
+std::optional<std::int64_t> read_rank(const Case& made) {
+  if (made.memory.size() != 1 || made.memory.front().at != ReadAt::Rank) return std::nullopt;
+  return pipeline_rank_of(made.memory.front().index, made.layout);
+}
+
 Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases, Slack slack) {
   const Trainer& trainer = cases.trainer_of(made);
   const Model model = detail::model_of_one_rank(made, cases.model_of(made));
@@ -84,7 +102,8 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
                               .job = made.job,
                               .constants = counting(),
                               .schedule = schedule ? &*schedule : nullptr,
-                              .slack = slack}));
+                              .slack = slack,
+                              .replayed_rank = read_rank(made)}));
   std::vector<ClassTerms> classes;
   for (const RankClass& rank : estimate.classes) {
     const auto share = TW_TRY(detail::vocabulary_share(made, model, trainer, rank));
@@ -95,7 +114,10 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
       classes.back().cut_up = classes.back().coming;
       classes.back().loss_cut = loss_cut_by_scores(made, model, trainer, rank);
     }
-    if (slack == Slack::Quantile) continue;
+    if (slack == Slack::Quantile ||
+        read_rank(made).value_or(rank.pipeline_rank) != rank.pipeline_rank) {
+      continue;
+    }
     const auto category = static_cast<std::size_t>(Category::AllocatorSlack);
     classes.back().slack = static_cast<double>(rank.bytes[category].value());
   }
@@ -122,18 +144,6 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
     of(terms.times, MemoryConstant::Communicator) = rank.communicators;
   }
   return terms;
-}
-
-// The pipeline rank of a rank: its digit on that axis of the order.
-std::int64_t pipeline_rank_of(std::int64_t rank, const Layout& layout) {
-  std::int64_t stride = 1;
-  for (const Axis axis : layout.order) {
-    if (axis == Axis::Pp) break;
-    if (axis == Axis::Tp) stride *= layout.tp;
-    if (axis == Axis::Cp) stride *= layout.cp;
-    if (axis == Axis::Dp) stride *= layout.dp;  // ep folds into it
-  }
-  return rank / stride % layout.pp;
 }
 
 std::vector<MemoryTerms> ranks_of(const std::vector<ClassTerms>& classes, const Layout& layout,
@@ -178,13 +188,16 @@ void add_rows(const Case& made, const std::vector<ClassTerms>& classes, bool jud
   row.crash_likely = made.outcome == Outcome::CrashLikely;
   row.out_of_memory = made.outcome != Outcome::Ok;
   row.measured = static_cast<double>(made.capacity.value());
-  row.ranks = ranks_of(classes, made.layout, MemoryKind::Driver, ReadAt::WorstRank, 0);
+  // A failure has no figure and is not replayed: what ran must not be judged otherwise.
+  std::vector<ClassTerms> judged_by = classes;
+  for (ClassTerms& rank : judged_by) rank.slack.reset();
+  row.ranks = ranks_of(judged_by, made.layout, MemoryKind::Driver, ReadAt::WorstRank, 0);
   scored.rows.push_back(std::move(row));
 }
 
-// Replays take milliseconds each: they are for sources with few cases whose reserved bytes were
-// read; the others make do with a share of what comes and goes.
-constexpr std::int64_t kMostReplayedCases = 64;
+// Replays take milliseconds each: they are for sources whose reserved bytes were read, and of not
+// too many cases; the others make do with a share of what comes and goes.
+constexpr std::int64_t kMostReplayedCases = 2000;
 
 bool reads_reserved(const Case& made) {
   return std::any_of(made.memory.begin(), made.memory.end(), [](const MemoryReading& reading) {

@@ -150,6 +150,15 @@ double logits_left_behind(const ChunkQuestion& question, const Slice& slice) {
          std::ceil(static_cast<double>(question.model.vocabulary) / ways);
 }
 
+// One for what column-parallel products gather, one for row-parallel ones backward.
+double gather_buffers(const ChunkQuestion& question, const Slice& slice) {
+  if (!question.recipe.gather_buffers_stay || !slice.sp || slice.tp == 1) return 0;
+  const double tokens = static_cast<double>(slice.mbs) *
+                        std::ceil(static_cast<double>(slice.seq) / static_cast<double>(slice.cp));
+  return 2 * tokens * static_cast<double>(question.model.hidden) *
+         static_cast<double>(byte_size(question.recipe.compute));
+}
+
 }  // namespace
 
 ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
@@ -166,6 +175,7 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
     chunk.output = content.stage.head ? 0 : number(portions.back().totals->output);
     chunk.logits = content.stage.head ? logits_bytes(question, slice) : 0;
   }
+  chunk.gather_buffers = gather_buffers(question, slice);
   if (content.stage.head) chunk.left_behind = logits_left_behind(question, slice);
   if (content.tied_copy) chunk.held += tied_copy(question, slice);
   if (trains_all(question.job)) {

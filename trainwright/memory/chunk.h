@@ -31,8 +31,9 @@ struct ChunkBytes {
   double kept = 0;  // of one micro-batch
   double half = 0;  // after I
   double input = 0, output = 0;
-  double left_behind = 0;  // logits of earlier micro-batches
-  double logits = 0;       // of a stage with the head, in the compute type
+  double left_behind = 0;     // logits of earlier micro-batches
+  double gather_buffers = 0;  // of products over tp, that stay
+  double logits = 0;          // of a stage with the head, in the compute type
   HeldParameters held, trained;
   double parameters = 0;  // of all portions
   double largest = 0;     // peak of one list by itself

@@ -90,7 +90,8 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
     if (is_allocated(category) && !goes) of.between_steps += whole(standing[i]);
   }
   of.between_steps += whole(terms.left);
-  const double slack = work.question.slack == Slack::Replayed
+  const bool asked = work.question.replayed_rank.value_or(rank) == rank;
+  const double slack = work.question.slack == Slack::Replayed && asked
                            ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
                            : detail::quantile_slack(terms, work.question.constants);
   of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack);

@@ -123,6 +123,8 @@ struct MemoryQuestion {
   MemoryConstants constants = {};
   const Schedule* schedule = nullptr;  // of schedule=csv, and checked; else made from the layout
   Slack slack = Slack::Replayed;
+  // Only this pipeline rank is replayed, the others have the quantile.
+  std::optional<std::int64_t> replayed_rank = std::nullopt;
 };
 // Diagnoses layers that cannot be dealt out, what the trainer does not offer, and sizes beyond any
 // device. O(actions x operators) with replay.

@@ -127,6 +127,24 @@ TEST_CASE("FSDP holds a share of the weights, and torchtitan its head while the 
   CHECK(bytes_of(of, Category::ReduceBuffers) == Bytes(0));
 }
 
+TEST_CASE("nanotron keeps buckets with DDP and gathers weights twice after a ZeRO step") {
+  // Between steps the sweep's own table has 20 bytes per parameter with DDP (2 weights, 4 + 4 + 8
+  // in fp32, 2 buckets), at the ZeRO step 10 + 14 / dp (2 weights, 4 gradients, two copies of the
+  // weights in bf16, and 12 + 2 over dp).
+  const auto of = [](const char* layout) {
+    return llama_case("nanotron@0.4", layout).estimate().classes[0];
+  };
+  const Case c = llama_case("nanotron@0.4", "dp=8,mbs=1,gbs=64,seq=2048");
+  const auto all = static_cast<double>(parameters(c.model).total().value());
+  const RankClass ddp = of("dp=8,mbs=1,gbs=64,seq=2048");
+  CHECK(category(ddp, Category::ReduceBuffers) == 2 * all);
+  CHECK(category(ddp, Category::Gradients) == 4 * all);
+  const RankClass zero = of("dp=8,zero=1,mbs=1,gbs=64,seq=32");
+  CHECK(zero.moment.kind == Moment::Kind::Step);
+  CHECK(category(zero, Category::ReduceBuffers) == 0);
+  CHECK(category(zero, Category::StepBuffers) == doctest::Approx((2 + 1 / 8.0) * 2 * all));
+}
+
 TEST_CASE("FSDP in a pipeline keeps weights gathered and sums gradients unsharded") {
   // torchtitan does not reshard after forward with a pipeline: 2 bytes of weights and, from the
   // first backward on, 4 of gradients for every parameter of the stage.

@@ -65,6 +65,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   }
   rules.states = TW_TRY(state_rules(layout, job, trainer));
   rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
+  rules.product_workspace = static_cast<double>(trainer.allocator.product_workspace);
   const bool several = layout.pp > 1;
   rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
@@ -104,6 +105,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.left = 0;
   terms.workspaces = rules.workspaces.everywhere;
   bool own_products = false;
+  terms.gather_buffers = 0;
   terms.shares_embedding = false;
   HeldParameters held, trained;
   StandIns stand_ins;
@@ -120,6 +122,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
       if (portion.logits) terms.left += rules.gathered_head * number(portion.totals->input);
     }
     own_products |= content.stage.head || bytes[chunk].held.expert.value() > 0;
+    terms.gather_buffers = std::max(terms.gather_buffers, bytes[chunk].gather_buffers);
     gradients += terms.chunks.back().gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
@@ -128,6 +131,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     add_shapes(stand_ins, bytes[chunk].stand_ins);
   }
   if (own_products) terms.workspaces += rules.workspaces.own_products;
+  terms.product_workspace = 2 * rules.product_workspace;
   terms.stand_ins = 0;
   for (const MatrixShape& shape : stand_ins) {
     terms.stand_ins +=
@@ -153,8 +157,10 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
   at(bytes, Category::OptimizerStates) = terms.states.states;
   at(bytes, Category::ReduceBuffers) = terms.states.buckets;
   at(bytes, Category::Logits) = terms.left_behind;
+  at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
-  at(bytes, Category::Workspace) = constants.workspace + terms.workspaces + terms.stand_ins;
+  at(bytes, Category::Workspace) =
+      constants.workspace + terms.workspaces + terms.stand_ins + terms.product_workspace;
   at(bytes, Category::Communicators) =
       communicators.shared + (terms.shares_embedding ? communicators.embedding : 0);
   at(bytes, Category::Context) = constants.context;

@@ -17,7 +17,8 @@ struct LayoutRules {
   MomentKey moments;
   std::int64_t microbatches = 1;
   Workspaces workspaces;
-  double gathered_head = 0;  // times its input: a buffer that stays
+  double gathered_head = 0;      // times its input: a buffer that stays
+  double product_workspace = 0;  // of one thread
 };
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
                                  const Cluster& cluster);
@@ -28,13 +29,15 @@ Diagnostics check_sizes(const Layout& layout, const Model& model);
 struct GroupTerms {
   std::vector<ChunkTerms> chunks;
   States states;
-  double transport = 0;    // buffers between stages that stand
-  double stand_ins = 0;    // empty gradients that stand
-  double workspaces = 0;   // of libraries
-  double left = 0;         // by the last micro-batch and the step until the next one begins
-  double left_behind = 0;  // logits of earlier micro-batches
-  double step = 0;         // alive at the step beside what stands
-  double largest = 0;      // peak of the largest list by itself
+  double transport = 0;          // buffers between stages that stand
+  double stand_ins = 0;          // empty gradients that stand
+  double workspaces = 0;         // of libraries
+  double left = 0;               // by the last micro-batch and the step until the next one begins
+  double left_behind = 0;        // logits of earlier micro-batches
+  double step = 0;               // alive at the step beside what stands
+  double largest = 0;            // peak of the largest list by itself
+  double gather_buffers = 0;     // of products over tp: all lists share them
+  double product_workspace = 0;  // of the threads that run forward and backward
   bool shares_embedding = false;
 };
 // Overwrites `terms`, so that a search allocates nothing.

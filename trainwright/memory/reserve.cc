@@ -69,8 +69,12 @@ class Player {
     if (states.buckets > 0) make(states.buckets);
     if (question_.terms.transport > 0) make(question_.terms.transport);
     if (question_.terms.left_behind > 0) make(question_.terms.left_behind);
+    for (int i = 0; i < 2 && question_.terms.gather_buffers > 0; ++i) {
+      make(question_.terms.gather_buffers / 2);
+    }
     make(question_.constants.workspace);
     if (question_.terms.workspaces > 0) make(question_.terms.workspaces);
+    if (question_.rules.product_workspace > 0) make(question_.rules.product_workspace);
   }
   // Matrix by matrix; then buffers for all of them, into which they are moved. What they leave
   // behind stays in the cache.
@@ -139,10 +143,33 @@ class Player {
       });
       return;
     }
-    each_list([&](double share) {
+    each_matrix([&](double share) {
       make(question_.terms.states.states * share / 2);
       make(question_.terms.states.states * share / 2);
     });
+  }
+  // Where gradients of matrices are made one by one, so are their states; else list by list.
+  template <class Use>
+  void each_matrix(Use use) {
+    double all = 0;
+    for (const ChunkProgram& chunk : question_.chunks) all += chunk.bytes->parameters;
+    for (const ChunkProgram& chunk : question_.chunks) {
+      for (std::size_t j = 0; j < chunk.lists.size(); ++j) {
+        double rest = chunk.portions[j]->parameters;
+        for (const StorageEvent& event : chunk.lists[j]->backward) {
+          const auto& waiting = chunk.lists[j]->waiting;
+          if (!event.made ||
+              std::find(waiting.begin(), waiting.end(), event.storage) == waiting.end()) {
+            continue;
+          }
+          const double numbers =
+              std::min(rest, number(event.bytes) / question_.rules.states.compute);
+          if (numbers > 0) use(numbers / all);
+          rest -= numbers;
+        }
+        if (rest > 0) use(rest / all);
+      }
+    }
   }
   // Every list has a share of the parameters.
   template <class Use>
@@ -232,6 +259,7 @@ class Player {
   }
 
   void backward(std::size_t chunk, Flight& flight) {
+    backward_ = true;
     const ChunkProgram& program = question_.chunks[chunk];
     const PipelineRules& pipeline = question_.rules.pipeline;
     BlockId carried = kNone;
@@ -248,12 +276,16 @@ class Player {
       }
       gather(chunk, j, j - 1);
       play_events(events.backward, blocks);
+      has_workspace_ = true;
       carried = events.input_gradient < 0
                     ? kNone
                     : std::exchange(blocks[static_cast<std::size_t>(events.input_gradient)], kNone);
       make_stand_ins(*program.weights[j]);
       reduce(chunk, j);
       ungather(chunk, j);
+      for (const std::int32_t storage : events.waiting) {
+        waiting_.push_back(std::exchange(blocks[static_cast<std::size_t>(storage)], kNone));
+      }
       for (BlockId& block : blocks) drop(block);
     }
     if (pipeline.sends_stay && program.content->from_other_rank) {
@@ -265,13 +297,25 @@ class Player {
       drop(carried);
     }
     drop(flight.output);
+    for (BlockId& block : waiting_) drop(block);
+    waiting_.clear();
+  }
+
+  // The first product of the backward pass takes its workspace when its result is there, the second
+  // tensor that the pass makes: wherever the cache has room, for good.
+  void make_workspace(int made) {
+    if (has_workspace_ || !backward_ || made != 2) return;
+    has_workspace_ = true;
+    if (question_.rules.product_workspace > 0) make(question_.rules.product_workspace);
   }
 
   void play_events(const std::vector<StorageEvent>& events, Blocks& blocks) {
+    int made = 0;
     for (const StorageEvent& event : events) {
       BlockId& block = blocks[static_cast<std::size_t>(event.storage)];
       if (event.made) {
         block = make(number(event.bytes));
+        make_workspace(++made);
         continue;
       }
       if (event.summed && question_.sums_linger && block != kNone) {
@@ -320,13 +364,13 @@ class Player {
 
   // Gradients for the step, which stay until the next one begins.
   void copy_gradients() {
-    if (question_.terms.states.step <= 0) return;
+    const double all = question_.terms.states.step - question_.terms.states.gathered;
+    if (all <= 0) return;
     if (question_.rules.states.weights_moved) {
       const double each = question_.rules.states.bytes.gradient_at_step;
       each_shard([&](double numbers) { copies_.push_back(make(each * numbers)); });
       return;
     }
-    const double all = question_.terms.states.step;
     each_list([&](double share) { copies_.push_back(make(all * share)); });
   }
 
@@ -351,9 +395,24 @@ class Player {
     drop(reducing_);
     drop(sent_);
     copy_gradients();
+    gather_weights();
     for (auto& blocks : gradients_) {
       for (BlockId& block : blocks) drop(block);
     }
+  }
+
+  // After the step: a rank's own part of the weights, the parts of all ranks one by one, and all of
+  // them in one buffer.
+  void gather_weights() {
+    const States& states = question_.terms.states;
+    const StateRules& rules = question_.rules.states;
+    if (states.gathered <= 0) return;
+    Blocks blocks;
+    const double whole = states.gathered / (rules.step_gathers + 1 / rules.dense_ways);
+    const double part = whole / rules.dense_ways;
+    for (double i = 0; i <= rules.dense_ways; ++i) blocks.push_back(make(part));
+    for (double i = 1; i < rules.step_gathers; ++i) blocks.push_back(make(whole));
+    for (BlockId& block : blocks) drop(block);
   }
 
   const ReserveQuestion& question_;
@@ -361,9 +420,12 @@ class Player {
   std::vector<std::map<std::int32_t, Flight>> flights_;  // by chunk and micro-batch
   std::vector<Blocks> gathered_, gradients_;             // by chunk and list
   Blocks until_step_end_;
-  Blocks copies_;  // of gradients, for the step
+  Blocks copies_;   // of gradients, for the step
+  Blocks waiting_;  // gradients of the micro-batch whose backward pass runs
   BlockId reducing_ = kNone;
   BlockId sent_ = kNone;
+  bool backward_ = false;       // a backward pass has begun
+  bool has_workspace_ = false;  // of the backward pass's products
   std::vector<MatrixShape> stand_ins_;
   std::int64_t calls_ = 0;
 };

@@ -66,5 +66,31 @@ TEST_CASE("sums that linger take room beside what is allocated, up to all of one
   CHECK(late.reserved <= at_once.reserved + sums);
 }
 
+// The 1B model of the Ultra-Scale Playbook's sweep.
+Case playbook_case(const std::string& layout) {
+  Case c{.model = deeper(llama_model(2048, 32, 32, 8192), 16),
+         .trainer = picked_trainer("nanotron@0.4"),
+         .layout = layout_of(layout),
+         .slack = Slack::Replayed};
+  c.model.vocabulary = 131072;
+  c.model.tied = true;
+  c.cluster = h100s(world_size(c.layout));
+  return c;
+}
+
+TEST_CASE("nanotron without tensor parallelism reserves what the playbook's runs did") {
+  // huggingface/nanotron's sweep, bench_final2_mfu2.csv "Mem Res (GB)", GiB of rank 0. From one
+  // micro-batch a step to two it is 2 GiB, a tensor of fp32 logits: the workspace of autograd's
+  // thread has settled in the block that had one.
+  const auto reserved = [](const std::string& layout) {
+    const MemoryEstimate estimate = playbook_case(layout).estimate();
+    return static_cast<double>(estimate.classes[0].reserved.value()) / 0x1.0p30;
+  };
+  CHECK(reserved("dp=256,zero=1,mbs=1,gbs=256,seq=4096") == doctest::Approx(21.7).epsilon(0.01));
+  CHECK(reserved("dp=64,zero=1,mbs=1,gbs=256,seq=4096") == doctest::Approx(23.76).epsilon(0.01));
+  CHECK(reserved("dp=8,zero=1,mbs=1,gbs=256,seq=4096") == doctest::Approx(24.24).epsilon(0.01));
+  CHECK(reserved("dp=8,mbs=2,gbs=256,seq=4096") == doctest::Approx(50.18).epsilon(0.01));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -19,6 +19,8 @@ GradientLife life_of(const Trainer& trainer, ShardingKind sharding) {
   if (choice->gradients == "autograd") return GradientLife::Autograd;
   if (choice->gradients == "flattened") return GradientLife::Flattened;
   if (choice->gradients == "copied") return GradientLife::Copied;
+  if (choice->gradients == "accumulated") return GradientLife::Accumulated;
+  if (choice->gradients == "accumulated-copied") return GradientLife::AccumulatedCopied;
   return choice->gradients == "bucketed" ? GradientLife::Bucketed : GradientLife::Buffer;
 }
 
@@ -68,6 +70,9 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   rules.gathers = rules.weights_sharded && several;
   rules.stays_gathered = rules.gathers && fsdp && (layout.zero < 3 || layout.pp > 1);
   rules.weights_moved = trainer.code.weights_moved && layout.zero > 0 && !rules.weights_sharded;
+  if (several && !rules.weights_sharded) {
+    rules.step_gathers = static_cast<double>(trainer.code.step_gathers);
+  }
   rules.by_units = fsdp && layout.sharding != ShardingKind::MegatronFsdp;
   rules.replicas =
       rules.by_units && layout.sharding == ShardingKind::Hsdp && layout.dp_replicate > 1;
@@ -98,6 +103,11 @@ States states_of(const StateRules& rules, const HeldParameters& held,
     of.step += rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
   }
   if (!rules.reduces) return of;
+  if (rules.step_gathers > 0) {
+    of.gathered = rules.compute * (rules.step_gathers * whole + whole / rules.dense_ways);
+    of.step += of.gathered;
+  }
+  if (rules.gradients == GradientLife::AccumulatedCopied) of.buckets = rules.compute * whole;
   if (rules.gradients == GradientLife::Copied) of.buckets = rules.bytes.gradient * whole;
   if (rules.gradients == GradientLife::Bucketed) {
     const double bytes = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);

@@ -9,11 +9,23 @@
 namespace trainwright::detail {
 
 // How gradients live, as a trainer's sharding says (trainer.h, Choice::gradients).
-enum class GradientLife { Buffer, Autograd, Flattened, Copied, Bucketed };
+enum class GradientLife {
+  Buffer,
+  Autograd,
+  Flattened,
+  Copied,
+  Bucketed,
+  Accumulated,
+  AccumulatedCopied
+};
 // Whether autograd makes them in a first backward pass and they go with the step.
 constexpr bool comes_and_goes(GradientLife life) {
   return life == GradientLife::Autograd || life == GradientLife::Flattened ||
          life == GradientLife::Copied;
+}
+// Whether autograd's are added to a buffer when a backward pass has ended.
+constexpr bool accumulates(GradientLife life) {
+  return life == GradientLife::Accumulated || life == GradientLife::AccumulatedCopied;
 }
 
 // Everything about weights, gradients and states that does not depend on the stage.
@@ -30,6 +42,7 @@ struct StateRules {
   bool replicas = false;         // HSDP: gradients are summed over shards, then over replicas
   double live_parameters = 0;    // most that are gathered at once; 0: two layers
   bool weights_moved = false;    // made one by one, then moved into one buffer
+  double step_gathers = 0;       // whole copies of the weights while the step gathers them
   GradientLife gradients = GradientLife::Buffer;
   double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
   bool reduces = false;                            // there is somebody to reduce gradients with
@@ -41,7 +54,8 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
 struct States {
   double weights = 0, main_weights = 0, gradients = 0, states = 0;
   double buckets = 0;
-  double step = 0;  // gradients copied or flattened for the step
+  double step = 0;      // gradients copied or flattened for the step, weights gathered after it
+  double gathered = 0;  // of which weights
 };
 States states_of(const StateRules& rules, const HeldParameters& held,
                  const HeldParameters& trained);

@@ -41,6 +41,8 @@ class SpotFinder {
   }
 
   bool by_units() const { return by_units_; }
+  // Every backward pass makes gradients anew.
+  bool accumulates() const { return detail::accumulates(rules_.gradients); }
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
@@ -65,6 +67,7 @@ class SpotFinder {
   Spot first_backward(const Site& site) const {
     Spot spot = with_buffers(around(site, site.portion->backward, site.kept_before), site, false);
     spot.gradients = gradient_share_ * site.parameters_after;
+    if (accumulates()) spot.gradients += gradient_share_ * site.portion->parameters;
     return summed(spot);
   }
   // Later lists have run their I and hold what W needs.
@@ -160,7 +163,7 @@ Site site_at(const ChunkBytes& chunk, std::size_t i, double index) {
 void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
   raise(terms.spots[0], finder.forward(site));
   raise(terms.spots[1], finder.backward_input(site));
-  raise(terms.spots[3], finder.backward(site));
+  raise(terms.spots[3], finder.accumulates() ? finder.first_backward(site) : finder.backward(site));
   raise(terms.first_backward, finder.first_backward(site));
 }
 
@@ -176,7 +179,9 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   ChunkTerms terms;
   if (comes_and_goes(rules.gradients)) terms.gradients = coming_gradients(rules, bytes.trained);
   if (rules.stays_gathered) terms.gathered = rules.compute * bytes.parameters;
-  const double share = bytes.parameters > 0 ? terms.gradients / bytes.parameters : 0;
+  const double share = accumulates(rules.gradients) ? rules.compute
+                       : bytes.parameters > 0       ? terms.gradients / bytes.parameters
+                                                    : 0;
   const SpotFinder finder(bytes, rules, share);
   for (std::size_t i = 0; i < bytes.portions.size(); ++i) {
     const double count = bytes.portions[i].count;
@@ -187,6 +192,12 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
       raise_all(terms, finder, site_at(bytes, i, 1));
       raise_all(terms, finder, site_at(bytes, i, count - 2));
     }
+  }
+  if (accumulates(rules.gradients)) {
+    const double all = rules.compute * bytes.parameters;
+    const Spot end{.total = all, .gradients = all, .portion = 0, .backward = true};
+    raise(terms.spots[3], end);
+    raise(terms.first_backward, end);
   }
   Spot& weight = terms.spots[2];
   weight = {.total = bytes.half, .activations = bytes.half, .portion = 0, .backward = true};

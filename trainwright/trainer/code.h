@@ -71,6 +71,14 @@ struct CodeFacts {
   bool inputs_copied = false;  // tp: a column-parallel product keeps a copy of its input, each one
   bool sums_copy = false;      // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;  // rows sent to experts and received stay until they are home
+  // Queries, keys and values are copied out of their product head by head, keys and values then
+  // into one tensor; without grouped queries the first copy is one tensor, which stays whole for
+  // its queries. They are turned in place.
+  bool copies_heads = false;
+  // What column-parallel products gather goes into one buffer, what row-parallel ones gather
+  // backward into another; both stay.
+  bool gather_buffers_stay = false;
+  std::int64_t step_gathers = 0;  // ZeRO: whole copies of the weights that the step's gather makes
   bool weights_moved = false;     // ZeRO: weights are made one by one, then moved into one buffer
   bool slices_are_views = false;  // of what one product made for query, key and value: all of it
                                   // stays as long as one of them is needed

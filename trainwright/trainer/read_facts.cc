@@ -157,7 +157,8 @@ void read(Entry at, Choice& choice) {
   choice.gradients = at.fields.optional_string("gradients").value_or("");
   if (!choice.gradients.empty()) {
     check_name(at.fields, "gradients", choice.gradients,
-               {"buffer", "autograd", "flattened", "copied", "bucketed"});
+               {"buffer", "autograd", "flattened", "copied", "bucketed", "accumulated",
+                "accumulated-copied"});
   }
   choice.setting = setting_in(at.fields);
 }
@@ -249,7 +250,11 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("looks_up_rotation", code.looks_up_rotation);
   flag("sums_copy", code.sums_copy);
   flag("expert_rows_stay", code.expert_rows_stay);
+  flag("copies_heads", code.copies_heads);
+  flag("gather_buffers_stay", code.gather_buffers_stay);
   flag("weights_moved", code.weights_moved);
+  constexpr IntegerRange kGathers{.least = 0, .most = 16};
+  code.step_gathers = at.optional_integer("step_gathers", kGathers).value_or(code.step_gathers);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);
@@ -267,6 +272,8 @@ void read_allocator(JsonFields& fields, AllocatorFacts& allocator, Diagnostics& 
   if (!object->is_object()) return;
   allocator.expandable_segments = at.boolean("expandable_segments");
   allocator.sums_linger = at.optional_bool("sums_linger").value_or(false);
+  constexpr IntegerRange kWorkspace{.least = 0, .most = std::int64_t{1} << 32};
+  allocator.product_workspace = at.optional_integer("product_workspace", kWorkspace).value_or(0);
   allocator.setting = setting_in(at);
   allocator.source = source_in(at);
   at.finish();

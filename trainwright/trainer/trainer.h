@@ -83,7 +83,9 @@ struct Choice {
   std::string kind;
   // Of a sharding: "buffer" (all step, reduced in place), "autograd" (from a first backward to the
   // step), "flattened" (and copied into one bucket at the step), "copied" (and as large buckets all
-  // step), "bucketed" (a buffer and one bucket).
+  // step), "bucketed" (a buffer and one bucket), "accumulated" (a buffer to which autograd's own
+  // are added when a backward pass has ended), "accumulated-copied" (and buckets as large as
+  // those).
   std::string gradients;
   std::string setting, source;
 };
@@ -104,6 +106,9 @@ struct AllocatorFacts {
   // A tensor that was all-reduced over tp is free again only when the collective's stream has come
   // by; hosts run far ahead, so that is after the pass (PyTorch's record_stream).
   bool sums_linger = false;
+  // What the library of products takes from it for each thread, at its first product: the one that
+  // runs forward, and autograd's. 0: unknown, and part of the constant workspace.
+  std::int64_t product_workspace = 0;
   std::string setting, source;
 };
 struct Trainer {

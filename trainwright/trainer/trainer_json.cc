@@ -162,6 +162,9 @@ Json code(const CodeFacts& facts) {
       .add("looks_up_rotation", Json::of(facts.looks_up_rotation))
       .add("sums_copy", Json::of(facts.sums_copy))
       .add("expert_rows_stay", Json::of(facts.expert_rows_stay))
+      .add("copies_heads", Json::of(facts.copies_heads))
+      .add("gather_buffers_stay", Json::of(facts.gather_buffers_stay))
+      .add("step_gathers", Json::of(facts.step_gathers))
       .add("weights_moved", Json::of(facts.weights_moved))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
@@ -171,6 +174,9 @@ Json allocator(const AllocatorFacts& facts) {
   Json json = Json::object();
   json.add("expandable_segments", Json::of(facts.expandable_segments));
   if (facts.sums_linger) json.add("sums_linger", Json::of(true));
+  if (facts.product_workspace > 0) {
+    json.add("product_workspace", Json::of(facts.product_workspace));
+  }
   return finish(json, facts.setting, facts.source);
 }
 

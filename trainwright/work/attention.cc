@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "trainwright/work/eager.h"
 
@@ -43,6 +44,47 @@ TensorId reordered(Builder& b, TensorId x) {
   return y;
 }
 
+struct Heads {
+  TensorId query, key, value;
+};
+
+// Out of their product head by head, keys and values then side by side; turned in place. `first`:
+// the first copies of keys and values.
+struct CopiedHeads {
+  Heads heads;
+  TensorId first_key, first_value;
+};
+CopiedHeads copied_heads(Builder& b, const Heads& x, bool rotary) {
+  const TensorId query = b.like(x.query, "query_heads");
+  const TensorId key = b.like(x.key, "key_heads");
+  const TensorId value = b.like(x.value, "value_heads");
+  b.add("copy_heads", OperatorKind::Elementwise, {x.query, x.key, x.value}, {query, key, value});
+  const Heads made{query, b.like(key, "key_joined"), b.like(value, "value_joined")};
+  Operator& join =
+      b.add("join_keys_values", OperatorKind::Elementwise, {key, value}, {made.key, made.value});
+  join.workspace = b.at(key).bytes() + b.at(value).bytes();
+  if (rotary) {
+    Operator& turn =
+        b.add("rotate", OperatorKind::Elementwise, {made.query, made.key}, {made.query, made.key});
+    turn.gradients_passed = 2;
+    turn.forward.other = turn.input_gradient.other =
+        Flops(3 * real(b.at(made.query).elements + b.at(made.key).elements));
+  }
+  return {made, key, value};
+}
+
+// Views of the tensor that the core's queries are in stay with them.
+void keep_beside_queries(Builder& b, const CopiedHeads& copied) {
+  for (Operator& op : b.list.operators) {
+    const bool core = std::any_of(op.saves.begin(), op.saves.end(), [&](const Save& save) {
+      return save.tensor == copied.heads.query;
+    });
+    if (!core) continue;
+    op.saves.push_back({copied.first_key, Half::Input});
+    op.saves.push_back({copied.first_value, Half::Input});
+  }
+}
+
 TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
                            TensorId x) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
@@ -65,11 +107,19 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
     turned.query = normed("query_norm", turned.query, query.width);
     turned.key = normed("key_norm", turned.key, key.width);
   }
-  if (a.rotary) turned = rope(b, turned.query, turned.key, a.head_dim);
+  TensorId values = made[2];
+  std::optional<CopiedHeads> copied;
+  if (b.recipe.copies_heads) {
+    copied = copied_heads(b, {turned.query, turned.key, values}, a.rotary);
+    turned = {copied->heads.query, copied->heads.key};
+    values = copied->heads.value;
+  } else if (a.rotary) {
+    turned = rope(b, turned.query, turned.key, a.head_dim);
+  }
   TensorId y = spread_core(b, whole,
                            {.query = turned.query,
                             .key = turned.key,
-                            .value = made[2],
+                            .value = values,
                             .heads = heads,
                             .kv_heads = kv_heads,
                             .all_heads = a.heads,
@@ -80,6 +130,7 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
     keep_together(b, made[2], {made[0], made[1]});
   }
   y = reordered(b, y);
+  if (copied && a.heads == a.kv_heads) keep_beside_queries(b, *copied);
   if (a.output_gate) y = gated(b, y, made[3]);
   return rows(b, {.name = "attention_output", .in = heads * a.head_dim, .bias = a.output_bias}, y,
               "attention_out");

@@ -54,10 +54,14 @@ class Program {
   }
   // What an operator needs beside its tensors comes and goes.
   void work(Events& events, Bytes bytes) {
-    if (bytes == Bytes(0)) return;
+    const std::int32_t storage = begin_work(events, bytes);
+    if (storage >= 0) drop(events, storage);
+  }
+  std::int32_t begin_work(Events& events, Bytes bytes) {
+    if (bytes == Bytes(0)) return -1;
     const std::int32_t storage = events_.storages++;
     make(events, storage, bytes);
-    drop(events, storage);
+    return storage;
   }
 
   void forward() {
@@ -169,7 +173,12 @@ class Program {
       if (gradient_[id.at()] >= 0) summed.push_back(gradient_[id.at()]);
       give(id, storage);
     }
-    work(events_.backward, op.backward_workspace);
+    const std::int32_t beside = begin_work(events_.backward, op.backward_workspace);
+    if (op.waiting > Bytes(0)) {
+      events_.waiting.push_back(events_.storages);
+      make(events_.backward, events_.storages++, op.waiting);
+    }
+    if (beside >= 0) drop(events_.backward, beside);
     for (const std::int32_t storage : summed) release(storage);
     for (const TensorId id : op.outputs) {
       const bool in_place = std::find(op.inputs.begin(), op.inputs.end(), id) != op.inputs.end();

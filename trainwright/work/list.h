@@ -162,6 +162,7 @@ struct Operator {
   Bytes workspace;           // beside inputs and outputs, while it runs forward
   Bytes backward_workspace;  // beside what is saved and the gradients
   MatrixShape matrix;        // the weight of a product; 0 x 0: none
+  Bytes waiting;             // gradients of its weights that stay until the pass has ended
   MatrixShape stand_in;      // an empty gradient of that shape stays for good; 0 x 0: none
   bool has_weight = false;   // has a weight-gradient half that can be put off
   // So many of the first inputs have the gradient of the output itself, as the terms of a sum.

@@ -27,6 +27,21 @@ Traffic moved(const Totals& sum, GroupKind group, CollectiveKind kind, Pass pass
 
 }  // namespace
 
+TEST_CASE("heads copied out of their product stay whole beside the queries, unless grouped") {
+  // nanotron's layer: input, two norms' outputs and the sum between are 4 rows; the first copy of
+  // queries, keys and values 3, the second of keys and values 2, what attention gives 1; gate and
+  // up, activation and product 4 of the feed-forward's width. Statistics: 4 bytes per token and
+  // norm, and per token and head.
+  const Recipe recipe = recipe_of(picked_trainer("nanotron@0.4"), PrecisionKind::Bf16);
+  const std::int64_t statistics = kTokens * 4 * (2 + 32);
+  const Bytes wide(4 * kTokens * 14336 * 2 + statistics);
+  const Model whole = llama_model(kHidden, 32, 32, 14336);
+  CHECK(layer_totals(whole, slice_with(1), recipe).kept == Bytes(10 * kRow) + wide);
+  // With 8 of 32 heads for keys and values the copies of the three are tensors of their own, and
+  // only those of the queries and the second ones stay.
+  CHECK(layer_totals(llama(), slice_with(1), recipe).kept == Bytes(6 * kRow + kRow / 2) + wide);
+}
+
 TEST_CASE("tensor parallelism sums twice forward and twice backward") {
   // arXiv:1909.08053 section 3: one all-reduce after attention and one after the feed-forward, and
   // one before each of them backward, of a whole hidden state.

@@ -44,8 +44,10 @@ void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std:
   call(CollectiveKind::AllGather, Pass::Forward, Beside::OwnProduct, sent);
   call(CollectiveKind::ReduceScatter, Pass::InputGradient, Beside::WeightGradient, whole);
   call(CollectiveKind::AllGather, Pass::WeightGradient, Beside::InputGradient, sent);
+  op.backward_workspace += whole;
+  if (b.recipe.gather_buffers_stay) return;
   op.workspace += sent;
-  op.backward_workspace += sent + whole;
+  op.backward_workspace += sent;
 }
 
 }  // namespace
@@ -84,8 +86,8 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
       }
     }
   } else {
-    op.weight_gradient.written = op.backward_workspace =
-        times(numbers, byte_size(b.recipe.compute));
+    op.weight_gradient.written = times(numbers, byte_size(b.recipe.compute));
+    (b.recipe.gradients_wait ? op.waiting : op.backward_workspace) = op.weight_gradient.written;
   }
   if (b.recipe.splits_products) {
     // The input, then the output's gradient are copied and dropped; then the weight's gradient is

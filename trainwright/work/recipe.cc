@@ -1,4 +1,5 @@
 // A trainer's facts, settled for one precision.
+#include <algorithm>
 #include <utility>
 
 #include "trainwright/work/work.h"
@@ -54,8 +55,17 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.looks_up_rotation = code.looks_up_rotation;
   recipe.sums_copy = code.sums_copy;
   recipe.expert_rows_stay = code.expert_rows_stay;
+  recipe.copies_heads = code.copies_heads;
+  recipe.gather_buffers_stay = code.gather_buffers_stay;
   recipe.expert_scores = scores_named(code.expert_scores);
   return recipe;
+}
+
+// They are added to a buffer then (trainer.h, Choice::gradients).
+bool gradients_wait(const Trainer& trainer) {
+  return std::any_of(trainer.shardings.begin(), trainer.shardings.end(), [](const Choice& choice) {
+    return choice.gradients.starts_with("accumulated");
+  });
 }
 
 AttentionKernel usual_attention(const Recipe& recipe) {
@@ -83,6 +93,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
+  recipe.gradients_wait = gradients_wait(trainer);
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   return with_code(std::move(recipe), trainer.code);
 }

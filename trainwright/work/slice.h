@@ -89,6 +89,9 @@ struct Recipe {
   bool looks_up_rotation = false;   // cosine and sine, layer by layer
   bool sums_copy = false;           // the gradient of a sum is copied for one of its terms
   bool expert_rows_stay = false;    // until they are home
+  bool gradients_wait = false;  // autograd's, until the backward pass of a micro-batch has ended
+  bool copies_heads = false;    // queries, keys and values, turned in place
+  bool gather_buffers_stay = false;  // of products over tp
   ExpertScores expert_scores = ExpertScores::AtCombine;
   Loss loss;  // bytes per logit
   double input_copy =

@@ -117,6 +117,7 @@ struct StorageEvents {
   std::int32_t storages = 0;  // ids are below
   std::int32_t input = 0, output = 0;
   std::int32_t input_gradient = -1, output_gradient = -1;  // -1: there is none
+  std::vector<std::int32_t> waiting;  // gradients of weights that live on when the list is done
 };
 StorageEvents storage_events(const OperatorList& list);
 

@@ -65,6 +65,7 @@ Json operator_json(const Operator& op) {
       .add("weight_gradient", effort_json(op.weight_gradient))
       .add("workspace", bytes(op.workspace))
       .add("backward_workspace", bytes(op.backward_workspace))
+      .add("waiting", bytes(op.waiting))
       .add("has_weight", Json::of(op.has_weight))
       .add("gradients_passed", Json::of(static_cast<std::int64_t>(op.gradients_passed)))
       .add("again", Json::of(name_of_again(op.again)))
