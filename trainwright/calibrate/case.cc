@@ -44,7 +44,7 @@ DraftOrReason draft_of(const MeasuredRun& run, const Knowledge& knowledge) {
 }
 
 std::string key_of(const TrainerChoice& choice) {
-  std::string key = choice.name + "|" + choice.loss;
+  std::string key = choice.name + "|" + choice.loss + (choice.made_wide ? "|wide" : "");
   for (const auto& [kind, on] : choice.kernels) {
     key += fmt::format("|{}={}", name_of(kind), on ? 1 : 0);
   }
@@ -66,6 +66,7 @@ Trainer switched(Trainer trainer, const TrainerChoice& choice) {
       if (workspace.library == library) workspace.bytes = workspace.before_hopper = bytes;
     }
   }
+  trainer.code.weights_made_wide |= choice.made_wide;
   const auto loss = std::find_if(trainer.losses.begin(), trainer.losses.end(),
                                  [&](const Loss& other) { return other.name == choice.loss; });
   if (loss != trainer.losses.end()) {

@@ -17,6 +17,7 @@ struct TrainerChoice {
   std::string loss;  // empty: the trainer's default
   // Bytes of one workspace of a library, where the run had set or left it out.
   std::vector<std::pair<std::string, std::int64_t>> workspaces = {};
+  bool made_wide = false;  // the run built its model in fp32
 };
 
 struct Draft {

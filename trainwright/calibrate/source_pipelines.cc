@@ -210,6 +210,9 @@ DraftOrReason flagperf(const MeasuredRun& run, const Knowledge& knowledge) {
       .name = "paddlenlp@2.6",
       .kernels = {{KernelKind::FlashAttention, true}, {KernelKind::FusedNorm, !small}},
       .loss = {}};
+  // benchmarks/gpt3_6.7B/paddle/run_pretraining.py: GPT is built before the type is set, LLaMA
+  // after.
+  trainer.made_wide = !run.model_name.starts_with("LLaMA");
   DraftOrReason draft = start(run, knowledge, std::move(trainer),
                               fmt::format("{}xA100-{}GB", run.gpus.value_or(0), small ? 40 : 80),
                               flagperf_model(run));

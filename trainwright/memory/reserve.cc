@@ -35,11 +35,12 @@ class Player {
 
   Reserved play() {
     make_standing();
+    requested_ = allocator_.stats().requested;
     play_step();
     make_states();
     play_step();
     const AllocatorStats& stats = allocator_.stats();
-    return {stats.requested_peak, stats.allocated_peak, stats.reserved_peak, calls_};
+    return {requested_, stats.allocated_peak, stats.reserved_peak, calls_};
   }
 
  private:
@@ -47,6 +48,7 @@ class Player {
     ++calls_;
     const auto block = allocator_.allocate(Bytes(std::llround(bytes)));
     TW_CHECK(block.has_value(), "an allocator without limit ran out");
+    requested_ = std::max(requested_, allocator_.stats().requested);
     return *block;
   }
   void drop(BlockId& block) {
@@ -61,6 +63,8 @@ class Player {
     const States& states = question_.terms.states;
     if (question_.rules.states.weights_moved) {
       make_moved();
+    } else if (question_.rules.states.by_matrix) {
+      make_by_matrix();
     } else {
       each_list([&](double share) { make(states.weights * share); });
       if (states.gradients > 0) make(states.gradients);
@@ -101,6 +105,32 @@ class Player {
     for (BlockId& block : originals) drop(block);
     each_shard([&](double numbers) { make(rules.bytes.master * numbers); });
   }
+  // Matrix by matrix, wide at first where the model is built so.
+  void make_by_matrix() {
+    const StateRules& rules = question_.rules.states;
+    Blocks wide;
+    std::vector<double> sizes;
+    each_matrix([&](double numbers) {
+      wide.push_back(make(rules.made * numbers));
+      sizes.push_back(numbers);
+    });
+    for (std::size_t i = 0; i < wide.size() && rules.made > rules.bytes.weight; ++i) {
+      make(rules.bytes.weight * sizes[i]);
+      drop(wide[i]);
+    }
+    if (question_.terms.states.gradients > 0) make(question_.terms.states.gradients);
+    each_shard([&](double numbers) { make(rules.bytes.master * numbers); });
+  }
+  template <class Use>
+  void each_matrix(Use use) {
+    for (const ChunkProgram& chunk : question_.chunks) {
+      for (const ListWeights* list : chunk.weights) {
+        for (const auto* matrices : {&list->dense, &list->expert}) {
+          for (const double numbers : *matrices) use(numbers);
+        }
+      }
+    }
+  }
   // This rank's part of the parameters in matrices: the first ones, the last of them cut.
   template <class Use>
   void each_shard(Use use) {
@@ -135,7 +165,7 @@ class Player {
     }
   }
   void make_states() {
-    if (question_.rules.states.weights_moved) {
+    if (question_.rules.states.weights_moved || question_.rules.states.by_matrix) {
       const double each = question_.rules.states.bytes.states / 2;
       each_shard([&](double numbers) {
         make(each * numbers);
@@ -420,8 +450,9 @@ class Player {
   std::vector<std::map<std::int32_t, Flight>> flights_;  // by chunk and micro-batch
   std::vector<Blocks> gathered_, gradients_;             // by chunk and list
   Blocks until_step_end_;
-  Blocks copies_;   // of gradients, for the step
-  Blocks waiting_;  // gradients of the micro-batch whose backward pass runs
+  Blocks copies_;    // of gradients, for the step
+  Blocks waiting_;   // gradients of the micro-batch whose backward pass runs
+  Bytes requested_;  // the most since all stands that stands
   BlockId reducing_ = kNone;
   BlockId sent_ = kNone;
   bool backward_ = false;       // a backward pass has begun

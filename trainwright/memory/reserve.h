@@ -41,7 +41,7 @@ struct ReserveQuestion {
   bool sums_linger = false;  // what was all-reduced is free again after the pass
 };
 struct Reserved {
-  Bytes requested, allocated, reserved;  // the most of each
+  Bytes requested, allocated, reserved;  // the most of each; requested: in the steps
   std::int64_t calls = 0;                // of the allocator
 };
 Reserved replay_class(const ReserveQuestion& question);

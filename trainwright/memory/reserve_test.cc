@@ -92,5 +92,18 @@ TEST_CASE("nanotron without tensor parallelism reserves what the playbook's runs
   CHECK(reserved("dp=8,mbs=2,gbs=256,seq=4096") == doctest::Approx(50.18).epsilon(0.01));
 }
 
+TEST_CASE("states that are dealt out whole, and weights made in fp32, are what the moments say") {
+  Case c = llama_case("paddlenlp@2.6", "tp=2,pp=1,dp=4,zero=1,mbs=1,gbs=32,seq=2048");
+  const RankClass of = c.estimate().classes.at(0);
+  const detail::Reserved narrow = replayed(c, 0);
+  CHECK(narrow.requested / of.allocated == doctest::Approx(1).epsilon(0.002));
+  // The cache never shrinks below 4 bytes for each weight of 2.
+  c.trainer.code.weights_made_wide = true;
+  c.layout.seq = 16;
+  const detail::Reserved wide = replayed(c, 0);
+  CHECK(wide.requested < wide.reserved);
+  CHECK(wide.reserved >= bytes_of(of, Category::Weights) * 2);
+}
+
 }  // namespace
 }  // namespace trainwright

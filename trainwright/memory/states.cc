@@ -73,6 +73,8 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   if (several && !rules.weights_sharded) {
     rules.step_gathers = static_cast<double>(trainer.code.step_gathers);
   }
+  rules.by_matrix = trainer.code.states_whole && !rules.weights_moved && !rules.weights_sharded;
+  rules.made = trainer.code.weights_made_wide ? 4 : rules.bytes.weight;
   rules.by_units = fsdp && layout.sharding != ShardingKind::MegatronFsdp;
   rules.replicas =
       rules.by_units && layout.sharding == ShardingKind::Hsdp && layout.dp_replicate > 1;

@@ -43,6 +43,8 @@ struct StateRules {
   double live_parameters = 0;    // most that are gathered at once; 0: two layers
   bool weights_moved = false;    // made one by one, then moved into one buffer
   double step_gathers = 0;       // whole copies of the weights while the step gathers them
+  bool by_matrix = false;        // weights and states are made one by one
+  double made = 2;               // bytes of a weight at first
   GradientLife gradients = GradientLife::Buffer;
   double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
   bool reduces = false;                            // there is somebody to reduce gradients with

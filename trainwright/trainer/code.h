@@ -86,6 +86,8 @@ struct CodeFacts {
                                   // order for the matrix after it
   bool looks_up_rotation = false;  // every layer looks cosine and sine up by position, for query
                                    // and for key, and keeps what it found
+  bool weights_made_wide = false;  // made in fp32, then cast
+  bool states_whole = false;  // ZeRO deals out whole parameters, states are as large as they are
   std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
   std::string source;
 };

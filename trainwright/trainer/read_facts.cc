@@ -255,6 +255,8 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   flag("weights_moved", code.weights_moved);
   constexpr IntegerRange kGathers{.least = 0, .most = 16};
   code.step_gathers = at.optional_integer("step_gathers", kGathers).value_or(code.step_gathers);
+  flag("weights_made_wide", code.weights_made_wide);
+  flag("states_whole", code.states_whole);
   constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);

@@ -166,6 +166,8 @@ Json code(const CodeFacts& facts) {
       .add("gather_buffers_stay", Json::of(facts.gather_buffers_stay))
       .add("step_gathers", Json::of(facts.step_gathers))
       .add("weights_moved", Json::of(facts.weights_moved))
+      .add("weights_made_wide", Json::of(facts.weights_made_wide))
+      .add("states_whole", Json::of(facts.states_whole))
       .add("expert_scores", Json::of(facts.expert_scores));
   return finish(json, "", facts.source);
 }
