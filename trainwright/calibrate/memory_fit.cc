@@ -159,44 +159,91 @@ std::optional<ErrorLaw> law_of(const std::vector<double>& excess,
 
 }  // namespace
 
-std::vector<double> weights_by_source(const std::vector<ScoredRow>& rows, const Indices& among) {
-  std::map<std::string, double> counts;
-  for (const std::size_t i : among) counts[rows[i].source] += 1;
-  std::vector<double> weights;
-  for (const std::size_t i : among) weights.push_back(std::sqrt(25 / counts[rows[i].source]));
-  return weights;
+namespace {
+
+Weighted without_crashes(const std::vector<ScoredRow>& rows, const Indices& among,
+                         Learned learned) {
+  Weighted on{rows, {}, {}, learned};
+  for (const std::size_t i : among) {
+    if (!rows[i].crash_likely) on.among.push_back(i);
+  }
+  on.weights.assign(on.among.size(), 1.0);
+  return on;
 }
 
-MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& among,
-                          const std::vector<double>& weights, Learned learned) {
-  Weighted on{rows, {}, {}, learned};
-  for (std::size_t i = 0; i < among.size(); ++i) {
-    if (rows[among[i]].crash_likely) continue;
-    on.among.push_back(among[i]);
-    on.weights.push_back(weights[i]);
-  }
+// What these rows say about the errors of those values.
+MemoryLesson lesson_of(const Weighted& on, const MemoryFit& values, bool several) {
   MemoryLesson lesson;
-  const std::vector<MemoryConstant> active = active_constants(rows, on.among);
-  lesson.constants = std::ssize(active);
-  lesson.values = fitted_in_turn(on, active);
-  lesson.cost = cost_of(on, lesson.values);
+  lesson.values = values;
+  lesson.cost = cost_of(on, values);
   std::vector<double> excess, log_errors;
   std::vector<VerdictRow> verdicts;
   for (const std::size_t i : on.among) {
-    const double bytes = std::max(predicted(rows[i], lesson.values, learned), 1.0);
-    if (rows[i].verdict) {
-      excess.push_back(std::log(bytes / rows[i].measured));
-      verdicts.push_back({0, rows[i].out_of_memory, rows[i].fold});
+    const ScoredRow& row = on.rows[i];
+    const double bytes = std::max(predicted(row, values, on.learned), 1.0);
+    if (row.verdict) {
+      excess.push_back(std::log(bytes / row.measured));
+      verdicts.push_back({0, row.out_of_memory, row.fold});
     } else {
-      log_errors.push_back(std::log(rows[i].measured / bytes));
+      log_errors.push_back(std::log(row.measured / bytes));
     }
   }
   lesson.log_interval = conformal_log_interval(log_errors);
-  const bool several = std::any_of(on.among.begin(), on.among.end(), [&](std::size_t i) {
-    return rows[i].source != rows[on.among.front()].source;
-  });
   lesson.law = law_of(excess, verdicts, log_errors, several);
   return lesson;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+}  // namespace
+
+MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& among,
+                          Learned learned) {
+  const Weighted on = without_crashes(rows, among, learned);
+  const std::vector<MemoryConstant> active = active_constants(rows, on.among);
+  MemoryLesson lesson = lesson_of(on, fitted_in_turn(on, active), false);
+  lesson.constants = std::ssize(active);
+  return lesson;
+}
+
+OwnValues own_values(const std::vector<ScoredRow>& rows) {
+  std::map<std::string, Indices> by_source;
+  for (std::size_t i = 0; i < rows.size(); ++i) by_source[rows[i].source].push_back(i);
+  OwnValues own;
+  for (const auto& [source, mine] : by_source) {
+    const Weighted on = without_crashes(rows, mine, Learned::Taken);
+    const std::vector<MemoryConstant> active = active_constants(rows, on.among);
+    const MemoryFit values = fitted_in_turn(on, active);
+    // A verdict tells a sum and not what of it is context.
+    const bool read = std::any_of(mine.begin(), mine.end(), [&](std::size_t i) {
+      return !rows[i].verdict && rows[i].kind == MemoryKind::Driver;
+    });
+    for (const MemoryConstant which : active) {
+      if (which == MemoryConstant::Context && !read) continue;
+      own[source].emplace(which, of(values, which));
+    }
+  }
+  return own;
+}
+
+MemoryFit agreed(const OwnValues& own, const std::string& but) {
+  std::map<MemoryConstant, std::vector<double>> told;
+  for (const auto& [source, values] : own) {
+    if (source == but) continue;
+    for (const auto& [which, value] : values) told[which].push_back(value);
+  }
+  MemoryFit values = starting_values();
+  for (auto& [which, all] : told) of(values, which) = median(std::move(all));
+  return values;
+}
+
+MemoryLesson judged_on(const std::vector<ScoredRow>& rows, const Indices& among,
+                       const MemoryFit& values) {
+  return lesson_of(without_crashes(rows, among, Learned::Taken), values, true);
 }
 
 }  // namespace detail
@@ -214,11 +261,7 @@ std::string_view name_of(MemoryConstant constant) {
 }
 
 MemoryFit fit_memory(const ScoredRows& scored) {
-  detail::Indices all(scored.rows.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  return detail::learn_memory(scored.rows, all, detail::weights_by_source(scored.rows, all),
-                              Learned::Taken)
-      .values;
+  return detail::agreed(detail::own_values(scored.rows), {});
 }
 
 }  // namespace trainwright

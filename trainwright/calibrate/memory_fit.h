@@ -1,6 +1,8 @@
 #pragma once
 // Private to the module: the constants of memory, fitted to rows.
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "trainwright/calibrate/calibrate.h"
@@ -18,10 +20,17 @@ struct MemoryLesson {
   std::optional<ErrorLaw> law;  // for verdicts
 };
 
-// `weights` are those of the rows `among`.
 MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& among,
-                          const std::vector<double>& weights, Learned learned);
-// Every source weighs as much as 25 rows, however many it has.
-std::vector<double> weights_by_source(const std::vector<ScoredRow>& rows, const Indices& among);
+                          Learned learned);
+
+// By source, the constants that its rows tell and the values that fit it best.
+using OwnValues = std::map<std::string, std::map<MemoryConstant, double>>;
+OwnValues own_values(const std::vector<ScoredRow>& rows);
+// Of every constant the median of what sources say, one of them left out, so that a source whose
+// tensors are not understood does not decide for the others.
+MemoryFit agreed(const OwnValues& own, const std::string& but);
+// Values that are given, and how wrong they are on these rows.
+MemoryLesson judged_on(const std::vector<ScoredRow>& rows, const Indices& among,
+                       const MemoryFit& values);
 
 }  // namespace trainwright::detail

@@ -110,11 +110,10 @@ std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const
   for (const Fold& fold : leave_one_out(labels)) {
     Indices among;
     for (const std::size_t i : fold.outside) among.push_back(mine[i]);
-    const std::vector<double> weights(among.size(), 1.0);
-    MemoryLesson lesson = detail::learn_memory(rows, among, weights, Learned::Taken);
+    MemoryLesson lesson = detail::learn_memory(rows, among, Learned::Taken);
     Learned learned = Learned::Taken;
     if (choose) {
-      const MemoryLesson left = detail::learn_memory(rows, among, weights, Learned::Left);
+      const MemoryLesson left = detail::learn_memory(rows, among, Learned::Left);
       for (const std::size_t i : fold.inside) judge(rows, mine[i], left, Learned::Left, without);
       // With no other fold to tell, what was learned would come from the very rows scored.
       if (among.empty() || left.cost < lesson.cost) {
@@ -129,9 +128,7 @@ std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const
   }
   score.held_out = scored(judged, held_out_intervals(judged.errors));
   score.held_out.constants = constants;
-  score.held_out.values =
-      detail::learn_memory(rows, mine, std::vector<double>(mine.size(), 1.0), Learned::Taken)
-          .values;
+  score.held_out.values = detail::learn_memory(rows, mine, Learned::Taken).values;
   if (choose) {
     score.held_out_without_learned = scored(without, held_out_intervals(without.errors));
     score.held_out_without_learned->constants = constants;
@@ -140,10 +137,9 @@ std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const
 }
 
 std::map<std::size_t, double> ship(const std::vector<ScoredRow>& rows, const Indices& mine,
-                                   SourceScore& score) {
+                                   const detail::OwnValues& own, SourceScore& score) {
   const Indices others = rows_of(rows, score.source, false);
-  const MemoryLesson lesson =
-      detail::learn_memory(rows, others, detail::weights_by_source(rows, others), Learned::Taken);
+  const MemoryLesson lesson = detail::judged_on(rows, others, detail::agreed(own, score.source));
   const auto judged_with = [&](Learned learned) {
     Judged judged;
     for (const std::size_t i : mine) judge(rows, i, lesson, learned, judged);
@@ -193,13 +189,14 @@ std::vector<SourceScore> validate_memory(const ScoredRows& scored_rows) {
   const std::vector<ScoredRow>& rows = scored_rows.rows;
   std::set<std::string> sources;
   for (const ScoredRow& row : rows) sources.insert(row.source);
+  const detail::OwnValues own = detail::own_values(rows);
   std::vector<SourceScore> scores;
   for (const std::string& source : sources) {
     SourceScore score;
     score.source = source;
     const Indices mine = rows_of(rows, source, true);
     const auto held = hold_out(rows, mine, score);
-    const auto shipped = ship(rows, mine, score);
+    const auto shipped = ship(rows, mine, own, score);
     for (const std::size_t i : mine) {
       score.rows.push_back(result_of(rows[i], held.at(i), shipped.at(i), score.as_shipped.values));
     }

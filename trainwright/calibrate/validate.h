@@ -11,8 +11,9 @@
 // cut once more (slack_scores) where recompute makes the scores of attention again between two
 // losses. Where the allocator was replayed, the slack is what the replay says and a share that it
 // misses. Held out: constants from the other
-// folds of the source. As shipped: constants from all other sources, which is what somebody on a
-// new cluster gets. Verdicts compare the driver's bytes of the fullest rank with the capacity.
+// folds of the source. As shipped: of every constant the median of what each other source says by
+// itself, which is what somebody on a new cluster gets. Verdicts compare the driver's bytes of the
+// fullest rank with the capacity.
 //
 // Some facts only the rows could tell (trainer.h, case.h: "learned:"). Every row is also counted
 // without them. Held out, each fold takes them if the other folds are predicted better with them;
@@ -114,7 +115,7 @@ struct SourceScore {
 };
 // Sources in order of their names. Deterministic. O(folds x fit).
 std::vector<SourceScore> validate_memory(const ScoredRows& rows);
-// The constants of all rows at once, every source weighing alike: what ships.
+// Of every constant the median of what each source says by itself: what ships.
 MemoryFit fit_memory(const ScoredRows& rows);
 
 Json to_json(const std::vector<SourceScore>& scores);
