@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "trainwright/calibrate/calibrate.h"
+#include "trainwright/calibrate/memory_fit.h"
 
 namespace trainwright {
 namespace {
@@ -81,6 +82,16 @@ TEST_CASE("what was learned is taken where the other folds are predicted better 
   CHECK(turned[0].folds_with_learned == 0);
   CHECK(turned[0].held_out.errors->mape == doctest::Approx(scores[0].held_out.errors->mape));
   CHECK(turned[0].as_shipped.errors->mape > turned[0].as_shipped_without_learned->errors->mape);
+}
+
+TEST_CASE("what ships is the median of what sources say, the one that is judged left out") {
+  const MemoryConstant slack = MemoryConstant::Slack;
+  const detail::OwnValues own = {
+      {"a", {{slack, 0.1}}}, {"b", {{slack, 0.5}}}, {"c", {{slack, 0.2}}}};
+  CHECK(of(detail::agreed(own, {}), slack) == doctest::Approx(0.2));
+  CHECK(of(detail::agreed(own, "b"), slack) == doctest::Approx(0.15));
+  // What no source tells is as before any fit: 600 MiB.
+  CHECK(of(detail::agreed(own, {}), MemoryConstant::Context) == doctest::Approx(600.0 * 1048576));
 }
 
 TEST_CASE("failures that are likely crashes are scored apart") {
