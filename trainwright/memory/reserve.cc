@@ -173,14 +173,14 @@ class Player {
       });
       return;
     }
-    each_matrix([&](double share) {
+    each_share([&](double share) {
       make(question_.terms.states.states * share / 2);
       make(question_.terms.states.states * share / 2);
     });
   }
   // Where gradients of matrices are made one by one, so are their states; else list by list.
   template <class Use>
-  void each_matrix(Use use) {
+  void each_share(Use use) {
     double all = 0;
     for (const ChunkProgram& chunk : question_.chunks) all += chunk.bytes->parameters;
     for (const ChunkProgram& chunk : question_.chunks) {
