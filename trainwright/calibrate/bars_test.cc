@@ -7,6 +7,7 @@
 
 #include "trainwright/calibrate/calibrate.h"
 #include "trainwright/calibrate/spread.h"
+#include "trainwright/memory/memory.h"
 #include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright {
@@ -160,6 +161,23 @@ TEST_CASE("Paddle's ZB-H1 is a schedule, and puts off the first weights of later
     CHECK(put_off == static_cast<std::int64_t>(rank) + (rank > 0 ? 1 : 0));
   }
 }
+
+#ifdef NDEBUG  // the sanitised build takes a minute for all sources
+TEST_CASE("the constants that ship are the medians of what the sources say") {
+  if (absent()) return;
+  const auto runs = read_measured_runs(kMeasurements);
+  const auto known = load_knowledge(kShippedData);
+  REQUIRE((runs.has_value() && known.has_value()));
+  const MemoryFit fitted = fit_memory(score_rows(cases_of(*runs, *known)));
+  const auto shipped = load_memory_constants(kShippedData);
+  REQUIRE(shipped.has_value());
+  const auto close = [](double value) { return doctest::Approx(value).epsilon(0.02); };
+  CHECK(shipped->context == close(of(fitted, MemoryConstant::Context)));
+  CHECK(shipped->workspace == close(of(fitted, MemoryConstant::Workspace)));
+  // Less than a mebibyte is none.
+  CHECK(std::abs(shipped->communicator - of(fitted, MemoryConstant::Communicator)) < 1 << 20);
+}
+#endif
 
 TEST_CASE("a schedule with more in flight is still one, and has them") {
   const auto made = make(Kind::OneFOneB, {4, 12, 1});

@@ -4,7 +4,8 @@
 //
 // What a source leaves unsaid comes from its papers and launch scripts. Where only the scored
 // figures could tell (which counter a figure was read from, which failures of nanotron are crashes)
-// a note or correction begins with "learned:", so that scores can be given with and without. Nothing is dropped silently: a run that cannot become a case says why.
+// a note or correction begins with "learned:", so that scores can be given with and without.
+// Nothing is dropped silently: a run that cannot become a case says why.
 #include <cstdint>
 #include <optional>
 #include <span>

@@ -78,27 +78,26 @@ double residual(const ScoredRow& row, const MemoryFit& values, Learned learned) 
   return std::log(bytes / row.measured) / expected;
 }
 
-// Rows to fit on, each with a weight.
-struct Weighted {
+// Rows to fit on, and how they are read.
+struct RowsToFit {
   const std::vector<ScoredRow>& rows;
   Indices among;
-  std::vector<double> weights;
   Learned learned;
 };
 
 // What `fit` minimises, for comparing readings of the same rows.
-double cost_of(const Weighted& of, const MemoryFit& values) {
+double cost_of(const RowsToFit& of, const MemoryFit& values) {
   const double from = FitOptions{}.robust_from;
   double cost = 0;
   for (std::size_t i = 0; i < of.among.size(); ++i) {
-    const double r = std::abs(residual(of.rows[of.among[i]], values, of.learned) * of.weights[i]);
+    const double r = std::abs(residual(of.rows[of.among[i]], values, of.learned));
     cost += r <= from ? r * r / 2 : from * r - from * from / 2;
   }
   return cost;
 }
 
 // `values`: of the constants that are not fitted.
-MemoryFit fitted(const Weighted& on, const std::vector<MemoryConstant>& active,
+MemoryFit fitted(const RowsToFit& on, const std::vector<MemoryConstant>& active,
                  const MemoryFit& values) {
   if (active.empty() || on.among.size() < active.size()) return values;
   // Constants of gigabytes beside shares: every one is measured by its upper bound.
@@ -117,25 +116,24 @@ MemoryFit fitted(const Weighted& on, const std::vector<MemoryConstant>& active,
     for (std::size_t i = 0; i < active.size(); ++i) of(all, active[i]) = chosen[i] * units[i];
     return all;
   };
-  const auto result = fit(
-      constants, on.among.size(), [&](std::span<const double> chosen, std::span<double> residuals) {
-        const MemoryFit all = spread_out(chosen);
-        for (std::size_t i = 0; i < on.among.size(); ++i) {
-          residuals[i] = residual(on.rows[on.among[i]], all, on.learned) * on.weights[i];
-        }
-        return true;
-      });
+  const auto result = fit(constants, on.among.size(),
+                          [&](std::span<const double> chosen, std::span<double> residuals) {
+                            const MemoryFit all = spread_out(chosen);
+                            for (std::size_t i = 0; i < on.among.size(); ++i) {
+                              residuals[i] = residual(on.rows[on.among[i]], all, on.learned);
+                            }
+                            return true;
+                          });
   return result ? spread_out(result->values) : values;
 }
 
 // Allocated bytes hold the workspace and no other constant: where there are such rows, they alone
 // say what it is, so that it does not make up for what another one gets wrong.
-MemoryFit fitted_in_turn(const Weighted& on, std::vector<MemoryConstant> active) {
-  Weighted allocated{on.rows, {}, {}, on.learned};
+MemoryFit fitted_in_turn(const RowsToFit& on, std::vector<MemoryConstant> active) {
+  RowsToFit allocated{on.rows, {}, on.learned};
   for (std::size_t i = 0; i < on.among.size(); ++i) {
     if (!is_allocated(on.rows[on.among[i]])) continue;
     allocated.among.push_back(on.among[i]);
-    allocated.weights.push_back(on.weights[i]);
   }
   MemoryFit values = starting_values();
   if (!allocated.among.empty()) {
@@ -157,22 +155,17 @@ std::optional<ErrorLaw> law_of(const std::vector<double>& excess,
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
-Weighted without_crashes(const std::vector<ScoredRow>& rows, const Indices& among,
-                         Learned learned) {
-  Weighted on{rows, {}, {}, learned};
+RowsToFit without_crashes(const std::vector<ScoredRow>& rows, const Indices& among,
+                          Learned learned) {
+  RowsToFit on{rows, {}, learned};
   for (const std::size_t i : among) {
     if (!rows[i].crash_likely) on.among.push_back(i);
   }
-  on.weights.assign(on.among.size(), 1.0);
   return on;
 }
 
 // What these rows say about the errors of those values.
-MemoryLesson lesson_of(const Weighted& on, const MemoryFit& values, bool several) {
+MemoryLesson lesson_of(const RowsToFit& on, const MemoryFit& values, bool several) {
   MemoryLesson lesson;
   lesson.values = values;
   lesson.cost = cost_of(on, values);
@@ -203,7 +196,7 @@ double median(std::vector<double> values) {
 
 MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& among,
                           Learned learned) {
-  const Weighted on = without_crashes(rows, among, learned);
+  const RowsToFit on = without_crashes(rows, among, learned);
   const std::vector<MemoryConstant> active = active_constants(rows, on.among);
   MemoryLesson lesson = lesson_of(on, fitted_in_turn(on, active), false);
   lesson.constants = std::ssize(active);
@@ -215,7 +208,7 @@ OwnValues own_values(const std::vector<ScoredRow>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) by_source[rows[i].source].push_back(i);
   OwnValues own;
   for (const auto& [source, mine] : by_source) {
-    const Weighted on = without_crashes(rows, mine, Learned::Taken);
+    const RowsToFit on = without_crashes(rows, mine, Learned::Taken);
     const std::vector<MemoryConstant> active = active_constants(rows, on.among);
     const MemoryFit values = fitted_in_turn(on, active);
     // A verdict tells a sum and not what of it is context.

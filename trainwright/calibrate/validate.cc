@@ -99,9 +99,10 @@ bool anything_learned(const std::vector<ScoredRow>& rows, const Indices& mine) {
                      [&](std::size_t i) { return !rows[i].unlearned.empty(); });
 }
 
-// Puts held-out scores into `score`; the bytes they were made from, by index of the row.
+// Puts held-out scores into `score`; the bytes they were made from, by index of the row. A source
+// of one fold has no other to learn from: it is judged by what ships without it.
 std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const Indices& mine,
-                                       SourceScore& score) {
+                                       const MemoryLesson& shipped, SourceScore& score) {
   std::vector<std::string> labels;
   for (const std::size_t i : mine) labels.push_back(rows[i].fold);
   const bool choose = anything_learned(rows, mine);
@@ -110,10 +111,13 @@ std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const
   for (const Fold& fold : leave_one_out(labels)) {
     Indices among;
     for (const std::size_t i : fold.outside) among.push_back(mine[i]);
-    MemoryLesson lesson = detail::learn_memory(rows, among, Learned::Taken);
+    const auto learn = [&](Learned which) {
+      return among.empty() ? shipped : detail::learn_memory(rows, among, which);
+    };
+    MemoryLesson lesson = learn(Learned::Taken);
     Learned learned = Learned::Taken;
     if (choose) {
-      const MemoryLesson left = detail::learn_memory(rows, among, Learned::Left);
+      const MemoryLesson left = learn(Learned::Left);
       for (const std::size_t i : fold.inside) judge(rows, mine[i], left, Learned::Left, without);
       // With no other fold to tell, what was learned would come from the very rows scored.
       if (among.empty() || left.cost < lesson.cost) {
@@ -137,9 +141,7 @@ std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const
 }
 
 std::map<std::size_t, double> ship(const std::vector<ScoredRow>& rows, const Indices& mine,
-                                   const detail::OwnValues& own, SourceScore& score) {
-  const Indices others = rows_of(rows, score.source, false);
-  const MemoryLesson lesson = detail::judged_on(rows, others, detail::agreed(own, score.source));
+                                   const MemoryLesson& lesson, SourceScore& score) {
   const auto judged_with = [&](Learned learned) {
     Judged judged;
     for (const std::size_t i : mine) judge(rows, i, lesson, learned, judged);
@@ -195,8 +197,10 @@ std::vector<SourceScore> validate_memory(const ScoredRows& scored_rows) {
     SourceScore score;
     score.source = source;
     const Indices mine = rows_of(rows, source, true);
-    const auto held = hold_out(rows, mine, score);
-    const auto shipped = ship(rows, mine, own, score);
+    const MemoryLesson lesson =
+        detail::judged_on(rows, rows_of(rows, source, false), detail::agreed(own, source));
+    const auto held = hold_out(rows, mine, lesson, score);
+    const auto shipped = ship(rows, mine, lesson, score);
     for (const std::size_t i : mine) {
       score.rows.push_back(result_of(rows[i], held.at(i), shipped.at(i), score.as_shipped.values));
     }

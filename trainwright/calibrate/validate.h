@@ -118,7 +118,8 @@ std::vector<SourceScore> validate_memory(const ScoredRows& rows);
 // Of every constant the median of what each source says by itself: what ships.
 MemoryFit fit_memory(const ScoredRows& rows);
 
-Json to_json(const std::vector<SourceScore>& scores);
+// {"sources": [...], "constants": what ships}.
+Json to_json(const std::vector<SourceScore>& scores, const MemoryFit& shipped);
 // One line per row, in MiB: source, label, fold, kind, outcome, measured, held_out, as_shipped,
 // fixed, coming (what slack multiplies), communicators.
 std::string to_csv(const std::vector<SourceScore>& scores);

@@ -35,6 +35,14 @@ void add_verdicts(Json& json, const VerdictScore& verdicts) {
   json.add("worst_verdict_fold", std::move(fold));
 }
 
+Json to_json(const MemoryFit& constants) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < kMemoryConstants; ++i) {
+    json.add(std::string(name_of(static_cast<MemoryConstant>(i))), Json::of(constants[i]));
+  }
+  return json;
+}
+
 Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>& skipped) {
   Json json = Json::object();
   json.add("rows", Json::of(score.rows));
@@ -59,17 +67,13 @@ Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>
     json.add("coverage_90", Json::of(score.coverage->share))
         .add("coverage_calibrated", Json::of(score.coverage->calibrated));
   }
-  Json values = Json::object();
-  for (std::size_t i = 0; i < kMemoryConstants; ++i) {
-    values.add(std::string(name_of(static_cast<MemoryConstant>(i))), Json::of(score.values[i]));
-  }
-  json.add("values", std::move(values));
+  json.add("values", to_json(score.values));
   return json;
 }
 
 }  // namespace
 
-Json to_json(const std::vector<SourceScore>& scores) {
+Json to_json(const std::vector<SourceScore>& scores, const MemoryFit& shipped) {
   Json sources = Json::array();
   for (const SourceScore& score : scores) {
     Json entry = Json::object();
@@ -86,7 +90,7 @@ Json to_json(const std::vector<SourceScore>& scores) {
     sources.push(std::move(entry));
   }
   Json json = Json::object();
-  json.add("sources", std::move(sources));
+  json.add("sources", std::move(sources)).add("constants", to_json(shipped));
   return json;
 }
 

@@ -106,13 +106,13 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
   const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data));
   const Knowledge left = TW_TRY(load_knowledge(invocation.data, Learned::Left));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
-  std::vector<SourceScore> scores =
-      validate_memory(score_rows(cases_of(runs, knowledge), cases_of(runs, left)));
+  const ScoredRows rows = score_rows(cases_of(runs, knowledge), cases_of(runs, left));
+  std::vector<SourceScore> scores = validate_memory(rows);
   if (const auto source = invocation.text("source")) {
     std::erase_if(scores, [&](const SourceScore& score) { return score.source != *source; });
   }
   if (invocation.flag("rows")) return Output{to_csv(scores), Exit::Ok};
-  if (invocation.json) return Output{to_text(to_json(scores)), Exit::Ok};
+  if (invocation.json) return Output{to_text(to_json(scores, fit_memory(rows))), Exit::Ok};
   const int width = invocation.width;
   return Output{"held out: fitted on the other folds of the source\n\n" +
                     score_table(scores, width, &SourceScore::held_out) +
