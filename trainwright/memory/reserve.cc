@@ -392,9 +392,15 @@ class Player {
     if (bytes > 0 && gradients[j] == kNone) gradients[j] = make(bytes);
   }
 
-  // Gradients for the step, which stay until the next one begins.
+  // Gradients for the step, which stay until the next one begins; but the bucket they are flattened
+  // into.
   void copy_gradients() {
-    const double all = question_.terms.states.step - question_.terms.states.gathered;
+    const States& states = question_.terms.states;
+    if (states.flattened > 0) {
+      BlockId bucket = make(states.flattened);
+      drop(bucket);
+    }
+    const double all = states.step - states.gathered - states.flattened;
     if (all <= 0) return;
     if (question_.rules.states.weights_moved) {
       const double each = question_.rules.states.bytes.gradient_at_step;

@@ -102,7 +102,8 @@ States states_of(const StateRules& rules, const HeldParameters& held,
   of.gradients = rules.bytes.gradient * spread_over(rules, trained, rules.zero >= 2);
   const double whole = spread_over(rules, trained, false);
   if (rules.gradients == GradientLife::Flattened) {
-    of.step += rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
+    of.flattened = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
+    of.step += of.flattened;
   }
   if (!rules.reduces) return of;
   if (rules.step_gathers > 0) {

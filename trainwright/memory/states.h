@@ -56,8 +56,9 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
 struct States {
   double weights = 0, main_weights = 0, gradients = 0, states = 0;
   double buckets = 0;
-  double step = 0;      // gradients copied or flattened for the step, weights gathered after it
-  double gathered = 0;  // of which weights
+  double step = 0;       // gradients copied or flattened for the step, weights gathered after it
+  double flattened = 0;  // of it
+  double gathered = 0;   // of which weights
 };
 States states_of(const StateRules& rules, const HeldParameters& held,
                  const HeldParameters& trained);
