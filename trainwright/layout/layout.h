@@ -119,9 +119,9 @@ struct Stage {
 // With first_layers or last_layers the other ranks share the rest, and a rank's stages share its
 // layers. O(layers + stages). Diagnoses what cannot be dealt.
 Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model);
-// The layout as it is and, where its layers do not come out even, with the loss or both ends counted
-// as layers if that does, else (one chunk) with what is missing taken from the first and last rank:
-// 126 layers on 16 ranks count both ends (7 8 ... 8 7), 61 become 3 4 ... 4 2.
+// The layout as it is and, where its layers do not come out even, with the loss or both ends
+// counted as layers if that does, else (one chunk) with what is missing taken from the first and
+// last rank: 126 layers on 16 ranks count both ends (7 8 ... 8 7), 61 become 3 4 ... 4 2.
 std::vector<Layout> pipeline_splits(const Layout& layout, std::int64_t layers);
 // The pipeline rank of a stage, and which of its chunks.
 std::int64_t stage_rank(const Layout& layout, std::int64_t stage);
