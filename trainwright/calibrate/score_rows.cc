@@ -124,8 +124,9 @@ Result<std::vector<ClassTerms>> classes_of(const Case& made, const Cases& cases,
   return classes;
 }
 
-// What the constants and the rest contribute to a reading of that kind.
-MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
+// What the constants and the rest contribute to a reading of that kind. Where slack is lost was
+// learned from the verdicts of a sweep; without them all of what comes and goes has its share.
+MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind, Learned learned) {
   if (kind == MemoryKind::Static) return {rank.between_steps, {}};
   if (kind == MemoryKind::Activations) return {rank.activations, {}};
   MemoryTerms terms{rank.standing + rank.coming, {}};
@@ -135,6 +136,8 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   if (rank.slack && (driver || kind == MemoryKind::Reserved)) {
     terms.fixed += *rank.slack;
     of(terms.times, MemoryConstant::SlackMissed) = rank.coming;
+  } else if (learned == Learned::Left) {
+    of(terms.times, MemoryConstant::Slack) = rank.coming;
   } else {
     of(terms.times, MemoryConstant::Slack) = rank.cut_up;
     of(terms.times, MemoryConstant::SlackScores) = rank.loss_cut;
@@ -146,16 +149,15 @@ MemoryTerms reading_of(const ClassTerms& rank, MemoryKind kind) {
   return terms;
 }
 
-std::vector<MemoryTerms> ranks_of(const std::vector<ClassTerms>& classes, const Layout& layout,
-                                  MemoryKind kind, ReadAt at, std::int64_t index) {
-  std::vector<MemoryTerms> ranks;
+void add_ranks(ScoredRow& row, const std::vector<ClassTerms>& classes, const Layout& layout,
+               ReadAt at, std::int64_t index) {
   const std::int64_t wanted = at == ReadAt::Rank ? pipeline_rank_of(index, layout) : index;
   for (const ClassTerms& rank : classes) {
-    if (at == ReadAt::WorstRank || rank.pipeline_rank == wanted) {
-      ranks.push_back(reading_of(rank, kind));
-    }
+    if (at != ReadAt::WorstRank && rank.pipeline_rank != wanted) continue;
+    row.ranks.push_back(reading_of(rank, row.kind, Learned::Taken));
+    row.unlearned.push_back(reading_of(rank, row.kind, Learned::Left));
   }
-  return ranks;
+  if (row.unlearned == row.ranks) row.unlearned.clear();
 }
 
 ScoredRow row_of(const Case& made) {
@@ -178,7 +180,7 @@ void add_rows(const Case& made, const std::vector<ClassTerms>& classes, bool jud
     row.kind = reading.kind;
     row.measured = static_cast<double>(reading.size.value());
     row.rounding = static_cast<double>(reading.rounding.value());
-    row.ranks = ranks_of(classes, made.layout, reading.kind, reading.at, reading.index);
+    add_ranks(row, classes, made.layout, reading.at, reading.index);
     if (!row.ranks.empty() && row.measured > 0) scored.rows.push_back(std::move(row));
   }
   if (!judged || made.outcome == Outcome::Other) return;
@@ -191,7 +193,7 @@ void add_rows(const Case& made, const std::vector<ClassTerms>& classes, bool jud
   // A failure has no figure and is not replayed: what ran must not be judged otherwise.
   std::vector<ClassTerms> judged_by = classes;
   for (ClassTerms& rank : judged_by) rank.slack.reset();
-  row.ranks = ranks_of(judged_by, made.layout, MemoryKind::Driver, ReadAt::WorstRank, 0);
+  add_ranks(row, judged_by, made.layout, ReadAt::WorstRank, 0);
   scored.rows.push_back(std::move(row));
 }
 
@@ -286,8 +288,10 @@ ScoredRows score_rows(const Cases& learned, const Cases& left) {
     const auto found = by_place.find({row.run, row.reading});
     if (found == by_place.end()) continue;
     // Another unit of the printed figure is another share of what is predicted.
-    const double scale = row.measured / found->second->measured;
-    for (const MemoryTerms& rank : found->second->ranks) {
+    const ScoredRow& other = *found->second;
+    const double scale = row.measured / other.measured;
+    row.unlearned.clear();
+    for (const MemoryTerms& rank : other.unlearned.empty() ? other.ranks : other.unlearned) {
       row.unlearned.push_back({rank.fixed * scale, {}});
       for (std::size_t i = 0; i < kMemoryConstants; ++i) {
         row.unlearned.back().times[i] = rank.times[i] * scale;
