@@ -37,8 +37,11 @@ function(trainwright_test_program program label links)
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE trainwright_${label} trainwright_test_main
                         trainwright_warnings fmt::fmt ${links})
-  # Checks expand to much code that runs once: optimising it took a third of the build.
-  target_compile_options(${program} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+  # Checks expand to much code that runs once: optimising it took a third of the build. Programs
+  # with properties hold the slow oracles and run them often.
+  if(NOT links STREQUAL rapidcheck)
+    target_compile_options(${program} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+  endif()
   doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}" TIMEOUT 300)
 endfunction()
 
