@@ -5,7 +5,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/calibrate/calibrate.h"
-#include "trainwright/cli/command.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -13,56 +13,75 @@ namespace {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-std::vector<std::string> cells(const MemoryScore& score) {
-  const std::string none = "-";
-  return {with_thousands(score.rows),
-          score.errors ? percent(score.errors->mape) : none,
-          score.errors ? percent(score.errors->median) : none,
-          score.errors ? percent(score.errors->worst) : none,
-          score.verdicts ? percent(static_cast<double>(score.verdicts->right) /
-                                   static_cast<double>(score.verdicts->rows))
-                         : none,
-          score.verdicts
-              ? fmt::format("{} / {}", score.verdicts->false_fits, score.verdicts->false_ooms)
-              : none,
-          score.coverage ? percent(score.coverage->share) : none};
+double right_share(const VerdictScore& verdicts) {
+  return static_cast<double>(verdicts.right) / static_cast<double>(verdicts.rows);
 }
 
-std::string score_table(const std::vector<SourceScore>& scores, int width,
+std::vector<std::string> cells(const std::string& name, const ErrorScore& errors) {
+  return {name,
+          with_thousands(errors.rows),
+          percent(errors.mape),
+          percent(errors.median),
+          percent(errors.worst),
+          ""};
+}
+
+std::string error_table(const std::vector<SourceScore>& scores, int width,
                         MemoryScore SourceScore::* which) {
-  Table table{{{"source"},
+  Table table{{{"readings"},
                {"rows", Align::Right},
                {"MAPE", Align::Right},
                {"median", Align::Right},
                {"worst", Align::Right},
-               {"fit right", Align::Right},
-               {"false fit / OOM", Align::Right},
                {"in 90 %", Align::Right}},
               {}};
-  for (const SourceScore& score : scores) {
-    std::vector<std::string> row = cells(score.*which);
-    row.insert(row.begin(), score.source);
-    table.rows.push_back(std::move(row));
-    for (const auto& [kind, errors] : (score.*which).by_kind) {
-      table.rows.push_back({"  " + kind, with_thousands(errors.rows), percent(errors.mape),
-                            percent(errors.median), percent(errors.worst), "", "", ""});
+  for (const SourceScore& source : scores) {
+    const MemoryScore& score = source.*which;
+    if (!score.errors) continue;
+    table.rows.push_back(cells(source.source, *score.errors));
+    if (score.coverage) table.rows.back().back() = percent(score.coverage->share);
+    for (const auto& [kind, errors] : score.by_kind) {
+      table.rows.push_back(cells("  " + kind, errors));
     }
+    if (score.without_broken) {
+      table.rows.push_back(cells("  without broken", *score.without_broken));
+    }
+    if (score.undetermined) table.rows.push_back(cells("  undetermined", *score.undetermined));
   }
-  return to_text(table, width);
+  return table.rows.empty() ? std::string() : to_text(table, width) + '\n';
+}
+
+std::string verdict_table(const std::vector<SourceScore>& scores, int width,
+                          MemoryScore SourceScore::* which) {
+  Table table{{{"verdicts"},
+               {"rows", Align::Right},
+               {"right", Align::Right},
+               {"false fits", Align::Right},
+               {"false OOMs", Align::Right}},
+              {}};
+  const auto add = [&](const std::string& name, const VerdictScore& verdicts) {
+    table.rows.push_back({name, with_thousands(verdicts.rows), percent(right_share(verdicts)),
+                          with_thousands(verdicts.false_fits),
+                          with_thousands(verdicts.false_ooms)});
+  };
+  for (const SourceScore& source : scores) {
+    const MemoryScore& score = source.*which;
+    if (score.verdicts) add(source.source, *score.verdicts);
+    if (score.with_crashes) add("  with likely crashes", *score.with_crashes);
+  }
+  return table.rows.empty() ? std::string() : to_text(table, width) + '\n';
 }
 
 // "0.47 %" of errors, "98.1 % right" of verdicts, whichever a source has.
 std::string short_score(const MemoryScore& score) {
   if (score.errors) return percent(score.errors->mape);
   if (!score.verdicts) return "-";
-  return percent(static_cast<double>(score.verdicts->right) /
-                 static_cast<double>(score.verdicts->rows)) +
-         " right";
+  return percent(right_share(*score.verdicts)) + " right";
 }
 
 std::string learned_table(const std::vector<SourceScore>& scores, int width) {
   Table table{{{"source"},
-               {"folds that take it", Align::Right},
+               {"folds with it", Align::Right},
                {"held out without", Align::Right},
                {"as shipped without", Align::Right}},
               {}};
@@ -74,8 +93,8 @@ std::string learned_table(const std::vector<SourceScore>& scores, int width) {
                           short_score(*score.as_shipped_without_learned)});
   }
   if (table.rows.empty()) return {};
-  return "\nwhat only the rows could tell (facts whose source says \"learned\")\n\n" +
-         to_text(table, width);
+  return "what only the rows could tell (facts whose source says \"learned\")\n\n" +
+         to_text(table, width) + '\n';
 }
 
 std::string skipped_text(const std::vector<SourceScore>& scores, int width) {
@@ -90,15 +109,17 @@ std::string skipped_text(const std::vector<SourceScore>& scores, int width) {
 }
 
 Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
-  std::vector<MeasuredRun> runs = TW_TRY(read_measured_runs(*invocation.text("measurements")));
+  Diagnostics faults;
   const auto source = invocation.text("source");
-  if (!source) return runs;
   const std::vector<std::string> known = known_sources();
-  if (std::find(known.begin(), known.end(), *source) == known.end()) {
-    return fail("--source", fmt::format("'{}' is not a source that memory is scored on", *source),
-                did_you_mean(*source, known, "the sources are " + enumerate(known)));
+  if (source && std::find(known.begin(), known.end(), *source) == known.end()) {
+    faults.push_back({"--source",
+                      fmt::format("'{}' is not a source that memory is scored on", *source),
+                      did_you_mean(*source, known, "the sources are " + enumerate(known))});
   }
-  return runs;
+  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  return *std::move(runs);
 }
 
 Result<Output> run_validate_memory(const Invocation& invocation) {
@@ -114,29 +135,34 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
   if (invocation.flag("rows")) return Output{to_csv(scores), Exit::Ok};
   if (invocation.json) return Output{to_text(to_json(scores, fit_memory(rows))), Exit::Ok};
   const int width = invocation.width;
-  return Output{"held out: fitted on the other folds of the source\n\n" +
-                    score_table(scores, width, &SourceScore::held_out) +
-                    "\nas shipped: fitted on the other sources only\n\n" +
-                    score_table(scores, width, &SourceScore::as_shipped) +
-                    learned_table(scores, width) + '\n' + skipped_text(scores, width),
-                Exit::Ok};
+  std::string text = "held out: fitted on the other folds of the source\n\n";
+  text += error_table(scores, width, &SourceScore::held_out);
+  text += verdict_table(scores, width, &SourceScore::held_out);
+  text += "as shipped: medians of what the other sources say\n\n";
+  text += error_table(scores, width, &SourceScore::as_shipped);
+  text += verdict_table(scores, width, &SourceScore::as_shipped);
+  text += learned_table(scores, width) + skipped_text(scores, width);
+  return Output{std::move(text), Exit::Ok};
 }
 
 Command validate_memory_command() {
-  return {.name = "memory",
-          .summary = "memory against published runs: errors, verdicts, intervals",
-          .details =
-              "Held out: a row is predicted by constants that never saw its fold (sweep, "
-              "model size, test case). As shipped: by constants of all other sources.",
-          .examples = {"trainwright validate memory --measurements ../shared/measurements",
-                       "trainwright validate memory --measurements ../shared/measurements "
-                       "--source simumax_b200 --json"},
-          .arguments = {{"--measurements", Argument::Kind::Text, "directory of measured runs (CSV)",
-                         true, "DIRECTORY"},
-                        {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
-                        {"--rows", Argument::Kind::Flag,
-                         "every row as CSV: measured, predicted, what it is made of"}},
-          .run = run_validate_memory};
+  return {
+      .name = "memory",
+      .summary = "memory against published runs: errors, verdicts, intervals",
+      .details =
+          "Held out: a row is predicted by constants that never saw its fold (sweep, "
+          "model size, test case). As shipped: by the medians of what the other sources say. "
+          "Broken: rows that contradict themselves or that their source calls so; undetermined: "
+          "rows that leave out something memory hangs on, not in the source's own line.",
+      .examples = {"trainwright validate memory --measurements ../shared/measurements",
+                   "trainwright validate memory --measurements ../shared/measurements "
+                   "--source simumax_b200 --json"},
+      .arguments = {{"--measurements", Argument::Kind::Text, "directory of measured runs (CSV)",
+                     true, "DIRECTORY"},
+                    {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
+                    {"--rows", Argument::Kind::Flag,
+                     "every row as CSV: measured, predicted, what it is made of"}},
+      .run = run_validate_memory};
 }
 
 }  // namespace
