@@ -445,8 +445,10 @@ class Player {
     if (states.gathered <= 0) return;
     Blocks blocks;
     const double whole = states.gathered / (rules.step_gathers + 1 / rules.dense_ways);
-    const double part = whole / rules.dense_ways;
-    for (double i = 0; i <= rules.dense_ways; ++i) blocks.push_back(make(part));
+    // More parts are too small to matter, and nothing may grow with the ranks of a group.
+    constexpr double kMostParts = 1024;
+    const double parts = std::min(rules.dense_ways, kMostParts);
+    for (double i = 0; i <= parts; ++i) blocks.push_back(make(whole / parts));
     for (double i = 1; i < rules.step_gathers; ++i) blocks.push_back(make(whole));
     for (BlockId& block : blocks) drop(block);
   }

@@ -57,8 +57,8 @@ struct States {
   double weights = 0, main_weights = 0, gradients = 0, states = 0;
   double buckets = 0;
   double step = 0;       // gradients copied or flattened for the step, weights gathered after it
-  double flattened = 0;  // of it
-  double gathered = 0;   // of which weights
+  double flattened = 0;  // of `step`: the bucket gradients are flattened into
+  double gathered = 0;   // of `step`: weights
 };
 States states_of(const StateRules& rules, const HeldParameters& held,
                  const HeldParameters& trained);
