@@ -78,6 +78,13 @@ Case playbook_case(const std::string& layout) {
   return c;
 }
 
+TEST_CASE("a replay makes no more blocks for 65,536 ranks that share weights than for 2,048") {
+  const auto calls = [](const std::string& dp) {
+    return replayed(playbook_case("dp=" + dp + ",zero=1,mbs=1,gbs=65536,seq=4096"), 0).calls;
+  };
+  CHECK(calls("65536") <= calls("2048"));
+}
+
 TEST_CASE("nanotron without tensor parallelism reserves what the playbook's runs did") {
   // huggingface/nanotron's sweep, bench_final2_mfu2.csv "Mem Res (GB)", GiB of rank 0. From one
   // micro-batch a step to two it is 2 GiB, a tensor of fp32 logits: the workspace of autograd's
