@@ -144,8 +144,9 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.states.gradients = 0;
   }
   terms.step = terms.states.step + gradients;
-  // Megatron's gradients for the step go when the next one begins.
-  terms.left += terms.states.step;
+  // Gradients copied for the step go when the next one begins; buckets and gathered weights at
+  // once.
+  terms.left += terms.states.step - terms.states.flattened - terms.states.gathered;
 }
 
 CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
