@@ -173,33 +173,12 @@ class Player {
       });
       return;
     }
-    each_share([&](double share) {
-      make(question_.terms.states.states * share / 2);
-      make(question_.terms.states.states * share / 2);
-    });
-  }
-  // Where gradients of matrices are made one by one, so are their states; else list by list.
-  template <class Use>
-  void each_share(Use use) {
     double all = 0;
-    for (const ChunkProgram& chunk : question_.chunks) all += chunk.bytes->parameters;
-    for (const ChunkProgram& chunk : question_.chunks) {
-      for (std::size_t j = 0; j < chunk.lists.size(); ++j) {
-        double rest = chunk.portions[j]->parameters;
-        for (const StorageEvent& event : chunk.lists[j]->backward) {
-          const auto& waiting = chunk.lists[j]->waiting;
-          if (!event.made ||
-              std::find(waiting.begin(), waiting.end(), event.storage) == waiting.end()) {
-            continue;
-          }
-          const double numbers =
-              std::min(rest, number(event.bytes) / question_.rules.states.compute);
-          if (numbers > 0) use(numbers / all);
-          rest -= numbers;
-        }
-        if (rest > 0) use(rest / all);
-      }
-    }
+    each_matrix([&](double numbers) { all += numbers; });
+    each_matrix([&](double numbers) {
+      make(question_.terms.states.states * numbers / all / 2);
+      make(question_.terms.states.states * numbers / all / 2);
+    });
   }
   // Every list has a share of the parameters.
   template <class Use>
