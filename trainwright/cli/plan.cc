@@ -228,7 +228,7 @@ Command plan_command() {
                     {"--seq", Argument::Kind::Integer, "tokens in a sequence", true, "TOKENS"},
                     {"--trainer", Argument::Kind::Text, "name or name@version; megatron-core",
                      false, "TRAINER"},
-                    {"--job", Argument::Kind::Text, "optimizer, frozen parts, LoRA", false, "JOB"},
+                    {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"},
                     {"--risk", Argument::Kind::Number,
                      "highest chance of running out of memory, 0.05", false, "CHANCE"}},
       .run = run_plan};

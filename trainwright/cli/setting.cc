@@ -17,6 +17,11 @@ Surroundings read_surroundings(const Invocation& invocation, Diagnostics& faults
   if (hardware) {
     read.cluster = value_or_faults(parse_cluster(*invocation.text("on"), *hardware), faults);
   }
+  if (read.job && read.model && read.trainer) {
+    for (Diagnostic& fault : job_faults(*read.job, *read.model, *read.trainer)) {
+      faults.push_back(std::move(fault));
+    }
+  }
   return read;
 }
 
@@ -48,7 +53,7 @@ std::vector<Argument> setting_arguments() {
           {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
           {"--layout", text, "the layout, key=value,...", true, "LAYOUT"},
           {"--trainer", text, "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
-          {"--job", text, "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"},
+          {"--job", text, kJobHelp, false, "JOB"},
           {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
            false, "KERNEL"}};
 }

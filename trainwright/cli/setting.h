@@ -36,6 +36,9 @@ struct Setting {
   std::optional<AttentionKernel> attention;  // as asked; otherwise the trainer's own
 };
 
+inline constexpr const char* kJobHelp =
+    "optimizer, frozen parts, LoRA: optimizer=sgd, lora=16:q_proj+v_proj (default: adamw)";
+
 // The arguments that read_setting reads, for commands that begin with the model; the kernel of
 // attention among them.
 std::vector<Argument> setting_arguments();

@@ -143,8 +143,7 @@ Command show_layout_command() {
                      "CLUSTER"},
                     {"--trainer", Argument::Kind::Text,
                      "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
-                    {"--job", Argument::Kind::Text,
-                     "optimizer, LoRA, frozen parts (default: AdamW)", false, "JOB"}},
+                    {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"}},
       .run = run_show_layout};
 }
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
@@ -42,34 +41,39 @@ void check_precision(const Case& c, Findings& findings) {
   }
 }
 
-void check_lora(const Case& c, Findings& findings) {
-  if (!c.job.lora) return;
-  std::set<std::string> names;
-  for (const LayerKind& kind : c.model.kinds) {
-    for (const Weight& weight : layer_weights(c.model, kind)) {
-      if (weight.use == WeightUse::Matrix) names.emplace(weight.name);
+Flags<LayerMatrix> matrices_of(const Model& model) {
+  Flags<LayerMatrix> there;
+  for (const LayerKind& kind : model.kinds) {
+    for (const Weight& weight : layer_weights(model, kind)) {
+      if (const auto matrix = layer_matrix(weight.name)) there.insert(*matrix);
     }
   }
-  const std::vector<std::string> known(names.begin(), names.end());
-  for (const std::string& target : c.job.lora->targets) {
-    if (names.contains(target)) continue;
-    findings.forbid("lora-finds-target",
-                    fmt::format("no layer of the model has a matrix '{}'", target),
-                    did_you_mean(target, known, "the matrices are " + enumerate(known)));
+  return there;
+}
+
+void check_lora(const Job& job, const Model& model, Findings& findings) {
+  if (!job.lora) return;
+  const Flags<LayerMatrix> there = matrices_of(model);
+  for (const std::string& target : job.lora->targets) {
+    if ((matrices_named(target).bits & there.bits) != 0) continue;
+    findings.forbid(
+        "lora-finds-target", fmt::format("no layer of the model has a matrix '{}'", target),
+        did_you_mean(target, words_for(there), "the matrices are " + enumerate(names_in(there))));
   }
 }
 
-void check_frozen(const Case& c, Findings& findings) {
-  const auto layers = static_cast<std::int64_t>(c.model.layers.size());
-  if (c.job.frozen_layers < 0 || c.job.frozen_layers > layers) {
+void check_frozen(const Job& job, const Model& model, Findings& findings) {
+  const auto layers = static_cast<std::int64_t>(model.layers.size());
+  if (job.frozen_layers < 0 || job.frozen_layers > layers) {
     findings.forbid(
         "frozen-layers-exist",
-        fmt::format("{} layers are frozen, the model has {}", c.job.frozen_layers, layers),
+        fmt::format("{} layers are frozen, the model has {}", job.frozen_layers, layers),
         fmt::format("frozen_layers may be up to {}", layers));
+    return;
   }
   // Counting is only worth it when something might be frozen whole.
-  const bool all = !c.job.lora && (!c.job.frozen.empty() || c.job.frozen_layers > 0) &&
-                   trained_parameters(c.job, c.model).trained == Params(0);
+  const bool all = (!job.frozen.empty() || job.frozen_layers > 0) &&
+                   trained_parameters(job, model).trained == Params(0);
   if (all) findings.forbid("something-trains", "every parameter is frozen", "freeze fewer parts");
 }
 
@@ -86,9 +90,13 @@ void check_switches(const Case& c, Findings& findings) {
 
 void check_job(const Case& c, Findings& findings) {
   check_precision(c, findings);
-  check_lora(c, findings);
-  check_frozen(c, findings);
+  check_named(c.job, c.model, findings);
   check_switches(c, findings);
+}
+
+void check_named(const Job& job, const Model& model, Findings& findings) {
+  check_lora(job, model, findings);
+  check_frozen(job, model, findings);
 }
 
 }  // namespace trainwright::detail

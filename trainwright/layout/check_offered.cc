@@ -11,14 +11,14 @@ namespace {
 
 // `offered` is any list of facts with a `kind`.
 template <class List>
-void check_kind(const Case& c, std::string_view key, std::string_view kind, const List& offered,
-                Findings& findings) {
+void check_kind(const Trainer& trainer, std::string_view key, std::string_view kind,
+                const List& offered, Findings& findings) {
   std::vector<std::string> kinds;
   for (const auto& fact : offered) kinds.push_back(fact.kind);
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
   findings.forbid(
       fmt::format("{}-offered", key),
-      fmt::format("{} {} has no {} '{}'", c.trainer.title, to_text(c.trainer.version), key, kind),
+      fmt::format("{} {} has no {} '{}'", trainer.title, to_text(trainer.version), key, kind),
       kinds.empty() ? fmt::format("it has no {} at all", key)
                     : fmt::format("it has {}", enumerate(kinds)));
 }
@@ -27,7 +27,7 @@ void check_kind(const Case& c, std::string_view key, std::string_view kind, cons
 void check_schedule(const Case& c, Findings& findings) {
   if (c.layout.pp == 1) return;
   const std::string_view kind = name_of(c.layout.schedule);
-  check_kind(c, "schedule", kind, c.trainer.schedules, findings);
+  check_kind(c.trainer, "schedule", kind, c.trainer.schedules, findings);
   std::vector<std::string> placements;
   for (const TrainerSchedule& schedule : c.trainer.schedules) {
     if (schedule.kind == kind) placements.push_back(schedule.placement);
@@ -81,22 +81,27 @@ void check_switches(const Case& c, Findings& findings) {
 
 }  // namespace
 
+void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings) {
+  check_kind(trainer, "optimizer", name_of(job.optimizer), trainer.optimizers, findings);
+}
+
 void check_offered(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   check_schedule(c, findings);
-  check_kind(c, "precision", name_of(layout.precision), c.trainer.precisions, findings);
-  check_kind(c, "optimizer", name_of(c.job.optimizer), c.trainer.optimizers, findings);
-  check_kind(c, "sharding", name_of(layout.sharding), c.trainer.shardings, findings);
-  check_kind(c, "recompute", name_of(layout.recompute.kind), c.trainer.recomputes, findings);
+  check_kind(c.trainer, "precision", name_of(layout.precision), c.trainer.precisions, findings);
+  check_optimizer(c.job, c.trainer, findings);
+  check_kind(c.trainer, "sharding", name_of(layout.sharding), c.trainer.shardings, findings);
+  check_kind(c.trainer, "recompute", name_of(layout.recompute.kind), c.trainer.recomputes,
+             findings);
   for (const Recompute& way : layout.recompute_by_stage) {
-    check_kind(c, "recompute", name_of(way.kind), c.trainer.recomputes, findings);
+    check_kind(c.trainer, "recompute", name_of(way.kind), c.trainer.recomputes, findings);
   }
   if (layout.cp > 1) {
-    check_kind(c, "cp_kind", name_of(layout.cp_kind), c.trainer.cp_kinds, findings);
+    check_kind(c.trainer, "cp_kind", name_of(layout.cp_kind), c.trainer.cp_kinds, findings);
   }
   for (const Offload what : {Offload::Optimizer, Offload::Activations, Offload::Parameters}) {
     if (layout.offload.has(what)) {
-      check_kind(c, "offload", name_of(what), c.trainer.offloads, findings);
+      check_kind(c.trainer, "offload", name_of(what), c.trainer.offloads, findings);
     }
   }
   check_switches(c, findings);

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainwright/model/model.h"
@@ -106,17 +107,34 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-// Which weights low-rank adapters stand beside, by the names of model.h's `layer_weights` ("query",
-// "expert_down"); none: every matrix of every layer. An adapter of rank r beside an in x out matrix
-// has r (in + out) parameters (arXiv:2106.09685, section 4.1).
+// The matrices of layers, by the names of model.h's `layer_weights`.
+// clang-format off
+enum class LayerMatrix {
+  Query, Key, Value, AttentionGate, AttentionOutput, QueryDown, QueryUp, KvDown, KvUp, Beta, Decay,
+  Gate, Up, Down, Router, ExpertGate, ExpertUp, ExpertDown, SharedGate, SharedUp, SharedDown,
+  SharedScale,
+};
+// clang-format on
+
+// Low-rank adapters of rank r: y = W x + s B A x with A r x in and B out x r, so r (in + out)
+// parameters beside an in x out matrix (arXiv:2106.09685, section 4.1). `targets` names matrices in
+// any of the words of `matrices_named`; none: every matrix of every layer but routers.
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;
   friend bool operator==(const Lora&, const Lora&) = default;
 };
+// Of one word: ours ("query", "expert_down"), those of Hugging Face's modules ("q_proj",
+// "gate_up_proj", "c_attn") or Megatron's ("linear_qkv"), in any of which several matrices may be
+// one; where a word fits several parts of a layer (down_proj: dense, experts, shared) it means all
+// of them. Empty for an unknown word.
+Flags<LayerMatrix> matrices_named(std::string_view word);
+Flags<LayerMatrix> target_matrices(const Lora& lora);
+std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in `layer_weights`
 
 // What is trained and how, whatever the layout. Frozen weights have no gradient, no states, no
-// master copy and no weight-gradient work; with LoRA everything but the adapters is frozen.
+// master copy and no weight-gradient work; with LoRA everything but the adapters is frozen, and
+// frozen layers have none.
 struct Job {
   OptimizerKind optimizer = OptimizerKind::AdamW;
   Flags<Part> frozen;

@@ -39,8 +39,10 @@ void check_degrees(const Case& c, Findings& findings);   // ranks, batch, shardi
 void check_shapes(const Case& c, Findings& findings);    // heads, widths, sequence, positions
 void check_pipeline(const Case& c, Findings& findings);  // layers, schedule, recompute
 void check_job(const Case& c, Findings& findings);       // precision on this hardware, LoRA, frozen
-void check_offered(const Case& c, Findings& findings);   // what the trainer has
-void check_rules(const Case& c, Findings& findings);     // what the trainer's rules say
+void check_named(const Job& job, const Model& model, Findings& findings);  // of that, by name
+void check_offered(const Case& c, Findings& findings);                     // what the trainer has
+void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings);  // of that
+void check_rules(const Case& c, Findings& findings);  // what the trainer's rules say
 
 // "tp may be 1, 2, 4": the divisors of a number, the nearest twelve to the one that was asked for.
 std::string divisors_hint(std::string_view key, std::int64_t number, std::int64_t asked);

@@ -34,7 +34,7 @@ void read_lora(EntryReader& reader, Job& job) {
       reader.fault(*entry, "a target without a name", "for example lora=16:query+value");
       return;
     }
-    job.lora->targets.push_back(std::move(name));
+    if (name != "all_linear") job.lora->targets.push_back(std::move(name));
   }
 }
 
@@ -53,9 +53,8 @@ Result<Job> job_of(std::vector<Entry> entries, Diagnostics diagnostics) {
 }
 
 bool is_target(const Job& job, const Weight& weight) {
-  if (weight.use != WeightUse::Matrix) return false;
-  const auto& targets = job.lora->targets;
-  return targets.empty() || std::find(targets.begin(), targets.end(), weight.name) != targets.end();
+  const auto matrix = layer_matrix(weight.name);
+  return matrix && target_matrices(*job.lora).has(*matrix);
 }
 
 Params adapter_size(const Job& job, const Weight& weight) {
@@ -72,7 +71,7 @@ void add(TrainedParameters& sum, const Job& job, const std::vector<Weight>& weig
     const Params size = size_of(weight) * copies;
     const bool trained = frozen == Frozen::No && !job.lora && !job.frozen.has(weight.part);
     (trained ? sum.trained : sum.frozen) += size;
-    if (job.lora && is_target(job, weight)) {
+    if (job.lora && frozen == Frozen::No && is_target(job, weight)) {
       const Params adapters = adapter_size(job, weight) * copies;
       sum.adapters += adapters;
       sum.trained += adapters;
@@ -124,11 +123,8 @@ std::string to_text(const Job& job) { return detail::text_of_entries(to_json(job
 
 TrainedParameters trained_parameters(const Job& job, const Model& model) {
   TrainedParameters sum;
-  // Adapters stand beside the matrices of layers only.
-  Job ends = job;
-  if (ends.lora) ends.lora->targets = {""};
-  add(sum, ends, embedding_weights(model), 1, Frozen::No);
-  add(sum, ends, head_weights(model), 1, Frozen::No);
+  add(sum, job, embedding_weights(model), 1, Frozen::No);
+  add(sum, job, head_weights(model), 1, Frozen::No);
   const auto border = static_cast<std::size_t>(std::max<std::int64_t>(0, job.frozen_layers));
   const auto frozen = kinds_between(model, 0, border);
   const auto others = kinds_between(model, border, model.layers.size());
@@ -139,7 +135,7 @@ TrainedParameters trained_parameters(const Job& job, const Model& model) {
   }
   for (const LayerKindId kind : model.mtp) {
     add(sum, job, layer_weights(model, model.kinds[kind.at()]), 1, Frozen::No);
-    add(sum, ends, mtp_weights(model), 1, Frozen::No);
+    add(sum, job, mtp_weights(model), 1, Frozen::No);
   }
   return sum;
 }

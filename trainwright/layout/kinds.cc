@@ -79,6 +79,7 @@ std::string_view name_of(RecomputeModule module) { return detail::kind_name(modu
 std::string_view name_of(Offload what) { return detail::kind_name(what); }
 std::string_view name_of(Switch what) { return detail::kind_name(what); }
 std::string_view name_of(Axis axis) { return detail::kind_name(axis); }
+std::string_view name_of(LayerMatrix matrix) { return detail::kind_name(matrix); }
 std::string_view name_of(GroupKind kind) { return detail::kind_name(kind); }
 
 }  // namespace trainwright

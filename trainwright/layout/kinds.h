@@ -26,6 +26,10 @@ std::span<const std::string_view> all_names(Switch);
 std::span<const std::string_view> all_names(Axis);
 std::span<const std::string_view> all_names(GroupKind);
 std::span<const std::string_view> all_names(Part);
+std::span<const std::string_view> all_names(LayerMatrix);
+
+// Every word that means one of these matrices, ours first.
+std::vector<std::string> words_for(Flags<LayerMatrix> matrices);
 
 template <class E>
 std::span<const std::string_view> kind_names() {

@@ -34,7 +34,15 @@
 //
 // Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
 // ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.
-// A job is written likewise: optimizer=muon,lora=16:query+value or frozen=router,frozen_layers=8.
+//
+// A job is written likewise, for instance optimizer=muon,frozen=router,frozen_layers=8:
+//
+//   optimizer                                kinds as trainer.h names them
+//   lora                                     rank, or rank:targets, joined by '+'. A target is our
+//       word for a matrix (query, down), Hugging Face's (q_proj, down_proj, c_attn, all-linear) or
+//       Megatron's (linear_qkv, linear_fc2); left out, every matrix of every layer but routers
+//   frozen                                   parts of the model, joined by '+'
+//   frozen_layers                            the first so many, whole, adapters included
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -83,6 +91,9 @@ Result<Job> parse_job(std::string_view text);
 Result<Job> read_job(const Json& json, const std::string& origin);
 std::string to_text(const Job& job);
 Json to_json(const Job& job);
+// What it names and the model or the trainer lacks, whatever the layout: matrices for adapters,
+// layers to freeze, anything to train, the optimizer. All of it also speaks against every layout.
+Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer);
 
 // What is implied where the text is silent.
 ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp);
@@ -167,5 +178,6 @@ std::string_view name_of(RecomputeModule module);
 std::string_view name_of(Offload what);
 std::string_view name_of(Switch what);
 std::string_view name_of(Axis axis);
+std::string_view name_of(LayerMatrix matrix);  // as in `layer_weights`
 
 }  // namespace trainwright

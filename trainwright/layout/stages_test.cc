@@ -141,6 +141,16 @@ TEST_CASE("frozen weights are not trained, adapters are") {
   CHECK(lora.adapters == Params(1792));
   CHECK(lora.trained == Params(1792));
   CHECK(lora.frozen == total);
+  for (const char* same : {"lora=4:q_proj+v_proj", "lora=4:query+v-proj"}) {
+    CHECK(trained_parameters(parse_job(same).value(), model) == lora);
+  }
+  // One layer of the two is frozen, adapters and all.
+  const Job upper = parse_job("lora=4:query+value,frozen_layers=1").value();
+  CHECK(trained_parameters(upper, model).adapters == Params(1792 / 2));
+  // All seven: 4 x (2 x 128 + 2 x 96 + 3 x 192) a layer.
+  const TrainedParameters every = trained_parameters(parse_job("lora=4:all-linear").value(), model);
+  CHECK(every.adapters == Params(2 * 4096));
+  CHECK(every == trained_parameters(parse_job("lora=4").value(), model));
   // The embedding is 100 x 64.
   const TrainedParameters part = trained_parameters(parse_job("frozen=embedding").value(), model);
   CHECK(part.frozen == Params(6400));
@@ -148,6 +158,18 @@ TEST_CASE("frozen weights are not trained, adapters are") {
   const TrainedParameters half = trained_parameters(parse_job("frozen_layers=1").value(), model);
   // One layer: query and output 64 x 64, key and value 64 x 32, three of 64 x 128, two norms of 64.
   CHECK(half.frozen == Params(2 * 4096 + 2 * 2048 + 3 * 8192 + 128));
+}
+
+TEST_CASE("every matrix of a layer has its word, and words of other programs mean some of them") {
+  for (int i = 0; i <= static_cast<int>(LayerMatrix::SharedScale); ++i) {
+    const auto matrix = static_cast<LayerMatrix>(i);
+    CHECK(layer_matrix(name_of(matrix)) == matrix);
+  }
+  CHECK(matrices_named("q_proj") == Flags<LayerMatrix>{LayerMatrix::Query});
+  CHECK(matrices_named("c_attn") == matrices_named("qkv_proj"));
+  CHECK(matrices_named("linear_fc2") ==
+        Flags<LayerMatrix>{LayerMatrix::Down, LayerMatrix::ExpertDown, LayerMatrix::SharedDown});
+  CHECK(matrices_named("lm_head").empty());
 }
 
 TEST_CASE("states per parameter follow from the kind of optimizer and weight") {

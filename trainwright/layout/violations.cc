@@ -88,6 +88,17 @@ std::vector<LayoutViolation> violations(const Layout& layout, const Job& job, co
   return findings.take();
 }
 
+Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer) {
+  detail::Findings findings;
+  detail::check_named(job, model, findings);
+  detail::check_optimizer(job, trainer, findings);
+  Diagnostics faults;
+  for (LayoutViolation& found : findings.take()) {
+    faults.push_back({"job", std::move(found.reason), std::move(found.hint)});
+  }
+  return faults;
+}
+
 bool is_legal(const std::vector<LayoutViolation>& violations) {
   return std::none_of(violations.begin(), violations.end(), [](const LayoutViolation& violation) {
     return violation.severity == Severity::Forbidden;

@@ -228,6 +228,11 @@ TEST_CASE("adapters find their targets and something is trained") {
   lora.job = parse_job("lora=8:query+valeu").value();
   CHECK(lora.only().id == "lora-finds-target");
   CHECK(lora.only().hint == "did you mean 'value'?");
+  // A dense model has no experts; the words of Hugging Face and Megatron mean what is there.
+  lora.job = parse_job("lora=8:expert_down").value();
+  CHECK(lora.only().id == "lora-finds-target");
+  lora.job = parse_job("lora=8:q_proj+o_proj+down-proj+linear_fc1").value();
+  CHECK(lora.ids() == Ids{});
   Try layers("gbs=64");
   layers.job.frozen_layers = 9;
   CHECK(layers.only().id == "frozen-layers-exist");

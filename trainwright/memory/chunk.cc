@@ -17,11 +17,8 @@ Params scaled(Params part, Params whole, Params of) {
 
 // An adapter beside an in x out matrix: in x r on every rank, r x out spread as the matrix is.
 HeldParameters adapters_of(const Weight& weight, const HeldParameters& held, const Job& job) {
-  const auto& targets = job.lora->targets;
-  if (weight.use != WeightUse::Matrix) return {};
-  if (!targets.empty() && std::find(targets.begin(), targets.end(), weight.name) == targets.end()) {
-    return {};
-  }
+  const auto matrix = layer_matrix(weight.name);
+  if (!matrix || !target_matrices(*job.lora).has(*matrix)) return {};
   const Params whole = size_of(weight);
   const Params across = Params(job.lora->rank) * weight.out * weight.copies;
   const Params into = Params(job.lora->rank) * weight.in * weight.copies;
@@ -73,10 +70,8 @@ Trained trained_in(const ChunkQuestion& question, const ChunkContent& content, c
     const LayerKind& kind = model.kinds[run.kind.at()];
     const std::int64_t here = std::min(frozen, run.count);
     frozen -= here;
-    Trained of_layer = trained_of(question, layer_weights(model, kind), &kind, slice);
+    const Trained of_layer = trained_of(question, layer_weights(model, kind), &kind, slice);
     add(sum, of_layer, run.count - here);
-    of_layer.trained = of_layer.adapters;
-    add(sum, of_layer, here);
   }
   if (stage.embedding) {
     add(sum, trained_of(question, embedding_weights(model), nullptr, slice), 1);
