@@ -170,7 +170,7 @@ TEST_CASE("ZB-H1 adds to each of four cards what was measured, within 1 %") {
 }
 
 TEST_CASE("Paddle's ZB-H1 is a schedule, and puts off the first weights of later ranks") {
-  const auto one = make(Kind::OneFOneB, {4, 16, 1});
+  const auto one = make(ScheduleKind::OneFOneB, {4, 16, 1});
   REQUIRE(one.has_value());
   const Schedule made = detail::first_weights_last(*one);
   CHECK(check(made).empty());
@@ -201,7 +201,7 @@ TEST_CASE("the constants that ship are the medians of what the sources say") {
 #endif
 
 TEST_CASE("a schedule with more in flight is still one, and has them") {
-  const auto made = make(Kind::OneFOneB, {4, 12, 1});
+  const auto made = make(ScheduleKind::OneFOneB, {4, 12, 1});
   REQUIRE(made.has_value());
   const Schedule shifted = detail::with_more_in_flight(*made, {2, 2, 2, 2});
   CHECK(check(shifted).empty());

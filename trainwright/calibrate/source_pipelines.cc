@@ -23,7 +23,7 @@ bool set_schedule(Layout& layout, ScheduleKind kind) {
 // The schedules of the two papers by their printed names.
 bool read_schedule(Layout& layout, std::string_view name) {
   if (name == "1f1b") return set_schedule(layout, ScheduleKind::OneFOneB);
-  if (name == "interleaved") return set_schedule(layout, ScheduleKind::Interleaved1F1B);
+  if (name == "interleaved") return set_schedule(layout, ScheduleKind::InterleavedOneFOneB);
   if (name == "zb-1p") return set_schedule(layout, ScheduleKind::ZbH1);
   if (name == "zb-2p") return set_schedule(layout, ScheduleKind::ZbH2);
   if (name == "zb-v") return set_schedule(layout, ScheduleKind::ZbV);

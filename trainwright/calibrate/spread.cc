@@ -62,7 +62,8 @@ Result<std::optional<Schedule>> schedule_of(const Case& made) {
   if (layout.pp > kMaxRanks || microbatches < 1 || microbatches > kMaxMicroBatches) {
     return fail("pp", "more ranks or micro-batches than a schedule has");
   }
-  const Kind kind = layout.schedule == ScheduleKind::VHalf ? Kind::VHalf : Kind::OneFOneB;
+  const ScheduleKind kind =
+      layout.schedule == ScheduleKind::VHalf ? ScheduleKind::VHalf : ScheduleKind::OneFOneB;
   const Shape shape{static_cast<int>(layout.pp), static_cast<int>(microbatches),
                     static_cast<int>(layout.vpp)};
   const Schedule schedule = TW_TRY(make(kind, shape));

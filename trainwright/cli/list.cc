@@ -114,9 +114,11 @@ Result<Listing> list_schedules(const Invocation&) {
       {{{"kind"}, {"chunks"}, {"placement"}, {"what", Align::Wrap}, {"runs on", Align::Wrap}}, {}}};
   for (const KindFacts& facts : kinds()) {
     const std::string least = std::to_string(facts.chunks_least);
-    const std::string chunks = facts.chunks_least == facts.chunks_most ? least : "from " + least;
-    const std::string placement = facts.placement == PlacementStyle::V ? "v" : "loop";
-    listing.table.rows.push_back({std::string(facts.name), chunks, placement,
+    const std::string chunks = facts.chunks_least == facts.chunks_most
+                                   ? least
+                                   : fmt::format("{} to {}", least, facts.chunks_most);
+    const std::string_view placement = facts.placement ? name_of(*facts.placement) : "any";
+    listing.table.rows.push_back({std::string(facts.name), chunks, std::string(placement),
                                   std::string(facts.what), std::string(facts.runs_on)});
     Json object = Json::object();
     object.add("name", Json::of(facts.name))

@@ -11,13 +11,9 @@
 namespace trainwright::cli {
 namespace {
 
-std::string_view words_of(PlacementStyle style) {
-  switch (style) {
-    case PlacementStyle::Loop: return "loop";
-    case PlacementStyle::V: return "v";
-    case PlacementStyle::Custom: return "custom";
-  }
-  return "";
+std::string_view words_of(const Placement& placement) {
+  const auto style = style_of(placement);
+  return style ? name_of(*style) : "custom";
 }
 
 std::vector<Argument> joined(std::vector<std::vector<Argument>> lists) {
@@ -136,7 +132,7 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
   const int chunks = invocation.flag("chunks") ? shape.chunks : 2;
   const Costs whole =
       TW_TRY(parse_costs(invocation.text("costs").value_or("F=1,I=1,W=1,comm=0"), 2));
-  std::vector<Kind> wanted;
+  std::vector<ScheduleKind> wanted;
   for (const std::string& name : invocation.texts("kinds")) {
     wanted.push_back(TW_TRY(parse_kind(name)));
   }
@@ -144,7 +140,7 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
     for (const KindFacts& facts : kinds()) wanted.push_back(facts.kind);
   }
   std::vector<Compared> compared;
-  for (const Kind kind : wanted) {
+  for (const ScheduleKind kind : wanted) {
     const KindFacts& facts = facts_of(kind);
     shape.chunks = std::clamp(chunks, facts.chunks_least, facts.chunks_most);
     MakeOptions options = make_options_of(invocation);
@@ -153,7 +149,7 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
     Diagnostics faults =
         check_costs(options.costs, schedule.placement.stages(), shape.microbatches);
     if (!faults.empty()) return fail(std::move(faults));
-    if (kind == Kind::ZbVpp) schedule = TW_TRY(make(kind, shape, options));
+    if (kind == ScheduleKind::ZbVpp) schedule = TW_TRY(make(kind, shape, options));
     Timeline timeline = simulate(schedule, options.costs, clock);
     const double kept =
         static_cast<double>(std::max<std::int64_t>(1, whole.stages.front().kept.value()));
@@ -213,7 +209,7 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
   json.add("ranks", Json::of(schedule.placement.ranks))
       .add("stages", Json::of(schedule.placement.stages()))
       .add("microbatches", Json::of(schedule.microbatches))
-      .add("placement", Json::of(words_of(style_of(schedule.placement))))
+      .add("placement", Json::of(words_of(schedule.placement)))
       .add("makespan", Json::of(timeline.makespan.value()))
       .add("bubble", Json::of(bubble(timeline)))
       .add("idle_seconds_of_all_ranks", std::move(causes))
@@ -225,7 +221,7 @@ std::string to_summary(const Schedule& schedule, const Timeline& timeline, const
                        int width) {
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
                                  schedule.placement.ranks, schedule.placement.stages(),
-                                 words_of(style_of(schedule.placement)), schedule.microbatches,
+                                 words_of(schedule.placement), schedule.microbatches,
                                  to_text(timeline.makespan), percent(bubble(timeline)));
   Table table{{{"rank", Align::Right},
                {"busy", Align::Right},

@@ -141,7 +141,7 @@ Result<Named> named_schedule(const Invocation& invocation) {
     named.schedule = TW_TRY(sound(std::move(named.schedule), named.name));
     named.costs = TW_TRY(costs_of(invocation, named.schedule.placement.stages()));
   } else {
-    const Kind kind = TW_TRY(parse_kind(named.name));
+    const ScheduleKind kind = TW_TRY(parse_kind(named.name));
     Shape shape = TW_TRY(shape_of(invocation));
     if (!invocation.flag("chunks")) {
       shape.chunks = std::clamp(2, facts_of(kind).chunks_least, facts_of(kind).chunks_most);
@@ -149,7 +149,7 @@ Result<Named> named_schedule(const Invocation& invocation) {
     const auto begin = std::chrono::steady_clock::now();
     named.schedule = TW_TRY(make(kind, shape, make_options_of(invocation)));
     named.costs = TW_TRY(costs_of(invocation, shape.ranks * shape.chunks));
-    if (kind == Kind::ZbVpp) {  // places W by time
+    if (kind == ScheduleKind::ZbVpp) {  // places W by time
       MakeOptions options = make_options_of(invocation);
       options.costs = named.costs;
       named.schedule = TW_TRY(make(kind, shape, options));

@@ -27,9 +27,9 @@ Result<AutoOptions> auto_options_of(const Invocation& invocation, int chunks) {
   }
   const std::string placement = invocation.text("placement").value_or("any");
   if (placement == "any") {
-    options.placements = {PlacementStyle::V, PlacementStyle::Loop};
+    options.placements = {StagePlacement::V, StagePlacement::Loop};
   } else if (placement == "v" || placement == "loop") {
-    options.placements = {placement == "v" ? PlacementStyle::V : PlacementStyle::Loop};
+    options.placements = {placement == "v" ? StagePlacement::V : StagePlacement::Loop};
   } else {
     const std::vector<std::string> names = {"any", "loop", "v"};
     return fail("--placement",

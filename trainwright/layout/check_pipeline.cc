@@ -12,34 +12,6 @@
 namespace trainwright::detail {
 namespace {
 
-// Chunks per rank a schedule is made for, and how it places them.
-struct ScheduleShape {
-  std::int64_t chunks_least = 1;
-  std::int64_t chunks_most = 1;
-  std::optional<StagePlacement> placement;  // nullopt: any
-};
-
-ScheduleShape shape_of(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::None:
-    case ScheduleKind::Gpipe:
-    case ScheduleKind::OneFOneB:
-    case ScheduleKind::Eager1F1B:
-    case ScheduleKind::ZbH1:
-    case ScheduleKind::ZbH2: return {1, 1, StagePlacement::Single};
-    case ScheduleKind::Interleaved1F1B:
-    case ScheduleKind::LoopedBfs:
-    case ScheduleKind::InterleavedZb: return {2, kMostDegree, StagePlacement::Loop};
-    case ScheduleKind::ZbV:
-    case ScheduleKind::VHalf:
-    case ScheduleKind::VMin:
-    case ScheduleKind::DualPipeV: return {2, 2, StagePlacement::V};
-    case ScheduleKind::ZbVpp: return {2, kMostDegree, std::nullopt};
-    case ScheduleKind::Csv: return {1, kMostDegree, std::nullopt};
-  }
-  TW_CHECK(false, "no such schedule");
-}
-
 void check_layers(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   const auto layers = static_cast<std::int64_t>(c.model.layers.size());
@@ -74,6 +46,44 @@ void check_layers(const Case& c, Findings& findings) {
   }
 }
 
+// As many stages on every rank as the schedule runs.
+bool check_chunks(const Layout& layout, const KindFacts& facts, Findings& findings) {
+  if (layout.vpp >= facts.chunks_least && layout.vpp <= facts.chunks_most) return true;
+  const std::string_view id = facts.chunks_most == 1   ? "one-stage-per-rank"
+                              : facts.chunks_most == 2 ? "v-has-two-stages"
+                                                       : "several-stages-per-rank";
+  const std::int64_t nearest =
+      std::clamp<std::int64_t>(layout.vpp, facts.chunks_least, facts.chunks_most);
+  std::string hint = fmt::format("vpp={}", nearest);
+  const KindFacts& usual = facts_of(usual_schedule(layout.pp, layout.vpp));
+  if (layout.vpp <= usual.chunks_most) hint += fmt::format(", or schedule={}", usual.name);
+  findings.forbid(std::string(id),
+                  fmt::format("{} runs {} stages per rank, vpp is {}", facts.name,
+                              facts.chunks_most == facts.chunks_least
+                                  ? std::to_string(facts.chunks_least)
+                                  : fmt::format("{} to {}", facts.chunks_least, facts.chunks_most),
+                              layout.vpp),
+                  hint);
+  return false;
+}
+
+// Sizes and groups that no order can be made for.
+void check_order(const Layout& layout, Findings& findings) {
+  const auto narrowed = [](std::int64_t value, std::int64_t most) {
+    return static_cast<int>(std::clamp<std::int64_t>(value, 1, most));
+  };
+  const Shape shape{narrowed(layout.pp, kMostDegree),
+                    narrowed(micro_batch_count(layout), kMaxMicroBatches),
+                    narrowed(layout.vpp, kMostDegree)};
+  MakeOptions options;
+  options.group =
+      static_cast<int>(std::min<std::int64_t>(running_group(layout), shape.microbatches));
+  for (const Diagnostic& fault : faults_of(layout.schedule, shape, options)) {
+    findings.forbid("schedule-can-be-made", fmt::format("{}: {}", fault.where, fault.what),
+                    fault.hint);
+  }
+}
+
 void check_schedule(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   if (layout.vpp > 1 && layout.pp == 1) {
@@ -89,31 +99,18 @@ void check_schedule(const Case& c, Findings& findings) {
     return;
   }
   if (layout.pp == 1) return;
-  const ScheduleShape shape = shape_of(layout.schedule);
-  if (layout.vpp < shape.chunks_least || layout.vpp > shape.chunks_most) {
-    const std::string_view id = shape.chunks_least == 1  ? "one-stage-per-rank"
-                                : shape.chunks_most == 2 ? "v-has-two-stages"
-                                                         : "several-stages-per-rank";
-    findings.forbid(std::string(id),
-                    fmt::format("{} runs {} stages per rank, vpp is {}", name_of(layout.schedule),
-                                shape.chunks_most == shape.chunks_least
-                                    ? std::to_string(shape.chunks_least)
-                                    : fmt::format("{} or more", shape.chunks_least),
-                                layout.vpp),
-                    fmt::format("vpp={}, or schedule={}", shape.chunks_least,
-                                name_of(usual_schedule(layout.pp, layout.vpp))));
-    return;
-  }
+  const KindFacts& facts = facts_of(layout.schedule);
+  if (!check_chunks(layout, facts, findings)) return;
+  if (facts.order != OrderFrom::File) check_order(layout, findings);
   const bool single = layout.placement == StagePlacement::Single;
   const bool fits =
-      shape.placement ? layout.placement == *shape.placement : single == (layout.vpp == 1);
+      facts.placement ? layout.placement == *facts.placement : single == (layout.vpp == 1);
   if (fits) return;
-  const StagePlacement usual =
-      shape.placement.value_or(usual_placement(layout.schedule, layout.vpp));
-  findings.forbid("schedule-placement",
-                  fmt::format("{} with vpp {} does not place its stages as {}",
-                              name_of(layout.schedule), layout.vpp, name_of(layout.placement)),
-                  fmt::format("placement={}", name_of(usual)));
+  findings.forbid(
+      "schedule-placement",
+      fmt::format("{} with vpp {} does not place its stages as {}", name_of(layout.schedule),
+                  layout.vpp, name_of(layout.placement)),
+      fmt::format("placement={}", name_of(usual_placement(layout.schedule, layout.vpp))));
 }
 
 bool exists(const Model& model, RecomputeModule module, const Shapes& shapes) {

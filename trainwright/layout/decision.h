@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "trainwright/model/model.h"
+#include "trainwright/schedule/schedule.h"
 
 namespace trainwright {
 
@@ -32,12 +33,6 @@ struct Flags {
 
 // clang-format off
 enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
-enum class ScheduleKind {
-  None, Gpipe, OneFOneB, Eager1F1B, Interleaved1F1B, LoopedBfs, ZbH1, ZbH2, InterleavedZb, ZbV,
-  VHalf, VMin, ZbVpp, DualPipeV, Csv,
-};
-// Where the stages of a pipeline rank are: one each; stage mod pp; to and fro like a V.
-enum class StagePlacement { Single, Loop, V };
 enum class PrecisionKind {
   Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Blockwise, Mxfp8, Nvfp4,
 };

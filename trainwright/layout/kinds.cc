@@ -68,8 +68,6 @@ std::span<const std::string_view> all_names(GroupKind) {
 }  // namespace detail
 
 std::string_view name_of(ShardingKind kind) { return detail::kind_name(kind); }
-std::string_view name_of(ScheduleKind kind) { return detail::kind_name(kind); }
-std::string_view name_of(StagePlacement kind) { return detail::kind_name(kind); }
 std::string_view name_of(PrecisionKind kind) { return detail::kind_name(kind); }
 std::string_view name_of(CpKind kind) { return detail::kind_name(kind); }
 std::string_view name_of(DispatcherKind kind) { return detail::kind_name(kind); }

@@ -1,6 +1,8 @@
 // Numbers that follow from a layout.
 #include "trainwright/layout/layout.h"
 
+#include <algorithm>
+
 #include "trainwright/base/check.h"
 
 namespace trainwright {
@@ -37,28 +39,21 @@ Use usual_use(const Trainer& trainer, Switch what) {
 
 ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp) {
   if (pp <= 1) return ScheduleKind::None;
-  return vpp <= 1 ? ScheduleKind::OneFOneB : ScheduleKind::Interleaved1F1B;
+  return vpp <= 1 ? ScheduleKind::OneFOneB : ScheduleKind::InterleavedOneFOneB;
 }
 
 StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp) {
-  switch (schedule) {
-    case ScheduleKind::ZbV:
-    case ScheduleKind::VHalf:
-    case ScheduleKind::VMin:
-    case ScheduleKind::DualPipeV: return StagePlacement::V;
-    case ScheduleKind::None:
-    case ScheduleKind::Gpipe:
-    case ScheduleKind::OneFOneB:
-    case ScheduleKind::Eager1F1B:
-    case ScheduleKind::Interleaved1F1B:
-    case ScheduleKind::LoopedBfs:
-    case ScheduleKind::ZbH1:
-    case ScheduleKind::ZbH2:
-    case ScheduleKind::InterleavedZb:
-    case ScheduleKind::ZbVpp:
-    case ScheduleKind::Csv: break;
-  }
-  return vpp <= 1 ? StagePlacement::Single : StagePlacement::Loop;
+  return facts_of(schedule).placement.value_or(vpp <= 1 ? StagePlacement::Single
+                                                        : StagePlacement::Loop);
+}
+
+ScheduleKind running_schedule(const Layout& layout) {
+  return layout.pp == 1 ? ScheduleKind::None : layout.schedule;
+}
+
+std::int64_t running_group(const Layout& layout) {
+  if (!facts_of(running_schedule(layout)).grouped) return 0;
+  return std::min(layout.micro_batch_group, micro_batch_count(layout));
 }
 
 std::int64_t world_size(const Layout& layout) {

@@ -57,6 +57,7 @@
 #include "trainwright/layout/decision.h"
 #include "trainwright/layout/placement.h"
 #include "trainwright/model/model.h"
+#include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright {
@@ -98,6 +99,10 @@ Diagnostics job_faults(const Job& job, const Model& model, const Trainer& traine
 // What is implied where the text is silent.
 ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp);
 StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp);
+// What runs: without a pipeline no schedule, whatever was asked for; and of schedules that pass
+// chunks in groups, the micro-batches of one, at most all of them; 0: as usual.
+ScheduleKind running_schedule(const Layout& layout);
+std::int64_t running_group(const Layout& layout);
 
 std::int64_t world_size(const Layout& layout);   // tp pp cp dp; INT64_MAX when beyond
 std::int64_t dp_shard(const Layout& layout);     // dp / dp_replicate; 1 without sharding
@@ -167,8 +172,6 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
             const Trainer& trainer);
 
 std::string_view name_of(ShardingKind kind);
-std::string_view name_of(ScheduleKind kind);
-std::string_view name_of(StagePlacement kind);
 std::string_view name_of(PrecisionKind kind);
 std::string_view name_of(CpKind kind);
 std::string_view name_of(DispatcherKind kind);

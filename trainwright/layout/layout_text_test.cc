@@ -27,7 +27,7 @@ TEST_CASE("the text of a layout says every degree once and prints as it was type
   CHECK(layout.gbs == 1024);
   CHECK(layout.seq == 8192);
   CHECK(layout.recompute.kind == RecomputeKind::Selective);
-  CHECK(layout.schedule == ScheduleKind::Interleaved1F1B);
+  CHECK(layout.schedule == ScheduleKind::InterleavedOneFOneB);
   CHECK(layout.placement == StagePlacement::Loop);
   CHECK(to_text(layout) == text);
 }
@@ -46,8 +46,8 @@ TEST_CASE("names of kinds are those of the trainer's rules, in the same order") 
   same(OptimizerKind::Sgd, Variable::Optimizer);
   same(RecomputeKind::Full, Variable::Recompute);
   CHECK(name_of(ScheduleKind::OneFOneB) == "1f1b");
-  CHECK(name_of(ScheduleKind::Interleaved1F1B) == "interleaved-1f1b");
-  CHECK(name_of(ScheduleKind::InterleavedZb) == "interleaved-zb");
+  CHECK(name_of(ScheduleKind::InterleavedOneFOneB) == "interleaved-1f1b");
+  CHECK(name_of(ScheduleKind::InterleavedZeroBubble) == "interleaved-zb");
   CHECK(name_of(ScheduleKind::ZbVpp) == "zb-vpp");
   CHECK(name_of(ScheduleKind::DualPipeV) == "dualpipe-v");
   CHECK(name_of(PrecisionKind::Bf16) == "bf16");

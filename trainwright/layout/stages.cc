@@ -134,11 +134,8 @@ Result<std::vector<std::int64_t>> stage_counts(const Layout& layout, const Model
 
 }  // namespace detail
 
-// A V goes down the ranks and comes back up: 0 1 2 3 3 2 1 0.
 std::int64_t stage_rank(const Layout& layout, std::int64_t stage) {
-  const std::int64_t place = stage % layout.pp;
-  const bool upwards = stage / layout.pp % 2 == 1;
-  return layout.placement == StagePlacement::V && upwards ? layout.pp - 1 - place : place;
+  return rank_of_stage(layout.placement, layout.pp, stage);
 }
 
 std::int64_t stage_chunk(const Layout& layout, std::int64_t stage) { return stage / layout.pp; }

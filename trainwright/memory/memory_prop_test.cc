@@ -31,11 +31,11 @@ Layout any_layout() {
   layout.recompute.kind = *rc::gen::element(RecomputeKind::None, RecomputeKind::Selective,
                                             RecomputeKind::Full, RecomputeKind::Block);
   if (layout.pp > 1) {
-    layout.schedule = *rc::gen::element(ScheduleKind::OneFOneB, ScheduleKind::Gpipe,
-                                        ScheduleKind::Interleaved1F1B, ScheduleKind::ZbH1,
+    layout.schedule = *rc::gen::element(ScheduleKind::OneFOneB, ScheduleKind::GPipe,
+                                        ScheduleKind::InterleavedOneFOneB, ScheduleKind::ZbH1,
                                         ScheduleKind::ZbV, ScheduleKind::LoopedBfs);
     const bool two = layout.schedule == ScheduleKind::ZbV;
-    const bool many = layout.schedule == ScheduleKind::Interleaved1F1B ||
+    const bool many = layout.schedule == ScheduleKind::InterleavedOneFOneB ||
                       layout.schedule == ScheduleKind::LoopedBfs;
     layout.vpp = two ? 2 : many ? *rc::gen::inRange<std::int64_t>(1, 4) : 1;
     layout.placement = usual_placement(layout.schedule, layout.vpp);

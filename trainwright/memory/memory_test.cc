@@ -90,9 +90,10 @@ TEST_CASE("workspaces of libraries are larger since Hopper, and cuBLAS has its o
 }
 
 TEST_CASE("a schedule from a file has the memory of the kind it was made by") {
-  Case c = llama_case("torchtitan@0.2", "pp=4,dp=2,fsdp,mbs=1,gbs=16,seq=2048");
+  // More micro-batches than the steady state needs; each leaves what it sent until the step ends.
+  Case c = llama_case("torchtitan@0.2", "pp=4,dp=2,fsdp,mbs=1,gbs=64,seq=2048");
   const MemoryEstimate made = c.estimate();
-  const auto schedule = make(Kind::OneFOneB, {4, 8, 1});
+  const auto schedule = make(ScheduleKind::OneFOneB, {4, 32, 1});
   REQUIRE(schedule.has_value());
   c.layout.schedule = ScheduleKind::Csv;
   MemoryQuestion question = c.question();
@@ -104,6 +105,46 @@ TEST_CASE("a schedule from a file has the memory of the kind it was made by") {
   REQUIRE_MESSAGE(read.has_value(), to_text(read.error()));
   for (std::size_t i = 0; i < made.classes.size(); ++i) {
     CHECK(read->classes[i].driver == made.classes[i].driver);
+  }
+}
+
+TEST_CASE("a schedule from a file must hold its stages where the layout does") {
+  Case c = llama_case("torchtitan@0.2", "pp=4,vpp=2,schedule=csv,dp=2,fsdp,mbs=1,gbs=16,seq=2048");
+  const auto estimate_with = [&](const Schedule& schedule) {
+    MemoryQuestion question = c.question();
+    question.schedule = &schedule;
+    return estimate_memory(question);
+  };
+  CHECK(estimate_with(*make(ScheduleKind::InterleavedOneFOneB, {4, 8, 2})).has_value());
+  CHECK(!estimate_with(*make(ScheduleKind::ZbV, {4, 8, 2})).has_value());
+  CHECK(!estimate_with(*make(ScheduleKind::OneFOneB, {4, 8, 1})).has_value());
+}
+
+TEST_CASE("memory is estimated for every legal schedule and for no other") {
+  const Trainer megatron = picked_trainer("megatron@0.16");
+  for (const KindFacts& facts : kinds()) {
+    for (const std::int64_t pp : {1, 2, 4}) {
+      for (const std::int64_t vpp : {1, 2, 3}) {
+        for (const std::int64_t group : {0, 2, 5}) {
+          Case c{.model = deeper(llama_model(64, 4, 4, 128), 12), .trainer = permissive()};
+          c.trainer.precisions = megatron.precisions;
+          c.trainer.optimizers = megatron.optimizers;
+          c.layout.pp = pp;
+          c.layout.vpp = vpp;
+          c.layout.gbs = 8;
+          c.layout.schedule = facts.kind;
+          c.layout.placement = usual_placement(facts.kind, vpp);
+          c.layout.micro_batch_group = group;
+          c.cluster = h100s(pp);
+          const bool legal = is_legal(violations(c.layout, c.job, c.model, c.cluster, c.trainer));
+          CAPTURE(facts.name);
+          CAPTURE(pp);
+          CAPTURE(vpp);
+          CAPTURE(group);
+          CHECK(estimate_memory(c.question()).has_value() == legal);
+        }
+      }
+    }
   }
 }
 

@@ -9,7 +9,7 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr std::int32_t kMostChunks = 64;  // bits of has_gradient
+static_assert(kMaxChunks <= 64, "has_gradient has a bit for each");
 
 bool at_least(std::span<const InFlight> a, std::span<const InFlight> b) {
   for (std::size_t c = 0; c < a.size(); ++c) {
@@ -184,7 +184,7 @@ class Walk {
 
 Moments walk(std::span<const Action> list, std::span<const std::int32_t> chunk_of,
              std::int32_t chunks, bool sends_stay) {
-  TW_CHECK(chunks <= kMostChunks, "more chunks than a schedule can have");
+  TW_CHECK(chunks <= kMaxChunks, "more chunks than a schedule can have");
   Walk walk(chunks, list.size(), sends_stay);
   for (const Action& action : list) {
     ActionKind kind = action.kind;
@@ -204,7 +204,9 @@ std::vector<std::int32_t> chunks_of(const Placement& placement) {
   return chunk;
 }
 
-bool keeps_all(Kind kind) { return kind == Kind::GPipe || kind == Kind::LoopedBfs; }
+bool keeps_all(ScheduleKind kind) {
+  return kind == ScheduleKind::GPipe || kind == ScheduleKind::LoopedBfs;
+}
 
 // Groups of the interleaved kinds that are enough: the warm-up spans fewer than three, one more is
 // the steady state, and one drains.
@@ -236,21 +238,23 @@ void Moments::add(const MomentAction& action, std::span<const InFlight> in_fligh
 std::int64_t enough_microbatches(const MomentKey& key) {
   const std::int64_t m = key.microbatches, p = key.ranks;
   switch (key.kind) {
-    case Kind::GPipe:
-    case Kind::LoopedBfs: return m;
-    case Kind::InterleavedOneFOneB:
-    case Kind::InterleavedZeroBubble: return enough_grouped(key);
+    case ScheduleKind::GPipe:
+    case ScheduleKind::LoopedBfs: return m;
+    case ScheduleKind::InterleavedOneFOneB:
+    case ScheduleKind::InterleavedZeroBubble: return enough_grouped(key);
     // The warm-up takes at most 2 p micro-batches, the lag of W another 2 p.
-    case Kind::OneFOneB:
-    case Kind::EagerOneFOneB:
-    case Kind::ZbH1:
-    case Kind::ZbH2:
-    case Kind::ZbV:
-    case Kind::VHalf:
-    case Kind::VMin:
-    case Kind::DualPipeV: return std::min(m, 6 * p + 2);
-    // Greedy, so that only the same number is sure to give the same order.
-    case Kind::ZbVpp: return m;
+    case ScheduleKind::None:
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::EagerOneFOneB:
+    case ScheduleKind::ZbH1:
+    case ScheduleKind::ZbH2:
+    case ScheduleKind::ZbV:
+    case ScheduleKind::VHalf:
+    case ScheduleKind::VMin:
+    case ScheduleKind::DualPipeV: return std::min(m, 6 * p + 2);
+    // Greedy, or somebody else's: only the same number is sure to give the same order.
+    case ScheduleKind::ZbVpp:
+    case ScheduleKind::Csv: return m;
   }
   TW_CHECK(false, "no such kind");
 }
@@ -263,11 +267,11 @@ Result<std::vector<Moments>> moments_of(const MomentKey& key) {
   }
   const Shape shape{key.ranks, static_cast<int>(enough), key.chunks};
   const MakeOptions options{.group = key.group, .limit = 0, .costs = {}};
-  if (!facts_of(key.kind).streams) {
+  if (!streams(facts_of(key.kind))) {
     const Schedule schedule = TW_TRY(make(key.kind, shape, options));
     return moments_of(schedule, key.sends_stay);
   }
-  const auto chunk_of = chunks_of(loop_placement(key.ranks, key.chunks));
+  const auto chunk_of = chunks_of(placed(StagePlacement::Loop, key.ranks, key.chunks));
   std::vector<Moments> moments;
   for (int rank = 0; rank < key.ranks; ++rank) {
     // Where everything is kept only the first stage is unlike the others.

@@ -57,7 +57,7 @@ struct Moments {
 };
 
 struct MomentKey {
-  Kind kind = Kind::OneFOneB;
+  ScheduleKind kind = ScheduleKind::None;
   std::int32_t ranks = 1, chunks = 1;
   std::int64_t microbatches = 1;
   std::int32_t group = 0;   // as in MakeOptions

@@ -74,7 +74,8 @@ std::int64_t most_in_flight(const Moments& moments) {
 
 TEST_CASE("1F1B keeps p - r micro-batches on rank r, or all there are") {
   for (const std::int64_t m : {1, 3, 4, 8, 1000000}) {
-    const auto moments = detail::moments_of(MomentKey{.ranks = 4, .microbatches = m});
+    const auto moments = detail::moments_of(
+        MomentKey{.kind = ScheduleKind::OneFOneB, .ranks = 4, .microbatches = m});
     REQUIRE(moments);
     for (std::int64_t r = 0; r < 4; ++r) {
       CHECK(most_in_flight((*moments)[static_cast<std::size_t>(r)]) == std::min(m, 4 - r));
@@ -85,8 +86,8 @@ TEST_CASE("1F1B keeps p - r micro-batches on rank r, or all there are") {
 TEST_CASE("interleaved 1F1B keeps min(m v, 2(p - r - 1) + (v - 1) p + 1) chunks on rank r") {
   // megatron-core 0.16.1 schedules.py: warm-up and one more.
   for (const auto& [p, v, m] : {std::tuple{4, 2, 8}, {4, 3, 4}, {8, 4, 64}, {2, 8, 6}}) {
-    const auto moments = detail::moments_of(
-        MomentKey{.kind = Kind::InterleavedOneFOneB, .ranks = p, .chunks = v, .microbatches = m});
+    const auto moments = detail::moments_of(MomentKey{
+        .kind = ScheduleKind::InterleavedOneFOneB, .ranks = p, .chunks = v, .microbatches = m});
     REQUIRE(moments);
     for (std::int32_t r = 0; r < p; ++r) {
       const std::int64_t expected = std::min(m * v, 2 * (p - r - 1) + (v - 1) * p + 1);
@@ -198,7 +199,7 @@ TEST_CASE("more micro-batches than enough change no moment of any kind") {
 
 TEST_CASE("1,024 ranks of 8 chunks and 8,192 micro-batches have few moments") {
   const auto moments = detail::moments_of(MomentKey{
-      .kind = Kind::InterleavedOneFOneB, .ranks = 1024, .chunks = 8, .microbatches = 8192});
+      .kind = ScheduleKind::InterleavedOneFOneB, .ranks = 1024, .chunks = 8, .microbatches = 8192});
   REQUIRE(moments);
   CHECK(most_in_flight((*moments)[0]) == 2 * 1023 + 7 * 1024 + 1);
   for (const Moments& of_rank : *moments) CHECK(of_rank.size() <= 300);

@@ -15,32 +15,6 @@ double& at(CategoryNumbers& numbers, Category category) {
   return numbers[static_cast<std::size_t>(category)];
 }
 
-Kind kind_of(const Layout& layout) {
-  switch (layout.schedule) {
-    case ScheduleKind::None:
-    case ScheduleKind::OneFOneB:
-    case ScheduleKind::Csv: return Kind::OneFOneB;
-    case ScheduleKind::Gpipe: return Kind::GPipe;
-    case ScheduleKind::Eager1F1B: return Kind::EagerOneFOneB;
-    case ScheduleKind::Interleaved1F1B: return Kind::InterleavedOneFOneB;
-    case ScheduleKind::LoopedBfs: return Kind::LoopedBfs;
-    case ScheduleKind::ZbH1: return Kind::ZbH1;
-    case ScheduleKind::ZbH2: return Kind::ZbH2;
-    case ScheduleKind::InterleavedZb: return Kind::InterleavedZeroBubble;
-    case ScheduleKind::ZbV: return Kind::ZbV;
-    case ScheduleKind::VHalf: return Kind::VHalf;
-    case ScheduleKind::VMin: return Kind::VMin;
-    case ScheduleKind::ZbVpp: return Kind::ZbVpp;
-    case ScheduleKind::DualPipeV: return Kind::DualPipeV;
-  }
-  TW_CHECK(false, "no such schedule");
-}
-
-// A group of all micro-batches is what fewer of them make anyway.
-std::int32_t group_of(const Layout& layout, std::int64_t microbatches) {
-  return static_cast<std::int32_t>(std::min(layout.micro_batch_group, microbatches));
-}
-
 double widest_heads(const Model& model) {
   double heads = 1;
   for (const LayerKind& kind : model.kinds) {
@@ -76,11 +50,11 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   if (layout.pp > kMaxRanks || stage_count(layout) > kMaxStages) {
     return fail("pp", fmt::format("{} stages are more than a schedule has", stage_count(layout)));
   }
-  rules.moments = {.kind = kind_of(layout),
+  rules.moments = {.kind = running_schedule(layout),
                    .ranks = static_cast<std::int32_t>(layout.pp),
                    .chunks = static_cast<std::int32_t>(layout.vpp),
                    .microbatches = rules.microbatches,
-                   .group = group_of(layout, rules.microbatches),
+                   .group = static_cast<std::int32_t>(running_group(layout)),
                    .sends_stay = rules.pipeline.sends_stay};
   return rules;
 }

@@ -11,12 +11,18 @@ Result<std::vector<Moments>> moments_for(const MemoryQuestion& question, const L
   if (schedule == nullptr) {
     return fail("schedule", "a schedule from a file was asked for, but none is given");
   }
-  const bool fits = static_cast<std::int64_t>(schedule->ranks.size()) == question.layout.pp &&
-                    schedule->placement.stages() == stage_count(question.layout);
-  if (!fits) {
-    return fail("schedule", fmt::format("it has {} ranks and {} stages, the layout {} and {}",
-                                        schedule->ranks.size(), schedule->placement.stages(),
-                                        question.layout.pp, stage_count(question.layout)));
+  const Layout& layout = question.layout;
+  const auto& ranks = schedule->placement.rank_of;
+  if (std::ssize(schedule->ranks) != layout.pp || std::ssize(ranks) != stage_count(layout)) {
+    return fail("schedule",
+                fmt::format("it has {} ranks and {} stages, the layout {} and {}",
+                            schedule->ranks.size(), ranks.size(), layout.pp, stage_count(layout)));
+  }
+  for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
+    if (ranks[stage].index() == stage_rank(layout, static_cast<std::int64_t>(stage))) continue;
+    return fail("schedule",
+                fmt::format("stage {} is not on the rank that the layout has it on", stage),
+                "set placement=loop or placement=v as the file has it");
   }
   return moments_of(*schedule, rules.pipeline.sends_stay);
 }

@@ -13,7 +13,7 @@ Result<std::vector<Action>> SlackReplay::actions_of(std::int64_t rank) {
   const MomentKey& key = work_.rules.moments;
   const Shape shape{key.ranks, static_cast<int>(enough_microbatches(key)), key.chunks};
   const MakeOptions options{.group = key.group, .limit = 0, .costs = {}};
-  if (facts_of(key.kind).streams) {
+  if (streams(facts_of(key.kind))) {
     return make_rank(key.kind, shape, static_cast<int>(rank), options);
   }
   if (!made_) made_ = TW_TRY(make(key.kind, shape, options));

@@ -31,11 +31,6 @@ constexpr int kMostChunks = 32;
 // Sums of sizes over all stages and micro-batches must stay far from overflow.
 constexpr double kMostBytes = 0x1p60;
 
-Placement placed(PlacementStyle style, int ranks, int chunks) {
-  return style == PlacementStyle::V && chunks > 1 ? v_placement(ranks, chunks)
-                                                  : loop_placement(ranks, chunks);
-}
-
 void add_cost_faults(const Costs& costs, std::int64_t stages, int microbatches,
                      Diagnostics& faults) {
   const auto require = [&](bool good, std::string where, std::string what) {
@@ -95,9 +90,9 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
   require(options.chunks >= 1 && options.chunks <= kMostChunks, "chunks",
           fmt::format("{} is not within 1 to {}", options.chunks, kMostChunks));
   require(!options.placements.empty(), "placements", "none is allowed", "loop, V or both");
-  for (const PlacementStyle style : options.placements)
-    require(style != PlacementStyle::Custom, "placements", "a custom placement has no rule",
-            "loop, V or both");
+  for (const StagePlacement style : options.placements)
+    require(style != StagePlacement::Single || options.chunks == 1, "placements",
+            "one stage per rank, but several chunks", "loop, V or both");
   require(options.cap.size() <= 1 || std::ssize(options.cap) == ranks, "cap",
           fmt::format("there are {} caps for {} ranks", options.cap.size(), ranks),
           "one for all ranks, or one for each");
@@ -375,7 +370,7 @@ Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
   AutoSchedule best;
   best.smallest_cap = Bytes(std::numeric_limits<std::int64_t>::max());
   best.lower_bound = Seconds(std::numeric_limits<double>::infinity());
-  for (const PlacementStyle style : options.placements)
+  for (const StagePlacement style : options.placements)
     search_placement(placed(style, ranks, options.chunks), microbatches, costs, options, best);
   return best;
 }

@@ -22,7 +22,7 @@ namespace trainwright {
 
 struct AutoOptions {
   int chunks = 1;                                                // stages per rank
-  std::vector<PlacementStyle> placements = {PlacementStyle::V};  // the shortest of them is taken
+  std::vector<StagePlacement> placements = {StagePlacement::V};  // the shortest of them is taken
   std::vector<Bytes> cap = {};                                   // by rank, or one; empty: none
   // Actions to place while searching. 0: 300,000 (3 million for a schedule of up to 3,000 actions)
   // and 24 for each action of the schedule, which is under a second for 64 ranks x 512
@@ -45,7 +45,7 @@ struct AutoSchedule {
 double gap(const AutoSchedule& found);  // makespan / lower bound - 1; infinite without a schedule
 
 // Costs are by stage, ranks x chunks of them. Faults: sizes that do not match, more than 32 chunks,
-// a custom placement, negative or infinite costs, more than 2^24 actions.
+// several chunks placed singly, negative or infinite costs, more than 2^24 actions.
 Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
                                const AutoOptions& options = {});
 

@@ -21,8 +21,8 @@ Proven read_instance(const Json& json, Diagnostics& faults) {
   proven.ranks = static_cast<int>(fields.integer("ranks"));
   proven.microbatches = static_cast<int>(fields.integer("microbatches"));
   proven.options.chunks = static_cast<int>(fields.integer("chunks"));
-  proven.options.placements = {fields.string("placement") == "v" ? PlacementStyle::V
-                                                                 : PlacementStyle::Loop};
+  proven.options.placements = {fields.string("placement") == "v" ? StagePlacement::V
+                                                                 : StagePlacement::Loop};
   if (const auto cap = fields.optional_integer("cap")) proven.options.cap = {Bytes(*cap)};
   const Seconds transfer(fields.number("transfer"));
   proven.makespan = fields.number("makespan");

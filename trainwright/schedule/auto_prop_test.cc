@@ -33,7 +33,7 @@ Instance random_instance(std::uint64_t seed) {
   instance.microbatches = draw(1, 6);
   const int chunks = draw(1, 3);
   instance.options.chunks = chunks;
-  instance.options.placements = {draw(0, 1) == 0 ? PlacementStyle::V : PlacementStyle::Loop};
+  instance.options.placements = {draw(0, 1) == 0 ? StagePlacement::V : StagePlacement::Loop};
   const int stages = instance.ranks * chunks;
   const double transfer = draw(0, 2);
   // Under PyTorch's rules what is sent stays to the end of the step, and is part of what is kept.
@@ -87,7 +87,7 @@ TEST_CASE("every schedule of auto is proven, fits its cap, and is not below the 
 
 detail::PipelineProblem random_problem(Random& random, int ranks, int chunks, int micro_batches) {
   std::vector<detail::PipelineStage> stages;
-  const Placement placement = v_placement(ranks, chunks);
+  const Placement placement = placed(StagePlacement::V, ranks, chunks);
   std::int64_t kept = 0;
   for (const RankId rank : placement.rank_of) {
     const auto time = [&] { return static_cast<double>(random.integer(1, 9)); };

@@ -34,7 +34,7 @@ TEST_CASE("auto is not longer than the published schedulers on any row at their 
     const Costs costs =
         even_costs(ranks * chunks, Seconds(number(cells[3])), Seconds(number(cells[4])),
                    Seconds(number(cells[5])), Seconds(number(cells[6])));
-    const PlacementStyle style = kind == "vpp2" ? PlacementStyle::Loop : PlacementStyle::V;
+    const StagePlacement style = kind == "vpp2" ? StagePlacement::Loop : StagePlacement::V;
     const auto best = make_auto(
         ranks, microbatches, costs,
         {.chunks = chunks, .placements = {style}, .cap = {cap}, .good_enough = reference});

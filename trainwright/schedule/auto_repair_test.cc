@@ -15,7 +15,7 @@ std::string repaired(std::int64_t cap) {
   costs.stages[0].released_by_input = Bytes(-5);
   const auto F = ActionKind::Forward, I = ActionKind::BackwardInput, W = ActionKind::BackwardWeight;
   const Schedule schedule{2,
-                          loop_placement(1, 1),
+                          placed(StagePlacement::Loop, 1, 1),
                           {{make_action(F, 0, 0), make_action(I, 0, 0), make_action(F, 0, 1),
                             make_action(I, 0, 1), make_action(W, 0, 0), make_action(W, 0, 1)}}};
   const detail::Pricing pricing = detail::price(schedule.placement, 2, costs, {});

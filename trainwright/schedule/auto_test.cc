@@ -24,7 +24,7 @@ Costs unit_costs(int stages, double transfer = 0) {
 // nothing is lost, and the bound says so.
 TEST_CASE("with the memory of 1F1B a V of two chunks has no bubble but the way in") {
   const AutoSchedule best = found(
-      8, 32, unit_costs(16), {.chunks = 2, .placements = {PlacementStyle::V}, .cap = {Bytes(16)}});
+      8, 32, unit_costs(16), {.chunks = 2, .placements = {StagePlacement::V}, .cap = {Bytes(16)}});
   CHECK(best.timeline.makespan == Seconds(199));
   CHECK(best.lower_bound == Seconds(199));
   CHECK(peak(best.timeline) <= Bytes(16));
@@ -37,13 +37,13 @@ TEST_CASE("auto is not longer than Primus at the same memory") {
   struct Row {
     int chunks;
     double makespan, memory;
-    PlacementStyle placement;
+    StagePlacement placement;
   };
   for (const Row row :
-       {Row{1, 117, 8, PlacementStyle::Loop}, Row{1, 103, 8, PlacementStyle::Loop},
-        Row{1, 103, 10, PlacementStyle::Loop}, Row{2, 106.5, 11.5, PlacementStyle::Loop},
-        Row{2, 99.5, 8, PlacementStyle::V}, Row{2, 104.5, 5, PlacementStyle::V},
-        Row{2, 109, 4, PlacementStyle::V}}) {
+       {Row{1, 117, 8, StagePlacement::Loop}, Row{1, 103, 8, StagePlacement::Loop},
+        Row{1, 103, 10, StagePlacement::Loop}, Row{2, 106.5, 11.5, StagePlacement::Loop},
+        Row{2, 99.5, 8, StagePlacement::V}, Row{2, 104.5, 5, StagePlacement::V},
+        Row{2, 109, 4, StagePlacement::V}}) {
     CAPTURE(row.makespan);
     const Seconds unit(1.0 / row.chunks);
     const Bytes cap(static_cast<std::int64_t>(row.memory * row.chunks));
@@ -102,7 +102,7 @@ TEST_CASE("auto is not worse than any fixed kind that fits, also on uneven stage
       const Timeline timeline = simulate(*fixed, costs);
       const AutoSchedule best = found(4, 10, costs,
                                       {.chunks = chunks,
-                                       .placements = {facts.placement},
+                                       .placements = {facts.placement.value()},
                                        .cap = {peak(timeline)},
                                        .budget = 20'000});
       CHECK(best.timeline.makespan <= timeline.makespan);
@@ -148,7 +148,7 @@ TEST_CASE("a backward that is cheaper in one piece is used") {
   Costs costs = unit_costs(4);
   for (StageCosts& stage : costs.stages) stage.backward = Seconds(1.5);
   const AutoSchedule best = found(4, 16, costs, {.cap = {Bytes(4)}});
-  const Timeline fixed = simulate(*make(Kind::OneFOneB, {4, 16, 1}), costs);
+  const Timeline fixed = simulate(*make(ScheduleKind::OneFOneB, {4, 16, 1}), costs);
   CHECK(best.timeline.makespan <= fixed.makespan);
 }
 
@@ -157,7 +157,7 @@ TEST_CASE(
   for (const int ranks : {1, 2, 5})
     for (const int microbatches : {1, 2, 3})
       for (const int chunks : {1, 2, 3})
-        for (const PlacementStyle style : {PlacementStyle::Loop, PlacementStyle::V}) {
+        for (const StagePlacement style : {StagePlacement::Loop, StagePlacement::V}) {
           const AutoSchedule best =
               found(ranks, microbatches, unit_costs(ranks * chunks),
                     {.chunks = chunks, .placements = {style}, .budget = 5'000});
@@ -168,11 +168,11 @@ TEST_CASE(
 
 TEST_CASE("of several placements the shortest is taken") {
   const AutoOptions both{.chunks = 2,
-                         .placements = {PlacementStyle::Loop, PlacementStyle::V},
+                         .placements = {StagePlacement::Loop, StagePlacement::V},
                          .cap = {Bytes(6)},
                          .budget = 100'000};
   const AutoSchedule best = found(4, 8, unit_costs(8), both);
-  for (const PlacementStyle style : both.placements) {
+  for (const StagePlacement style : both.placements) {
     AutoOptions one = both;
     one.placements = {style};
     one.budget = 50'000;
@@ -199,14 +199,15 @@ TEST_CASE("every fault of a question is reported at once") {
 
 // Two stages, one micro-batch: F F I I W = 5 units. With 3 micro-batches rank 1 has 1 + 9.
 TEST_CASE("the bound is the critical path of one micro-batch or the work of a rank") {
-  CHECK(lower_bound(loop_placement(2, 1), 1, unit_costs(2)) == Seconds(5));
-  CHECK(lower_bound(loop_placement(2, 1), 3, unit_costs(2)) == Seconds(10));
+  CHECK(lower_bound(placed(StagePlacement::Loop, 2, 1), 1, unit_costs(2)) == Seconds(5));
+  CHECK(lower_bound(placed(StagePlacement::Loop, 2, 1), 3, unit_costs(2)) == Seconds(10));
 }
 
 // Four ranks, one activation each: a micro-batch occupies rank 0 from its F to the end of its W, 9
 // units, so ten of them need 90.
 TEST_CASE("the bound knows the cap") {
-  const Seconds bound = lower_bound(loop_placement(4, 1), 10, unit_costs(4), {Bytes(1)});
+  const Seconds bound =
+      lower_bound(placed(StagePlacement::Loop, 4, 1), 10, unit_costs(4), {Bytes(1)});
   CHECK(bound == Seconds(90));
   CHECK(found(4, 10, unit_costs(4), {.cap = {Bytes(1)}}).timeline.makespan == Seconds(90));
 }

@@ -13,9 +13,9 @@ constexpr ActionKind W = ActionKind::BackwardWeight;
 constexpr ActionKind B = ActionKind::Backward;
 
 // Two ranks, two stages, two micro-batches; the smallest schedule in which everything can go wrong.
-Schedule sound() { return *make(Kind::OneFOneB, {2, 2, 1}); }
+Schedule sound() { return *make(ScheduleKind::OneFOneB, {2, 2, 1}); }
 // The same with I and W.
-Schedule sound_split() { return *make(Kind::ZbH1, {2, 2, 1}); }
+Schedule sound_split() { return *make(ScheduleKind::ZbH1, {2, 2, 1}); }
 Schedule sound_lowered() {
   return *lower(sound(), even_costs(2, Seconds(1), Seconds(1), Seconds(1)));
 }
@@ -115,7 +115,7 @@ TEST_CASE("every missing action is named") {
 
 // The tables stay in proportion to the lists, so that a few bytes cannot ask for gigabytes.
 TEST_CASE("far too few actions for the ids are refused before any table is made") {
-  Schedule schedule{kMaxMicroBatches, loop_placement(1, 1), {{make_action(F, 0, 0)}}};
+  Schedule schedule{kMaxMicroBatches, placed(StagePlacement::Loop, 1, 1), {{make_action(F, 0, 0)}}};
   expect_first(check(schedule), Fault::Missing, 0, -1);
 }
 
@@ -124,14 +124,14 @@ TEST_CASE("a backward before its forward and W before I are out of order") {
   std::swap(schedule.ranks[1][0], schedule.ranks[1][1]);  // 1B0 before 1F0
   expect_first(check(schedule), Fault::OutOfOrder, 1, 0);
   schedule = {1,
-              loop_placement(1, 1),
+              placed(StagePlacement::Loop, 1, 1),
               {{make_action(F, 0, 0), make_action(W, 0, 0), make_action(I, 0, 0)}}};
   expect_first(check(schedule), Fault::OutOfOrder, 0, 1);
 }
 
 // PyTorch appends losses as they come and looks them up by micro-batch.
 TEST_CASE("the last stage must run its forwards in micro-batch order") {
-  Schedule schedule = *make(Kind::GPipe, {2, 2, 1});
+  Schedule schedule = *make(ScheduleKind::GPipe, {2, 2, 1});
   for (auto& list : schedule.ranks) std::swap(list[0], list[1]);
   expect_first(check(schedule), Fault::LossOrder, 1, 0);
 }
@@ -176,7 +176,7 @@ TEST_CASE("lists that wait for each other are a deadlock and the cycle is told")
 TEST_CASE("a rank can wait for itself") {
   Schedule schedule{
       1,
-      loop_placement(1, 2),
+      placed(StagePlacement::Loop, 1, 2),
       {{make_action(F, 1, 0), make_action(F, 0, 0), make_action(B, 1, 0), make_action(B, 0, 0)}}};
   expect_first(check(schedule), Fault::Deadlock, 0, 0);
 }
@@ -184,8 +184,8 @@ TEST_CASE("a rank can wait for itself") {
 TEST_CASE("a group that needs its own result through other stages is a deadlock") {
   // 0F0 overlapped with 0B0 of the same micro-batch is caught as a group; 0F0 with 2B0 (another
   // stage of the same rank) needs all of the pipeline in between.
-  Schedule schedule = *make(Kind::GPipe, {1, 1, 1});
-  schedule.placement = loop_placement(1, 2);
+  Schedule schedule = *make(ScheduleKind::GPipe, {1, 1, 1});
+  schedule.placement = placed(StagePlacement::Loop, 1, 2);
   schedule.ranks[0] = {make_action(F, 0, 0), make_action(B, 1, 0), make_action(F, 1, 0),
                        make_action(B, 0, 0)};
   schedule.ranks[0][0].overlaps_next = true;
@@ -306,8 +306,8 @@ TEST_CASE("a transfer inside an overlapped group is refused") {
 // Messages between two ranks carry no name: here rank 1 would take micro-batch 1's activation for
 // micro-batch 0's, silently.
 TEST_CASE("receives in another order than the sends are refused") {
-  Schedule schedule =
-      *lower(*make(Kind::GPipe, {2, 2, 1}), even_costs(2, Seconds(1), Seconds(1), Seconds(1)));
+  Schedule schedule = *lower(*make(ScheduleKind::GPipe, {2, 2, 1}),
+                             even_costs(2, Seconds(1), Seconds(1), Seconds(1)));
   auto& list = schedule.ranks[1];
   const std::size_t first = place_of(list, make_action(ActionKind::RecvForward, 1, 0));
   const std::size_t second = place_of(list, make_action(ActionKind::RecvForward, 1, 1));
@@ -319,9 +319,9 @@ TEST_CASE("receives in another order than the sends are refused") {
 
 // Both ranks send first and receive then. Buffers would hide it; two blocking sends never meet.
 TEST_CASE("two ranks that both send first are a deadlock under blocking transfers") {
-  Schedule schedule{2, v_placement(2, 2), {}};
+  Schedule schedule{2, placed(StagePlacement::V, 2, 2), {}};
   // Stages 0 and 3 on rank 0, 1 and 2 on rank 1.
-  schedule.ranks = make(Kind::ZbV, {2, 2, 2})->ranks;
+  schedule.ranks = make(ScheduleKind::ZbV, {2, 2, 2})->ranks;
   Schedule lowered = *lower(schedule, even_costs(4, Seconds(1), Seconds(1), Seconds(1)));
   REQUIRE(check_lowered(lowered).empty());
   // Hold back rank 1's receive of 0F1 behind its send of 2F0: rank 0 sends 0F1 before it receives.

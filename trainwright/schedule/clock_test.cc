@@ -18,8 +18,8 @@ Costs two_stages(double forward, double input, double weight, double transfer) {
 
 // One micro-batch, F = 1, B = 2 + 3, transfer 10: down 1 + 10, there 1 + 5, back 10, then 5.
 TEST_CASE("one micro-batch takes its way through the pipeline and back") {
-  const Timeline timeline =
-      simulate(*make(Kind::OneFOneB, {2, 1, 1}), two_stages(1, 2, 3, 10), {.detail = Detail::Full});
+  const Timeline timeline = simulate(*make(ScheduleKind::OneFOneB, {2, 1, 1}),
+                                     two_stages(1, 2, 3, 10), {.detail = Detail::Full});
   CHECK(timeline.makespan == Seconds(1 + 10 + 1 + 5 + 10 + 5));
   // Rank 0 is busy 6, waits 6 for rank 1 to work and 20 for the two transfers, all in warm-up.
   CHECK(timeline.ranks[0].busy == Seconds(6));
@@ -36,7 +36,7 @@ TEST_CASE("one micro-batch takes its way through the pipeline and back") {
 
 TEST_CASE("the loss is paid on the last stage only") {
   Costs costs = two_stages(1, 1, 1, 0);
-  const Schedule schedule = *make(Kind::OneFOneB, {2, 3, 1});
+  const Schedule schedule = *make(ScheduleKind::OneFOneB, {2, 3, 1});
   const Seconds before = simulate(schedule, costs).makespan;
   costs.loss = Seconds(7);
   const Timeline timeline = simulate(schedule, costs);
@@ -48,14 +48,14 @@ TEST_CASE("the loss is paid on the last stage only") {
 TEST_CASE("the engine's own cost is added to every action") {
   Costs costs = two_stages(1, 1, 1, 0);
   costs.per_action = Seconds(0.5);
-  const Timeline timeline = simulate(*make(Kind::ZbH1, {2, 4, 1}), costs);
+  const Timeline timeline = simulate(*make(ScheduleKind::ZbH1, {2, 4, 1}), costs);
   CHECK(timeline.ranks[0].busy == Seconds(4 * 3 * 1.5));
 }
 
 // Rank 0 sends two forwards; F = 1 and the transfer takes 10. Blocking: the second F starts at 11.
 // Serialised: both are computed at once, the second transfer departs at 11 and arrives at 21.
 TEST_CASE("transfers hide behind work, stop the sender or queue on the link") {
-  const Schedule schedule = *make(Kind::GPipe, {2, 2, 1});
+  const Schedule schedule = *make(ScheduleKind::GPipe, {2, 2, 1});
   const Costs costs = two_stages(1, 1, 1, 10);
   const auto second_forward = [&](const ClockOptions& options) {
     const Timeline timeline = simulate(schedule, costs, options);
@@ -70,7 +70,7 @@ TEST_CASE("transfers hide behind work, stop the sender or queue on the link") {
 
 // A V of two ranks: the activation from stage 1 to 2 stays on rank 1.
 TEST_CASE("a transfer within a rank is free") {
-  const Schedule schedule = *make(Kind::ZbV, {2, 1, 2});
+  const Schedule schedule = *make(ScheduleKind::ZbV, {2, 1, 2});
   const Timeline timeline =
       simulate(schedule, even_costs(4, Seconds(1), Seconds(1), Seconds(1), Seconds(10)));
   // Down: 4 F and two crossings; back: 4 I and two crossings, and the W of stage 2, which rank 1
@@ -81,7 +81,7 @@ TEST_CASE("a transfer within a rank is free") {
 // PyTorch's stage 0 does nothing in I and everything in W: the same work, but memory until W.
 TEST_CASE("under PyTorch's rules stage 0 frees and computes everything in W") {
   Schedule schedule{1,
-                    loop_placement(1, 1),
+                    placed(StagePlacement::Loop, 1, 1),
                     {{make_action(F, 0, 0), make_action(I, 0, 0), make_action(W, 0, 0)}}};
   Costs costs = even_costs(1, Seconds(1), Seconds(2), Seconds(3));
   costs.stages[0].kept = Bytes(10);
@@ -106,7 +106,7 @@ TEST_CASE("under PyTorch's rules buffers stand and sent tensors stay for the who
   Costs costs = two_stages(1, 1, 1, 0);
   costs.boundaries[0].size = Bytes(100);
   for (StageCosts& stage : costs.stages) stage.kept = Bytes(150);
-  const Schedule schedule = *make(Kind::OneFOneB, {2, 4, 1});
+  const Schedule schedule = *make(ScheduleKind::OneFOneB, {2, 4, 1});
   const Timeline timeline = simulate(schedule, costs, {.engine = EngineRules::PyTorch});
   CHECK(timeline.ranks[0].peak == Bytes(500 + 400));
   CHECK(timeline.ranks[1].peak == Bytes(450 + 400));
@@ -114,7 +114,7 @@ TEST_CASE("under PyTorch's rules buffers stand and sent tensors stay for the who
 
 TEST_CASE("an I that keeps more than it frees raises the peak at its end") {
   Schedule schedule{1,
-                    loop_placement(1, 1),
+                    placed(StagePlacement::Loop, 1, 1),
                     {{make_action(F, 0, 0), make_action(I, 0, 0), make_action(W, 0, 0)}}};
   Costs costs = even_costs(1, Seconds(1), Seconds(1), Seconds(1));
   costs.stages[0].kept = Bytes(10);
@@ -127,7 +127,7 @@ TEST_CASE("an I that keeps more than it frees raises the peak at its end") {
 TEST_CASE("a group takes its longest member and what is not hidden of the others") {
   Schedule schedule{
       2,
-      loop_placement(1, 1),
+      placed(StagePlacement::Loop, 1, 1),
       {{make_action(F, 0, 0), make_action(F, 0, 1), make_action(B, 0, 0), make_action(B, 0, 1)}}};
   schedule.ranks[0][1].overlaps_next = true;
   Costs costs = even_costs(1, Seconds(2), Seconds(3), Seconds(3));
@@ -142,7 +142,7 @@ TEST_CASE("a group takes its longest member and what is not hidden of the others
 TEST_CASE("the bubble of even 1f1b is the closed form") {
   for (const int p : {1, 2, 5, 8}) {
     for (const int m : {8, 16}) {
-      const Timeline timeline = simulate(*make(Kind::OneFOneB, {p, m, 1}),
+      const Timeline timeline = simulate(*make(ScheduleKind::OneFOneB, {p, m, 1}),
                                          even_costs(p, Seconds(1), Seconds(1), Seconds(1)));
       CHECK(bubble(timeline) == doctest::Approx((p - 1.0) / (m + p - 1.0)));
       CHECK(peak(timeline) == Bytes(std::min(p, m)));
@@ -152,10 +152,10 @@ TEST_CASE("the bubble of even 1f1b is the closed form") {
 
 TEST_CASE("the streamed clock steps long pipelines level by level") {
   for (const KindFacts& facts : kinds()) {
-    if (!facts.streams) continue;
+    if (!streams(facts)) continue;
     const Shape shape{16, 64, std::min(4, facts.chunks_most)};
     const detail::LoopedPlan plan = detail::looped_plan(facts.kind, shape, {});
-    const Placement placement = loop_placement(shape.ranks, shape.chunks);
+    const Placement placement = placed(StagePlacement::Loop, shape.ranks, shape.chunks);
     const Costs costs =
         even_costs(placement.stages(), Seconds(1), Seconds(1), Seconds(1), Seconds(0.25));
     CAPTURE(facts.name);

@@ -28,7 +28,7 @@ TEST_CASE("on PyTorch a tensor that was sent stays until the step ends") {
   // 1F1B: 6 + 10, minus 10 plus the sent gradient of 3, plus 10 again = 19.
   const Schedule schedule{
       2,
-      loop_placement(2, 1),
+      placed(StagePlacement::Loop, 2, 1),
       {{make_action(F, 0, 0), make_action(F, 0, 1), make_action(B, 0, 0), make_action(B, 0, 1)},
        {make_action(F, 1, 0), make_action(B, 1, 0), make_action(F, 1, 1), make_action(B, 1, 1)}}};
   const Timeline timeline = on_pytorch(schedule);
@@ -41,7 +41,7 @@ TEST_CASE("on PyTorch the activation between two stages of a rank takes its buff
   // replace a buffer; stage 1 keeps 10: 6 + 7 + 10 = 23.
   const Schedule schedule{
       1,
-      loop_placement(1, 2),
+      placed(StagePlacement::Loop, 1, 2),
       {{make_action(F, 0, 0), make_action(F, 1, 0), make_action(B, 1, 0), make_action(B, 0, 0)}}};
   CHECK(on_pytorch(schedule).ranks[0].peak == Bytes(23));
 }
@@ -58,7 +58,7 @@ TEST_CASE(
   costs.stages[0].inside = {Bytes(12), {}, {}, Bytes(4), {}, Bytes(9)};
   Schedule schedule{
       2,
-      loop_placement(1, 1),
+      placed(StagePlacement::Loop, 1, 1),
       {{make_action(F, 0, 0), make_action(B, 0, 0), make_action(F, 0, 1), make_action(B, 0, 1)}}};
   const ClockOptions options{.engine = EngineRules::PyTorch};
   CHECK(simulate(schedule, costs, options).ranks[0].peak == Bytes(121));

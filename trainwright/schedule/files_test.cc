@@ -26,13 +26,13 @@ TEST_CASE("a CSV reads back to the schedule it was written from") {
 }
 
 TEST_CASE("a CSV has one row per rank and no trailing comma or blank line") {
-  CHECK(to_csv(*make(Kind::OneFOneB, {2, 2, 1})) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  CHECK(to_csv(*make(ScheduleKind::OneFOneB, {2, 2, 1})) == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
 }
 
 TEST_CASE("bubbles, blanks and carriage returns in a CSV are skipped") {
   const auto schedule = read_schedule_csv("0F0, 0F1 ,,0B0,,0B1,\r\n,1F0,1B0,1F1,1B1\r\n", "s.csv");
   REQUIRE(schedule);
-  CHECK(*schedule == *make(Kind::OneFOneB, {2, 2, 1}));
+  CHECK(*schedule == *make(ScheduleKind::OneFOneB, {2, 2, 1}));
 }
 
 TEST_CASE("the old grammar is refused with a hint") {
@@ -126,7 +126,7 @@ Timeline timed(const Schedule& schedule) {
 }
 
 TEST_CASE("a trace has a slice per action and bubble and a memory counter per rank") {
-  const Schedule schedule = *make(Kind::OneFOneB, {2, 2, 1});
+  const Schedule schedule = *make(ScheduleKind::OneFOneB, {2, 2, 1});
   const Timeline timeline = timed(schedule);
   const auto trace = parse_json(to_trace(schedule, timeline), "trace.json");
   REQUIRE(trace);
@@ -160,7 +160,7 @@ TEST_CASE("a drawing keeps to its width and shows every rank") {
 
 // 3 s of 4 columns each: F takes one third of a micro-batch's F and B.
 TEST_CASE("a drawing shows what runs when") {
-  const Schedule schedule = *make(Kind::GPipe, {1, 2, 1});
+  const Schedule schedule = *make(ScheduleKind::GPipe, {1, 2, 1});
   const Timeline timeline = simulate(schedule, even_costs(1, Seconds(1), Seconds(1), Seconds(1)),
                                      {.detail = Detail::Full});
   const std::string drawing = to_drawing(schedule, timeline, 2 + 3 + 5 + 24);
@@ -168,14 +168,14 @@ TEST_CASE("a drawing shows what runs when") {
 }
 
 TEST_CASE("more ranks than lines are thinned out") {
-  const Schedule schedule = *make(Kind::OneFOneB, {200, 4, 1});
+  const Schedule schedule = *make(ScheduleKind::OneFOneB, {200, 4, 1});
   const std::string drawing = to_drawing(schedule, timed(schedule), 80);
   CHECK(drawing.find("every 4th of 200 ranks") != std::string::npos);
   CHECK(split(drawing, '\n').size() == 50 + 5);
 }
 
 TEST_CASE("an SVG has a rectangle for every action") {
-  const Schedule schedule = *make(Kind::ZbV, {2, 3, 2});
+  const Schedule schedule = *make(ScheduleKind::ZbV, {2, 3, 2});
   Costs costs = even_costs(4, Seconds(1), Seconds(1), Seconds(1));
   const std::string svg = to_svg(schedule, timed(schedule), costs);
   std::size_t titles = 0;

@@ -10,54 +10,62 @@
 namespace trainwright {
 namespace {
 
-constexpr int kAnyChunks = 64;
-
 // Who can run what: PyTorch's runtime runs any list from a CSV, torchtitan any loop and V of two
 // chunks; the names are those of the trainers that have the kind built in.
-constexpr std::array<KindFacts, 13> kKinds{{
-    {Kind::GPipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)",
-     "PyTorch, torchtitan, Paddle (FThenB)", 1, 1, PlacementStyle::Loop, false, true},
-    {Kind::OneFOneB, "1f1b", "one forward, one backward (PipeDream-flush)",
-     "Megatron-LM, PyTorch, torchtitan, DeepSpeed, Paddle", 1, 1, PlacementStyle::Loop, false,
-     true},
-    {Kind::EagerOneFOneB, "eager-1f1b", "1f1b with twice the warm-up, hides transfers",
-     "Paddle, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop, false, true},
-    {Kind::InterleavedOneFOneB, "interleaved-1f1b",
+constexpr std::array<KindFacts, 15> kKinds{{
+    {ScheduleKind::None, "none", "no pipeline: one micro-batch after the other", "all", 1, 1,
+     StagePlacement::Single, false, false, OrderFrom::Formula},
+    {ScheduleKind::GPipe, "gpipe", "all forwards, then all backwards (Huang et al. 2019)",
+     "PyTorch, torchtitan, Paddle (FThenB)", 1, 1, StagePlacement::Single, false, false,
+     OrderFrom::Formula},
+    {ScheduleKind::OneFOneB, "1f1b", "one forward, one backward (PipeDream-flush)",
+     "Megatron-LM, PyTorch, torchtitan, DeepSpeed, Paddle", 1, 1, StagePlacement::Single, false,
+     false, OrderFrom::Formula},
+    {ScheduleKind::EagerOneFOneB, "eager-1f1b", "1f1b with twice the warm-up, hides transfers",
+     "Paddle, PyTorch by CSV, torchtitan by CSV", 1, 1, StagePlacement::Single, false, false,
+     OrderFrom::Formula},
+    {ScheduleKind::InterleavedOneFOneB, "interleaved-1f1b",
      "1f1b over several chunks per rank (Narayanan et al. 2021)",
-     "Megatron-LM, PyTorch, torchtitan, Paddle (VPP)", 1, kAnyChunks, PlacementStyle::Loop, false,
-     true},
-    {Kind::LoopedBfs, "looped-bfs", "breadth first over the chunks (Lamy-Poirier 2023)",
-     "PyTorch, torchtitan", 1, kAnyChunks, PlacementStyle::Loop, false, true},
-    {Kind::ZbH1, "zb-h1", "1f1b with W in the drain, memory of 1f1b (Qi et al. 2024)",
-     "Paddle, sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop,
-     true, true},
-    {Kind::ZbH2, "zb-h2", "no bubble at F = I = W, twice the memory of 1f1b (Qi et al. 2024)",
-     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, PlacementStyle::Loop, true, true},
-    {Kind::InterleavedZeroBubble, "interleaved-zb", "zb-h1 over several chunks per rank",
-     "PyTorch, torchtitan", 1, kAnyChunks, PlacementStyle::Loop, true, true},
-    {Kind::ZbV, "zb-v", "two chunks in a V, no bubble at F = I = W, memory of 1f1b",
-     "PyTorch, torchtitan, sail-sg Megatron", 2, 2, PlacementStyle::V, true, false},
-    {Kind::VHalf, "v-half", "two chunks in a V, half the memory of 1f1b (Qi et al. 2024b)",
-     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, PlacementStyle::V, true, false},
-    {Kind::VMin, "v-min", "two chunks in a V, a third of the memory of 1f1b (Qi et al. 2024b)",
-     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, PlacementStyle::V, true, false},
-    {Kind::ZbVpp, "zb-vpp", "greedy zero bubble over a wave of chunks, under a limit",
-     "Paddle (m = p), PyTorch by CSV", 1, kAnyChunks, PlacementStyle::V, true, false},
-    {Kind::DualPipeV, "dualpipe-v", "two chunks in a V, F and B of two micro-batches overlapped",
-     "PyTorch, torchtitan, Paddle", 2, 2, PlacementStyle::V, true, false},
+     "Megatron-LM, PyTorch, torchtitan, Paddle (VPP)", 2, kMaxChunks, StagePlacement::Loop, false,
+     true, OrderFrom::Formula},
+    {ScheduleKind::LoopedBfs, "looped-bfs", "breadth first over the chunks (Lamy-Poirier 2023)",
+     "PyTorch, torchtitan", 2, kMaxChunks, StagePlacement::Loop, false, false, OrderFrom::Formula},
+    {ScheduleKind::ZbH1, "zb-h1", "1f1b with W in the drain, memory of 1f1b (Qi et al. 2024)",
+     "Paddle, sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, StagePlacement::Single,
+     true, false, OrderFrom::Formula},
+    {ScheduleKind::ZbH2, "zb-h2",
+     "no bubble at F = I = W, twice the memory of 1f1b (Qi et al. 2024)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 1, 1, StagePlacement::Single, true,
+     false, OrderFrom::Formula},
+    {ScheduleKind::InterleavedZeroBubble, "interleaved-zb", "zb-h1 over several chunks per rank",
+     "PyTorch, torchtitan", 2, kMaxChunks, StagePlacement::Loop, true, true, OrderFrom::Formula},
+    {ScheduleKind::ZbV, "zb-v", "two chunks in a V, no bubble at F = I = W, memory of 1f1b",
+     "PyTorch, torchtitan, sail-sg Megatron", 2, 2, StagePlacement::V, true, false,
+     OrderFrom::Generator},
+    {ScheduleKind::VHalf, "v-half", "two chunks in a V, half the memory of 1f1b (Qi et al. 2024b)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, StagePlacement::V, true, false,
+     OrderFrom::Generator},
+    {ScheduleKind::VMin, "v-min",
+     "two chunks in a V, a third of the memory of 1f1b (Qi et al. 2024b)",
+     "sail-sg Megatron, PyTorch by CSV, torchtitan by CSV", 2, 2, StagePlacement::V, true, false,
+     OrderFrom::Generator},
+    {ScheduleKind::ZbVpp, "zb-vpp", "greedy zero bubble over a wave of chunks, under a limit",
+     "Paddle (m = p), PyTorch by CSV", 2, kMaxChunks, StagePlacement::V, true, false,
+     OrderFrom::Generator},
+    {ScheduleKind::DualPipeV, "dualpipe-v",
+     "two chunks in a V, F and B of two micro-batches overlapped", "PyTorch, torchtitan, Paddle", 2,
+     2, StagePlacement::V, true, false, OrderFrom::Generator},
+    {ScheduleKind::Csv, "csv", "the order of a file", "PyTorch, torchtitan", 1, kMaxChunks,
+     std::nullopt, true, false, OrderFrom::File},
 }};
-
-bool is_grouped(Kind kind) {
-  return kind == Kind::InterleavedOneFOneB || kind == Kind::InterleavedZeroBubble;
-}
 
 // A remainder of fewer than p micro-batches joins the group before it: in a group shorter than the
 // pipeline the first rank would wait for a forward that the last rank holds back behind a backward.
 // PyTorch cuts the micro-batches into m / p equal rounds and refuses what does not divide; there
 // the first groups get one more.
-std::vector<std::int32_t> group_sizes(Kind kind, Shape shape, int group) {
+std::vector<std::int32_t> group_sizes(ScheduleKind kind, Shape shape, int group) {
   const int m = shape.microbatches;
-  if (!is_grouped(kind)) return {m};
+  if (!facts_of(kind).grouped) return {m};
   std::vector<std::int32_t> sizes;
   if (group > 0) {
     sizes.assign(static_cast<std::size_t>(m / group), group);
@@ -75,39 +83,46 @@ std::vector<std::int32_t> group_sizes(Kind kind, Shape shape, int group) {
 }
 
 // Forwards before the first forward-backward pair, for a rank `hops` above the last.
-std::int64_t warmup_of(Kind kind, std::int64_t hops, std::int64_t other_chunks) {
+std::int64_t warmup_of(ScheduleKind kind, std::int64_t hops, std::int64_t other_chunks) {
   switch (kind) {
-    case Kind::OneFOneB:
-    case Kind::ZbH1: return hops;
-    case Kind::EagerOneFOneB:
-    case Kind::ZbH2: return 2 * hops;
-    case Kind::InterleavedOneFOneB: return other_chunks + 2 * hops;
-    case Kind::InterleavedZeroBubble: return other_chunks + hops;
-    case Kind::GPipe:
-    case Kind::LoopedBfs: return INT64_MAX;
-    case Kind::ZbV:
-    case Kind::VHalf:
-    case Kind::VMin:
-    case Kind::ZbVpp:
-    case Kind::DualPipeV: break;
+    case ScheduleKind::None:
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::ZbH1: return hops;
+    case ScheduleKind::EagerOneFOneB:
+    case ScheduleKind::ZbH2: return 2 * hops;
+    case ScheduleKind::InterleavedOneFOneB: return other_chunks + 2 * hops;
+    case ScheduleKind::InterleavedZeroBubble: return other_chunks + hops;
+    case ScheduleKind::GPipe:
+    case ScheduleKind::LoopedBfs: return INT64_MAX;
+    case ScheduleKind::ZbV:
+    case ScheduleKind::VHalf:
+    case ScheduleKind::VMin:
+    case ScheduleKind::ZbVpp:
+    case ScheduleKind::DualPipeV:
+    case ScheduleKind::Csv: break;
   }
   TW_CHECK(false, "not a looped kind");
 }
 
 }  // namespace
 
-std::span<const KindFacts> kinds() { return kKinds; }
+std::span<const KindFacts> all_kinds() { return kKinds; }
 
-const KindFacts& facts_of(Kind kind) {
+// Between `none` and `csv`.
+std::span<const KindFacts> kinds() { return all_kinds().subspan(1, kKinds.size() - 2); }
+
+const KindFacts& facts_of(ScheduleKind kind) {
   const KindFacts& facts = kKinds[static_cast<std::size_t>(kind)];
   TW_CHECK(facts.kind == kind, "the table of kinds is out of order");
   return facts;
 }
 
-Result<Kind> parse_kind(std::string_view name) {
+std::string_view name_of(ScheduleKind kind) { return facts_of(kind).name; }
+
+Result<ScheduleKind> parse_kind(std::string_view name) {
   const std::string wanted = lower_case(trim(name));
   std::vector<std::string> names;
-  for (const KindFacts& facts : kKinds) {
+  for (const KindFacts& facts : kinds()) {
     if (facts.name == wanted) return facts.kind;
     names.emplace_back(facts.name);
   }
@@ -117,31 +132,36 @@ Result<Kind> parse_kind(std::string_view name) {
 
 namespace detail {
 
-LoopedPlan looped_plan(Kind kind, Shape shape, const MakeOptions& options) {
+LoopedPlan looped_plan(ScheduleKind kind, Shape shape, const MakeOptions& options) {
   LoopedPlan plan;
   plan.ranks = shape.ranks;
   plan.chunks = shape.chunks;
   plan.microbatches = shape.microbatches;
   plan.groups = group_sizes(kind, shape, options.group);
   plan.split = facts_of(kind).splits_backward;
-  plan.last_first = kind == Kind::LoopedBfs;
+  plan.last_first = kind == ScheduleKind::LoopedBfs;
   const std::int64_t largest = *std::max_element(plan.groups.begin(), plan.groups.end());
   for (int rank = 0; rank < shape.ranks; ++rank) {
     const std::int64_t hops = shape.ranks - 1 - rank;
     plan.warmup.push_back(
         std::min(plan.work(), warmup_of(kind, hops, (shape.chunks - 1) * largest)));
     // Ranks far from the first keep fewer activations of warm-up and may keep more for late W.
-    plan.lag.push_back(kind == Kind::ZbH2 ? 2 * rank : rank);
+    plan.lag.push_back(kind == ScheduleKind::ZbH2 ? 2 * rank : rank);
   }
   return plan;
 }
 
-Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options) {
+}  // namespace detail
+
+Diagnostics faults_of(ScheduleKind kind, Shape shape, const MakeOptions& options) {
   Diagnostics faults;
   const KindFacts& facts = facts_of(kind);
   const auto require = [&](bool good, std::string_view where, std::string what) {
     if (!good) faults.push_back({std::string(where), std::move(what), {}});
   };
+  require(facts.order != OrderFrom::File, "schedule kind", "its order is read from a file");
+  require(kind != ScheduleKind::None || shape.ranks == 1, "schedule kind",
+          fmt::format("{} ranks need one", shape.ranks));
   require(shape.ranks >= 1 && shape.ranks <= kMaxRanks, "ranks",
           fmt::format("{} is not within 1 to {}", shape.ranks, kMaxRanks));
   require(shape.microbatches >= 1 && shape.microbatches <= kMaxMicroBatches, "micro-batches",
@@ -159,7 +179,8 @@ Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options) {
   require(stages <= kMaxStages, "ranks x chunks",
           fmt::format("{} stages are more than {}", stages, kMaxStages));
   const int shortest = std::min(shape.ranks, shape.microbatches);
-  require(options.group == 0 || (options.group >= shortest && options.group <= shape.microbatches),
+  require(options.group == 0 || !facts.grouped ||
+              (options.group >= shortest && options.group <= shape.microbatches),
           "group",
           fmt::format("{} is not within {} (the ranks, or all micro-batches) to {}", options.group,
                       shortest, shape.microbatches));
@@ -171,8 +192,6 @@ Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options) {
           fmt::format("they are for {} stages, not {}", priced, stages));
   return faults;
 }
-
-}  // namespace detail
 
 namespace {
 
@@ -188,9 +207,10 @@ std::vector<Action> looped_list(const detail::LoopedPlan& plan, int rank) {
   return list;
 }
 
-Schedule make_looped(Kind kind, Shape shape, const MakeOptions& options) {
+Schedule make_looped(ScheduleKind kind, Shape shape, const MakeOptions& options) {
   const detail::LoopedPlan plan = detail::looped_plan(kind, shape, options);
-  Schedule schedule{shape.microbatches, loop_placement(shape.ranks, shape.chunks), {}};
+  Schedule schedule{
+      shape.microbatches, placed(StagePlacement::Loop, shape.ranks, shape.chunks), {}};
   for (int rank = 0; rank < shape.ranks; ++rank) {
     schedule.ranks.push_back(looped_list(plan, rank));
   }
@@ -199,21 +219,21 @@ Schedule make_looped(Kind kind, Shape shape, const MakeOptions& options) {
 
 }  // namespace
 
-Result<std::vector<Action>> make_rank(Kind kind, Shape shape, int rank,
+Result<std::vector<Action>> make_rank(ScheduleKind kind, Shape shape, int rank,
                                       const MakeOptions& options) {
-  Diagnostics faults = detail::faults_of(kind, shape, options);
+  Diagnostics faults = faults_of(kind, shape, options);
   if (!faults.empty()) return fail(std::move(faults));
   TW_CHECK(rank >= 0 && rank < shape.ranks, "a rank of the pipeline");
   const KindFacts& facts = facts_of(kind);
-  if (!facts.streams) {
+  if (!streams(facts)) {
     return fail("schedule kind", fmt::format("{} is made for all ranks at once", facts.name),
                 "use make");
   }
   return looped_list(detail::looped_plan(kind, shape, options), rank);
 }
 
-Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options) {
-  Diagnostics faults = detail::faults_of(kind, shape, options);
+Result<Schedule> make(ScheduleKind kind, Shape shape, const MakeOptions& options) {
+  Diagnostics faults = faults_of(kind, shape, options);
   if (!faults.empty()) return fail(std::move(faults));
   if (3 * static_cast<std::int64_t>(shape.ranks) * shape.chunks * shape.microbatches >
       kMostActions) {
@@ -221,19 +241,21 @@ Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options) {
                 "`simulate_kind` times a kind without making its lists");
   }
   switch (kind) {
-    case Kind::GPipe:
-    case Kind::OneFOneB:
-    case Kind::EagerOneFOneB:
-    case Kind::InterleavedOneFOneB:
-    case Kind::LoopedBfs:
-    case Kind::ZbH1:
-    case Kind::ZbH2:
-    case Kind::InterleavedZeroBubble: return make_looped(kind, shape, options);
-    case Kind::ZbV: return detail::make_zb_v(shape);
-    case Kind::VHalf:
-    case Kind::VMin: return detail::make_controlled_v(kind, shape);
-    case Kind::ZbVpp: return detail::make_zb_vpp(shape, options);
-    case Kind::DualPipeV: return detail::make_dualpipe_v(shape);
+    case ScheduleKind::None:
+    case ScheduleKind::GPipe:
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::EagerOneFOneB:
+    case ScheduleKind::InterleavedOneFOneB:
+    case ScheduleKind::LoopedBfs:
+    case ScheduleKind::ZbH1:
+    case ScheduleKind::ZbH2:
+    case ScheduleKind::InterleavedZeroBubble: return make_looped(kind, shape, options);
+    case ScheduleKind::ZbV: return detail::make_zb_v(shape);
+    case ScheduleKind::VHalf:
+    case ScheduleKind::VMin: return detail::make_controlled_v(kind, shape);
+    case ScheduleKind::ZbVpp: return detail::make_zb_vpp(shape, options);
+    case ScheduleKind::DualPipeV: return detail::make_dualpipe_v(shape);
+    case ScheduleKind::Csv: break;  // refused above
   }
   TW_CHECK(false, "a kind without a generator");
 }

@@ -4,6 +4,7 @@
 //
 // Any ranks p, micro-batches m (also m < p) and chunks v that the kind knows. Those that PyTorch
 // ships come out as PyTorch's own lists wherever PyTorch accepts the arguments.
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -11,34 +12,37 @@
 
 namespace trainwright {
 
-enum class Kind : std::uint8_t {
-  GPipe,
-  OneFOneB,
-  EagerOneFOneB,
-  InterleavedOneFOneB,
-  LoopedBfs,
-  ZbH1,
-  ZbH2,
-  InterleavedZeroBubble,
-  ZbV,
-  VHalf,
-  VMin,
-  ZbVpp,
-  DualPipeV,
+// None: one rank, whose micro-batches follow each other. Csv: the order of a file.
+// clang-format off
+enum class ScheduleKind : std::uint8_t {
+  None, GPipe, OneFOneB, EagerOneFOneB, InterleavedOneFOneB, LoopedBfs, ZbH1, ZbH2,
+  InterleavedZeroBubble, ZbV, VHalf, VMin, ZbVpp, DualPipeV, Csv,
 };
+// clang-format on
+
+// Where the order of a kind comes from. Formula: rank by rank, so that it can be streamed (see
+// simulate_kind). Generator: all ranks at once. File: it is read (files.h).
+enum class OrderFrom : std::uint8_t { Formula, Generator, File };
+
+// All there is to know of a kind without making it; legality, memory, the clock and the command
+// line read it here. Several chunks are at least two: with one the order has another name.
 struct KindFacts {
-  Kind kind;
+  ScheduleKind kind;
   std::string_view name;     // "zb-h1"
   std::string_view what;     // one line
   std::string_view runs_on;  // trainers that can run it as it is
   int chunks_least, chunks_most;
-  PlacementStyle placement;
-  bool splits_backward;  // uses I and W
-  bool streams;          // has a closed order, see simulate_kind
+  std::optional<StagePlacement> placement;  // nullopt: any
+  bool splits_backward;                     // uses I and W
+  bool grouped;  // micro-batches pass a chunk in groups (MakeOptions::group)
+  OrderFrom order;
 };
-std::span<const KindFacts> kinds();
-const KindFacts& facts_of(Kind kind);
-Result<Kind> parse_kind(std::string_view name);
+std::span<const KindFacts> all_kinds();  // by kind
+std::span<const KindFacts> kinds();      // those of pipelines that `make` makes
+const KindFacts& facts_of(ScheduleKind kind);
+constexpr bool streams(const KindFacts& facts) { return facts.order == OrderFrom::Formula; }
+std::string_view name_of(ScheduleKind kind);
+Result<ScheduleKind> parse_kind(std::string_view name);  // one of `kinds()`
 
 struct Shape {
   int ranks = 1, microbatches = 1, chunks = 1;
@@ -51,13 +55,15 @@ struct MakeOptions {
   int limit = 0;  // zb-vpp: most activations kept per rank; 0 is p x chunks, the memory of 1f1b
   Costs costs;    // zb-vpp: what it places W by; no stages is F = I = W = 1, free transfers
 };
-Result<Schedule> make(Kind kind, Shape shape, const MakeOptions& options = {});
+// Why `make` would refuse, all at once: sizes, chunks, options.
+Diagnostics faults_of(ScheduleKind kind, Shape shape, const MakeOptions& options = {});
+Result<Schedule> make(ScheduleKind kind, Shape shape, const MakeOptions& options = {});
 // The list of one rank, for kinds that stream: make(...).ranks[rank] without the others.
-Result<std::vector<Action>> make_rank(Kind kind, Shape shape, int rank,
+Result<std::vector<Action>> make_rank(ScheduleKind kind, Shape shape, int rank,
                                       const MakeOptions& options = {});
 // simulate(make(...)) without the lists, for kinds that stream: O(actions) time, O(actions in
 // flight) memory. Totals only.
-Result<Timeline> simulate_kind(Kind kind, Shape shape, const Costs& costs,
+Result<Timeline> simulate_kind(ScheduleKind kind, Shape shape, const Costs& costs,
                                const ClockOptions& clock = {}, const MakeOptions& options = {});
 
 }  // namespace trainwright

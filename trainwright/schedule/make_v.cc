@@ -155,7 +155,7 @@ class DualPipeVWriter {
 
 template <class Write>
 Schedule make_v(Shape shape, const Write& write) {
-  Schedule schedule{shape.microbatches, v_placement(shape.ranks, 2), {}};
+  Schedule schedule{shape.microbatches, placed(StagePlacement::V, shape.ranks, 2), {}};
   for (int rank = 0; rank < shape.ranks; ++rank) {
     auto& list = schedule.ranks.emplace_back();
     list.reserve(static_cast<std::size_t>(shape.microbatches) * 6);
@@ -195,9 +195,9 @@ bool collides(const Block& block, int ranks) {
 }
 
 // The block of that total lifetime with the shortest turns whose passes never collide on a rank.
-Block find_block(Kind kind, int ranks) {
+Block find_block(ScheduleKind kind, int ranks) {
   const std::vector<std::array<int, 4>> steps =
-      kind == Kind::VMin
+      kind == ScheduleKind::VMin
           ? std::vector<std::array<int, 4>>{{1, 1, 1, 1}}
           : std::vector<std::array<int, 4>>{{2, 1, 2, 1}, {2, 2, 1, 1}, {1, 2, 1, 2}, {1, 1, 2, 2}};
   Block best;
@@ -268,7 +268,7 @@ Schedule make_dualpipe_v(Shape shape) {
   });
 }
 
-Schedule make_controlled_v(Kind kind, Shape shape) {
+Schedule make_controlled_v(ScheduleKind kind, Shape shape) {
   const Block block = find_block(kind, shape.ranks);
   return make_v(shape, [&](int rank, RankWriter& writer) {
     write_block(block, shape.ranks, rank, shape.microbatches, writer);

@@ -39,7 +39,7 @@ class Dispatcher {
  public:
   Dispatcher(Shape shape, const MakeOptions& options)
       : limit_(options.limit > 0 ? options.limit : shape.ranks * shape.chunks),
-        schedule_{shape.microbatches, v_placement(shape.ranks, shape.chunks), {}},
+        schedule_{shape.microbatches, placed(StagePlacement::V, shape.ranks, shape.chunks), {}},
         ranks_(static_cast<std::size_t>(shape.ranks)),
         forward_(schedule_.placement.rank_of.size()),
         backward_(schedule_.placement.rank_of.size()) {

@@ -102,13 +102,11 @@ class LoopedCursor {
 };
 
 // The plan of a looped kind; the shape and options must be valid for it.
-LoopedPlan looped_plan(Kind kind, Shape shape, const MakeOptions& options);
+LoopedPlan looped_plan(ScheduleKind kind, Shape shape, const MakeOptions& options);
 // The kinds with a V placement, made as whole lists.
 Schedule make_zb_v(Shape shape);
 Schedule make_dualpipe_v(Shape shape);
-Schedule make_controlled_v(Kind kind, Shape shape);  // v-half, v-min
+Schedule make_controlled_v(ScheduleKind kind, Shape shape);  // v-half, v-min
 Schedule make_zb_vpp(Shape shape, const MakeOptions& options);
-// All checks of `make`: sizes, chunks, options.
-Diagnostics faults_of(Kind kind, Shape shape, const MakeOptions& options);
 
 }  // namespace trainwright::detail

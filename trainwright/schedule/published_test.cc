@@ -34,7 +34,8 @@ TEST_CASE("1f1b and interleaved 1f1b reproduce the 60 published rows to the unit
   int compared = 0;
   for (const PublishedRow& row : rows) {
     if (row.scheduler != "1f1b" && row.scheduler != "vpp2") continue;
-    const Kind kind = row.chunks == 1 ? Kind::OneFOneB : Kind::InterleavedOneFOneB;
+    const ScheduleKind kind =
+        row.chunks == 1 ? ScheduleKind::OneFOneB : ScheduleKind::InterleavedOneFOneB;
     CAPTURE(row.scheduler);
     CAPTURE(row.ranks);
     CAPTURE(row.microbatches);

@@ -61,32 +61,32 @@ std::string_view name_of(Cause cause) {
   TW_CHECK(false, "a cause without a name");
 }
 
-Placement loop_placement(int ranks, int chunks) {
-  Placement placement{ranks, {}};
-  for (int stage = 0; stage < ranks * chunks; ++stage) {
-    placement.rank_of.push_back(RankId(stage % ranks));
+std::string_view name_of(StagePlacement placement) {
+  switch (placement) {
+    case StagePlacement::Single: return "single";
+    case StagePlacement::Loop: return "loop";
+    case StagePlacement::V: return "v";
   }
-  return placement;
+  TW_CHECK(false, "a placement without a name");
 }
 
-Placement v_placement(int ranks, int chunks) {
-  Placement placement{ranks, {}};
+Placement placed(StagePlacement placement, int ranks, int chunks) {
+  Placement made{ranks, {}};
   for (int stage = 0; stage < ranks * chunks; ++stage) {
-    const int step = stage % ranks;
-    const bool down = (stage / ranks) % 2 == 0;
-    placement.rank_of.push_back(RankId(down ? step : ranks - 1 - step));
+    made.rank_of.push_back(
+        RankId(static_cast<std::int32_t>(rank_of_stage(placement, ranks, stage))));
   }
-  return placement;
+  return made;
 }
 
-PlacementStyle style_of(const Placement& placement) {
-  if (placement.ranks < 1 || placement.stages() % placement.ranks != 0) {
-    return PlacementStyle::Custom;
-  }
+std::optional<StagePlacement> style_of(const Placement& placement) {
+  if (placement.ranks < 1 || placement.stages() % placement.ranks != 0) return std::nullopt;
   const int chunks = placement.stages() / placement.ranks;
-  if (placement == loop_placement(placement.ranks, chunks)) return PlacementStyle::Loop;
-  if (placement == v_placement(placement.ranks, chunks)) return PlacementStyle::V;
-  return PlacementStyle::Custom;
+  for (const StagePlacement style : {StagePlacement::Loop, StagePlacement::V}) {
+    if (placement != placed(style, placement.ranks, chunks)) continue;
+    return chunks == 1 ? StagePlacement::Single : style;
+  }
+  return std::nullopt;
 }
 
 Costs even_costs(int stages, Seconds forward, Seconds backward_input, Seconds backward_weight,

@@ -12,6 +12,7 @@
 // A Schedule fixes the order on every rank and nothing else; time and memory follow from Costs by
 // `simulate`. Nothing here knows a model: durations and sizes are arguments.
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,7 @@ std::string_view letters_of(ActionKind kind);
 constexpr bool computes(ActionKind kind) { return kind <= ActionKind::Backward; }
 
 constexpr int kMaxRanks = 1 << 14, kMaxStages = 1 << 15, kMaxMicroBatches = 1 << 20;
+constexpr int kMaxChunks = 64;  // of one rank
 
 // Eight bytes. `overlaps_next` joins an action and its successor on the rank into one group whose
 // members run at the same time (an OVERLAP_F_B of PyTorch: F of one micro-batch, B of another).
@@ -57,18 +59,25 @@ constexpr Action make_action(ActionKind kind, int stage, int microbatch) {
 }
 std::string to_text(Action action);  // "3F0"
 
-// Which rank holds a stage. Loop: stage mod ranks. V: down and up again (0..p-1, p-1..0, ...), so
-// that every second pair of neighbours needs no transfer; with more than two chunks a wave.
-enum class PlacementStyle : std::uint8_t { Loop, V, Custom };
+// Which rank holds a stage. Single: each holds one. Loop: stage mod ranks. V: down and up again
+// (0..p-1, p-1..0, ...), so that every second pair of neighbours needs no transfer; with more than
+// two chunks a wave.
+enum class StagePlacement : std::uint8_t { Single, Loop, V };
+std::string_view name_of(StagePlacement placement);  // "single", "loop", "v"
+constexpr std::int64_t rank_of_stage(StagePlacement placement, std::int64_t ranks,
+                                     std::int64_t stage) {
+  const std::int64_t step = stage % ranks;
+  const bool upwards = placement == StagePlacement::V && stage / ranks % 2 == 1;
+  return upwards ? ranks - 1 - step : step;
+}
 struct Placement {
   int ranks = 0;
   std::vector<RankId> rank_of;  // by stage
   int stages() const { return static_cast<int>(rank_of.size()); }
   friend bool operator==(const Placement&, const Placement&) = default;
 };
-Placement loop_placement(int ranks, int chunks);
-Placement v_placement(int ranks, int chunks);
-PlacementStyle style_of(const Placement& placement);  // one chunk is a Loop
+Placement placed(StagePlacement placement, int ranks, int chunks);
+std::optional<StagePlacement> style_of(const Placement& placement);  // nullopt: none of them
 
 struct Schedule {
   int microbatches = 0;

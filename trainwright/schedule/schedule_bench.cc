@@ -7,7 +7,7 @@
 namespace trainwright {
 namespace {
 
-Shape shape_of(Kind kind, int ranks, int microbatches) {
+Shape shape_of(ScheduleKind kind, int ranks, int microbatches) {
   const KindFacts& facts = facts_of(kind);
   return {ranks, microbatches, std::clamp(2, facts.chunks_least, facts.chunks_most)};
 }
@@ -16,7 +16,7 @@ Costs costs_of(Shape shape) {
 }
 
 void make_kind(benchmark::State& state) {
-  const Kind kind = kinds()[static_cast<std::size_t>(state.range(0))].kind;
+  const ScheduleKind kind = kinds()[static_cast<std::size_t>(state.range(0))].kind;
   state.SetLabel(std::string(facts_of(kind).name));
   std::size_t actions = 0;
   for (auto _ : state) {
@@ -29,7 +29,7 @@ void make_kind(benchmark::State& state) {
 BENCHMARK(make_kind)->DenseRange(0, 12)->Unit(benchmark::kMillisecond);
 
 void simulate_lists(benchmark::State& state) {
-  const Kind kind = kinds()[static_cast<std::size_t>(state.range(0))].kind;
+  const ScheduleKind kind = kinds()[static_cast<std::size_t>(state.range(0))].kind;
   const Shape shape = shape_of(kind, 64, 512);
   state.SetLabel(std::string(facts_of(kind).name));
   const Schedule schedule = *make(kind, shape);
@@ -39,13 +39,13 @@ void simulate_lists(benchmark::State& state) {
 BENCHMARK(simulate_lists)->DenseRange(0, 12)->Unit(benchmark::kMillisecond);
 
 void check_lists(benchmark::State& state) {
-  const Schedule schedule = *make(Kind::ZbV, {64, 512, 2});
+  const Schedule schedule = *make(ScheduleKind::ZbV, {64, 512, 2});
   for (auto _ : state) benchmark::DoNotOptimize(check(schedule).empty());
 }
 BENCHMARK(check_lists)->Unit(benchmark::kMillisecond);
 
 void lower_lists(benchmark::State& state) {
-  const Schedule schedule = *make(Kind::ZbV, {64, 512, 2});
+  const Schedule schedule = *make(ScheduleKind::ZbV, {64, 512, 2});
   const Costs costs = costs_of({64, 512, 2});
   for (auto _ : state) benchmark::DoNotOptimize(lower(schedule, costs)->microbatches);
 }
@@ -56,7 +56,8 @@ void stream_largest(benchmark::State& state) {
   const Shape shape{1024, 8192, 8};
   const Costs costs = costs_of(shape);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate_kind(Kind::InterleavedOneFOneB, shape, costs)->makespan);
+    benchmark::DoNotOptimize(
+        simulate_kind(ScheduleKind::InterleavedOneFOneB, shape, costs)->makespan);
   }
 }
 BENCHMARK(stream_largest)->Unit(benchmark::kMillisecond)->Iterations(1);

@@ -77,16 +77,16 @@ class StreamOrders {
 }  // namespace
 }  // namespace detail
 
-Result<Timeline> simulate_kind(Kind kind, Shape shape, const Costs& costs,
+Result<Timeline> simulate_kind(ScheduleKind kind, Shape shape, const Costs& costs,
                                const ClockOptions& clock, const MakeOptions& options) {
-  Diagnostics faults = detail::faults_of(kind, shape, options);
+  Diagnostics faults = faults_of(kind, shape, options);
   if (!faults.empty()) return fail(std::move(faults));
   const KindFacts& facts = facts_of(kind);
-  if (!facts.streams) {
+  if (!streams(facts)) {
     return fail("schedule kind", fmt::format("{} cannot be timed without its lists", facts.name),
                 "use make and simulate");
   }
-  const Placement placement = loop_placement(shape.ranks, shape.chunks);
+  const Placement placement = placed(StagePlacement::Loop, shape.ranks, shape.chunks);
   if (costs.stages.size() != placement.rank_of.size() ||
       costs.boundaries.size() + 1 != costs.stages.size()) {
     return fail("costs", fmt::format("they are for {} stages, not {}", costs.stages.size(),

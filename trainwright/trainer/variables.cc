@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainwright/base/check.h"
+#include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
@@ -26,11 +27,6 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
 };
 
 constexpr std::string_view kSplits[] = {"even", "uneven", "explicit"};
-constexpr std::string_view kSchedules[] = {
-    "none",       "gpipe", "1f1b",   "eager-1f1b",     "interleaved-1f1b",
-    "looped-bfs", "zb-h1", "zb-h2",  "interleaved-zb", "zb-v",
-    "v-half",     "v-min", "zb-vpp", "dualpipe-v",     "csv"};
-constexpr std::string_view kPlacements[] = {"single", "loop", "v"};
 constexpr std::string_view kRecomputes[] = {"none",         "selective", "feed-forward", "modules",
                                             "op-selective", "every-nth", "block",        "full"};
 constexpr std::string_view kPrecisions[] = {
@@ -40,6 +36,21 @@ constexpr std::string_view kOptimizers[] = {
 constexpr std::string_view kCpKinds[] = {"ring", "all-gather", "ulysses", "ulysses-ring"};
 constexpr std::string_view kShardings[] = {"ddp", "zero", "fsdp", "hsdp", "megatron-fsdp"};
 constexpr std::string_view kDispatchers[] = {"all-gather", "all-to-all", "flex"};
+
+std::span<const std::string_view> schedule_names() {
+  static const std::vector<std::string_view> kKinds = [] {
+    std::vector<std::string_view> names;
+    for (const KindFacts& facts : all_kinds()) names.push_back(facts.name);
+    return names;
+  }();
+  return kKinds;
+}
+
+std::span<const std::string_view> placement_names() {
+  static const std::array kPlacements = {name_of(StagePlacement::Single),
+                                         name_of(StagePlacement::Loop), name_of(StagePlacement::V)};
+  return kPlacements;
+}
 
 std::size_t at(Variable variable) { return static_cast<std::size_t>(variable); }
 
@@ -56,8 +67,8 @@ std::optional<Variable> variable_named(std::string_view name) {
 std::span<const std::string_view> symbols(Variable variable) {
   // Every other variable is a number, so this list is not a switch over all of them.
   if (variable == Variable::Split) return kSplits;
-  if (variable == Variable::Schedule) return kSchedules;
-  if (variable == Variable::Placement) return kPlacements;
+  if (variable == Variable::Schedule) return schedule_names();
+  if (variable == Variable::Placement) return placement_names();
   if (variable == Variable::Recompute) return kRecomputes;
   if (variable == Variable::Precision) return kPrecisions;
   if (variable == Variable::Optimizer) return kOptimizers;
