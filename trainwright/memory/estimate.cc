@@ -67,6 +67,16 @@ void sum_up(RankClass& of) {
   }
 }
 
+// Without the optimizer's states until its step makes them.
+Bytes first_allocated(const CategoryNumbers& standing, const GroupTerms& terms,
+                      const detail::ClassPeak& peak) {
+  double all = 0;
+  for (std::size_t i = 0; i < kCategories; ++i) {
+    if (is_allocated(static_cast<Category>(i))) all += standing[i];
+  }
+  return whole(std::max(all - terms.states.states + peak.moments, all + terms.step));
+}
+
 Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
                            const detail::PipelineGroup& group, const GroupTerms& terms,
                            std::int64_t rank) {
@@ -91,10 +101,13 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
   }
   of.between_steps += whole(terms.left);
   const bool asked = work.question.replayed_rank.value_or(rank) == rank;
-  const double slack = work.question.slack == Slack::Replayed && asked
-                           ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
-                           : detail::quantile_slack(terms, work.question.constants);
-  of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack);
+  const double quantile = detail::quantile_slack(terms, work.question.constants);
+  const detail::Slacks slack = work.question.slack == Slack::Replayed && asked
+                                   ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
+                                   : detail::Slacks{quantile, quantile};
+  of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack.any);
+  of.first_allocated = first_allocated(standing, terms, peak);
+  of.first_reserved = of.first_allocated + whole(slack.first);
   of.moment = moment_of(work, group, terms, moments, peak);
   return of;
 }

@@ -98,6 +98,8 @@ struct RankClass {
   Moment moment = {};
   Bytes allocated = {}, reserved = {}, driver = {};
   Bytes between_steps = {};  // allocated when a step has ended: states, and what stays of the last
+  // The most in the first step, at whose end the optimizer makes its states.
+  Bytes first_allocated = {}, first_reserved = {};
 };
 
 struct MemoryEstimate {

@@ -48,6 +48,10 @@ Json class_json(const RankClass& of) {
       .add("allocated", Json::of(of.allocated.value()))
       .add("reserved", Json::of(of.reserved.value()))
       .add("driver", Json::of(of.driver.value()))
+      .add("between_steps", Json::of(of.between_steps.value()))
+      .add("first_step", Json::object()
+                             .add("allocated", Json::of(of.first_allocated.value()))
+                             .add("reserved", Json::of(of.first_reserved.value())))
       .add("peak", moment_json(of.moment));
   return json;
 }

@@ -58,6 +58,17 @@ double category(const RankClass& of, Category category) {
   return static_cast<double>(of.bytes[static_cast<std::size_t>(category)].value());
 }
 
+TEST_CASE("the first step has no states until it ends") {
+  // Zero 1 over 8: states of 8 bytes a parameter, an eighth each; the peak is before the step.
+  const Case c = llama_case("megatron@0.12", "dp=8,zero=1,mbs=1,gbs=64,seq=2048");
+  const RankClass of = c.estimate().classes[0];
+  REQUIRE(of.moment.kind != Moment::Kind::Step);
+  CHECK(static_cast<double>(of.first_allocated.value()) ==
+        static_cast<double>(of.allocated.value()) - category(of, Category::OptimizerStates));
+  CHECK(of.first_reserved >= of.first_allocated);
+  CHECK(of.first_reserved <= of.reserved);
+}
+
 TEST_CASE("between steps Megatron holds a stage's last input and its gradient beside its states") {
   const Case c = llama_case("megatron@0.16", "pp=2,dp=2,zero=1,mbs=1,gbs=16,seq=2048");
   const MemoryEstimate estimate = c.estimate();

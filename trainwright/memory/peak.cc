@@ -149,8 +149,11 @@ ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const Layo
           ? static_cast<double>(rules.microbatches - enough_microbatches(rules.moments))
           : 0;
   const Highest found = highest(terms.chunks, moments, more);
-  if (terms.step > found.bytes) return {.coming = std::ceil(terms.step), .at_step = true};
-  return {.coming = std::ceil(found.bytes), .moment = found.moment};
+  const double before_step = std::ceil(found.bytes);
+  if (terms.step > found.bytes) {
+    return {.coming = std::ceil(terms.step), .moments = before_step, .at_step = true};
+  }
+  return {.coming = before_step, .moments = before_step, .moment = found.moment};
 }
 
 double quantile_slack(const GroupTerms& terms, const MemoryConstants& constants) {

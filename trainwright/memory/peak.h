@@ -51,6 +51,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
 
 struct ClassPeak {
   double coming = 0;       // alive at the peak beside what stands
+  double moments = 0;      // the same before the step begins
   bool at_step = false;    // else
   std::size_t moment = 0;  // of the given moments
 };

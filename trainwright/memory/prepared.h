@@ -27,15 +27,19 @@ Result<Prepared> prepare(const MemoryQuestion& question);
 OperatorList list_of(Prepared& work, const ChunkContent& content, const Slice& slice,
                      const Totals* totals);
 
-// Reserved beyond allocated, by replaying ranks of a group: each rank's share of what comes and
-// goes. Of more than kMostReplays pipeline ranks some are replayed, and the others take the share
-// of the one before.
+// Reserved beyond allocated, in any step and in the first one.
+struct Slacks {
+  double any = 0, first = 0;
+};
+
+// Of the ranks of a group, by replaying them. Of more than kMostReplays pipeline ranks some are
+// replayed, and the others have the same share of what comes and goes as the one before.
 inline constexpr std::int64_t kMostReplays = 64;
 class SlackReplay {
  public:
   explicit SlackReplay(Prepared& work) : work_(work) {}
   // `coming`: bytes that come and go at the rank's peak.
-  Result<double> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
+  Result<Slacks> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
                        double coming);
   Result<Reserved> replayed(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank);
 
@@ -49,7 +53,7 @@ class SlackReplay {
   std::optional<Schedule> made_ = {};  // of kinds that are made for all ranks at once
   std::vector<std::int32_t> chunk_of_ = {};
   const PipelineGroup* last_group_ = nullptr;
-  double last_share_ = 0;
+  Slacks last_share_;
 };
 
 }  // namespace trainwright::detail

@@ -38,9 +38,11 @@ class Player {
     requested_ = allocator_.stats().requested;
     play_step();
     make_states();
-    play_step();
     const AllocatorStats& stats = allocator_.stats();
-    return {requested_, stats.allocated_peak, stats.reserved_peak, calls_};
+    const Bytes first_requested = requested_, first_reserved = stats.reserved_peak;
+    play_step();
+    return {requested_,      stats.allocated_peak, stats.reserved_peak,
+            first_requested, first_reserved,       calls_};
   }
 
  private:

@@ -41,8 +41,9 @@ struct ReserveQuestion {
   bool sums_linger = false;  // what was all-reduced is free again after the pass
 };
 struct Reserved {
-  Bytes requested, allocated, reserved;  // the most of each; requested: in the steps
-  std::int64_t calls = 0;                // of the allocator
+  Bytes requested, allocated, reserved;   // the most of each; requested: in the steps
+  Bytes first_requested, first_reserved;  // the same of the first step, with the states it ends in
+  std::int64_t calls = 0;                 // of the allocator
 };
 Reserved replay_class(const ReserveQuestion& question);
 

@@ -131,18 +131,24 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
                        work_.question.trainer.allocator.sums_linger});
 }
 
-Result<double> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
+Result<Slacks> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
                                   std::int64_t rank, double coming) {
   // Far beyond any device; the allocator's model ends at 2^50 bytes.
   constexpr double kMostReplayed = 0x1.0p45;
-  if (coming > kMostReplayed) return quantile_slack(terms, work_.question.constants);
+  if (coming > kMostReplayed) {
+    const double quantile = quantile_slack(terms, work_.question.constants);
+    return Slacks{quantile, quantile};
+  }
   const std::int64_t every = ceil_div(work_.question.layout.pp, kMostReplays);
-  if (last_group_ == &group && rank % every != 0) return std::ceil(last_share_ * coming);
+  if (last_group_ == &group && rank % every != 0) {
+    return Slacks{std::ceil(last_share_.any * coming), std::ceil(last_share_.first * coming)};
+  }
   const Reserved found = TW_TRY(replayed(group, terms, rank));
-  const double slack = static_cast<double>((found.reserved - found.requested).value());
+  const double any = number(found.reserved - found.requested);
+  const double first = number(found.first_reserved - found.first_requested);
   last_group_ = &group;
-  last_share_ = coming > 0 ? slack / coming : 0;
-  return std::ceil(slack);
+  last_share_ = coming > 0 ? Slacks{any / coming, first / coming} : Slacks{};
+  return Slacks{any, first};
 }
 
 }  // namespace trainwright::detail

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Published runs that no constant has seen, answered by the program as it is.
+
+Every command of ../shared/field/memory.csv is run, the figure that its row counts is read out of `--json`, and the
+errors are printed by source. What a row's stack did and its command does not say is added from OPTIONS, each with its
+reason; never a number that was fitted. Rows whose lengths vary (ms-swift) and rows that nobody can determine stand apart.
+
+    tests/field/run.py build/release/trainwright [--rows] [--shared ../shared]
+"""
+import argparse
+import csv
+import json
+import pathlib
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+
+SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
+SKIPPED = 77  # what ctest takes for a skipped test
+GIB = 1 << 30
+
+# Sources whose sequences are shorter than their command says, by an unknown share.
+VARYING = {"swift_benchmark"}
+
+# Shares that the errors of all determined rows must not exceed: median, mean.
+BARS = (0.065, 0.125)
+
+# (source, pattern of the id, words to add to the layout, why).
+OPTIONS: list[tuple[str, str, str, str]] = []
+
+
+class Row:
+    """A measured figure, and what the program answers."""
+
+    def __init__(self, fields: dict[str, str]):
+        self.source, self.id, self.kind = fields["source"], fields["id"], fields["kind"]
+        self.measured = fields["measured"]
+        self.determined = not fields["undetermined"]
+        self.command = shlex.split(fields["command"])[1:]
+        for source, pattern, words, _ in OPTIONS:
+            if source == self.source and re.search(pattern, self.id):
+                at = self.command.index("--layout") + 1
+                self.command[at] = join_layout(self.command[at], words)
+        self.answer: float | None = None  # GiB
+        self.fits: bool | None = None
+        self.fault = ""
+
+    @property
+    def is_figure(self) -> bool:
+        return self.measured not in ("oom", "ran")
+
+    @property
+    def error(self) -> float:
+        return self.answer / float(self.measured) - 1
+
+    def ask(self, program: str, folder: pathlib.Path) -> None:
+        done = subprocess.run([program, *self.command], cwd=folder, capture_output=True, text=True, timeout=300)
+        if done.returncode not in (0, 1) or not done.stdout:
+            self.fault = done.stderr.strip().splitlines()[0] if done.stderr else f"exit {done.returncode}"
+            return
+        document = json.loads(done.stdout)
+        if "memory" not in document:
+            self.fault = "not legal: " + ", ".join(one["id"] for one in document["violations"] if one["forbidden"])
+            return
+        memory = document["memory"]
+        self.fits = memory["classes"][memory["worst"]]["driver"] <= memory["capacity"]
+        self.answer = figure(self.kind, memory["classes"][self.rank(memory)]) / GIB
+
+    def rank(self, memory: dict) -> int:
+        """The pipeline rank that the row speaks of; else the fullest."""
+        named = re.search(r"(?:stage |rank)(\d+)", self.id)
+        return int(named.group(1)) if named else memory["worst"]
+
+
+def join_layout(layout: str, words: str) -> str:
+    """`on=compile` joins switches that are there already."""
+    for word in filter(None, words.split(",")):
+        key = word.split("=")[0]
+        if key == "on" and re.search(r"(^|,)on=", layout):
+            layout = re.sub(r"(^|,)on=", rf"\1on={word[3:]}+", layout)
+        else:
+            layout += "," + word
+    return layout
+
+
+def figure(kind: str, of: dict) -> int:
+    """What a row counts: the most of a step, of the first one ("-first"), or what stays between steps ("static")."""
+    if kind == "static":
+        return of["between_steps"]
+    if kind.endswith("-first"):
+        return of["first_step"][kind.removesuffix("-first")]
+    return of[kind]
+
+
+def spread(errors: list[float]) -> str:
+    sizes = [abs(error) for error in errors]
+    return (f"{len(errors):4} {100 * statistics.median(sizes):7.1f} {100 * statistics.mean(sizes):7.1f}"
+            f" {100 * max(sizes):7.1f} {100 * statistics.mean(errors):+7.1f}")
+
+
+def print_errors(groups: dict[str, list[Row]]) -> None:
+    print(f"{'per cent of the measured figure':36}   n  median    mean   worst    bias")
+    for name, rows in groups.items():
+        if rows:
+            print(f"{name:36} {spread([row.error for row in rows])}")
+
+
+def groups_of(rows: list[Row]) -> dict[str, list[Row]]:
+    answered = [row for row in rows if row.is_figure and row.answer is not None]
+    steady = [row for row in answered if row.determined and row.source not in VARYING]
+    groups = {}
+    for row in steady:
+        groups.setdefault(f"{row.source}, {row.kind}", []).append(row)
+    groups["all"] = steady
+    for source in sorted(VARYING):
+        groups[f"{source}, lengths vary"] = [row for row in answered if row.source == source]
+    groups["not determined"] = [row for row in answered if not row.determined]
+    return groups
+
+
+def print_verdicts(rows: list[Row]) -> None:
+    """One for each command: several figures may be of one run."""
+    asked = {tuple(row.command): row for row in rows if row.fits is not None}.values()
+    ran = [row for row in asked if row.measured != "oom"]
+    out = [row for row in asked if row.measured == "oom"]
+    print(f"\nverdicts: {sum(row.fits for row in ran)} of {len(ran)} that ran fit, "
+          f"{sum(not row.fits for row in out)} of {len(out)} that ran out of memory do not")
+    for row in ran:
+        if not row.fits:
+            print(f"  ran: {row.source}, {row.id}")
+    for row in out:
+        if row.fits:
+            print(f"  ran out of memory: {row.source}, {row.id}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--shared", type=pathlib.Path, default=SHARED)
+    parser.add_argument("--rows", action="store_true", help="print every row")
+    parser.add_argument("--only", default="", help="rows whose source and id hold this pattern")
+    options = parser.parse_args()
+    folder = options.shared / "field"
+    if not (folder / "memory.csv").exists():
+        print(f"skipped: there is no {folder / 'memory.csv'}")
+        return SKIPPED
+    with open(folder / "memory.csv", newline="") as file:
+        rows = [row for row in map(Row, csv.DictReader(file)) if re.search(options.only, f"{row.source} {row.id}")]
+    program = str(pathlib.Path(options.program).resolve())
+    for row in rows:
+        row.ask(program, folder)
+        if options.rows and row.is_figure and row.answer is not None:
+            print(f"{row.source:24} {row.id:42} {row.kind:16} {float(row.measured):8.2f} {row.answer:8.2f} {100 * row.error:+7.1f}")
+    groups = groups_of(rows)
+    print_errors(groups)
+    print_verdicts(rows)
+    faults = [f"{row.source}, {row.id}: {row.fault}" for row in rows if row.fault]
+    sizes = [abs(row.error) for row in groups["all"]]
+    for bar, name, found in zip(BARS, ("median", "mean"), (statistics.median(sizes), statistics.mean(sizes))):
+        if not options.only and found > bar:
+            faults.append(f"the {name} error is {100 * found:.1f} %, more than {100 * bar:.1f} %")
+    if faults:
+        print("\n" + "\n".join(faults))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
