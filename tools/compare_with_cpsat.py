@@ -64,7 +64,7 @@ def main() -> None:
     for shape in SHAPES:
         instance = instance_of(shape, rng)
         found = ours(options.program, instance)
-        answer = solve(instance, options.seconds, workers=2)
+        answer = solve(instance, seconds=options.seconds, workers=2)
         best, bound = answer if answer else ("nothing", 0)
         proven = max(bound, found["lower_bound"])
         print(f"| {shape[0]} | {shape[1]} | {shape[2]} | {instance['cap'] or 'none'} "

@@ -34,6 +34,16 @@ def model(stages: int, seconds: float) -> dict:
     return {"kind": "llama", "layers": LAYERS[stages], **SIZES, "seconds": [(seconds * weight,) * 3 for weight in weights]}
 
 
+def sleeps(stages: int, seconds: float) -> dict[str, list[float]]:
+    """F, I, W and B by stage as `model` asks for them. The first stage has no gradient of an input to make: W
+    does all of its backward."""
+    by_stage = []
+    for stage, (forward, by_input, by_weight) in enumerate(model(stages, seconds)["seconds"]):
+        whole = by_input + by_weight
+        by_stage.append((forward, by_input, by_weight, whole) if stage else (forward, 0.0, whole, whole))
+    return {kind: list(column) for kind, column in zip("FIWB", zip(*by_stage))}
+
+
 def record(folder: pathlib.Path, stages: int, seconds: float) -> dict:
     """The costs that `record-stage` writes; also in `folder`/costs-STAGES.json."""
     path = _costs_path(folder, stages)
@@ -63,8 +73,14 @@ def add_own_cost(folder: pathlib.Path, costs: dict[int, dict], engine: EngineGro
     own = max(0.0, statistics.mean(found))
     for stages in costs:
         costs[stages]["action"] = own
-        _costs_path(folder, stages).write_text(json.dumps(costs[stages]))
+    write_costs(folder, costs)
     return own
+
+
+def write_costs(folder: pathlib.Path, costs: dict[int, dict]) -> None:
+    """Where `automatic` finds them."""
+    for stages, one in costs.items():
+        _costs_path(folder, stages).write_text(json.dumps(one))
 
 
 def _costs_path(folder: pathlib.Path, stages: int) -> pathlib.Path:

@@ -11,6 +11,8 @@ import tempfile
 
 from trainwright.engine.schedule_csv import Action, schedule_text
 
+HANGS = 900  # seconds; a command takes one, on a busy host more
+
 # (name in PyTorch, stages per rank, placement). 1F1B's list lacks its first forward there and GPipe
 # has no list either, so both come from our own loops below.
 TORCH_KINDS = (
@@ -106,7 +108,7 @@ def program() -> str | None:
 
 @functools.cache
 def _knows_schedules(path: str) -> bool:
-    return subprocess.run([path, "schedule", "--help"], capture_output=True, timeout=60).returncode == 0
+    return subprocess.run([path, "schedule", "--help"], capture_output=True, timeout=HANGS).returncode == 0
 
 
 def all_schedules(ranks: int, microbatches: int):
@@ -173,7 +175,7 @@ def knows_auto() -> bool:
 def make(kind: str, ranks: int, microbatches: int, *more: str) -> str | None:
     """`trainwright schedule make KIND ... --csv -`; None where the program refuses the arguments."""
     command = [program(), "schedule", "make", kind, "--ranks", str(ranks), "--microbatches", str(microbatches), *more, "--csv", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     if done.returncode not in (0, 1, 2):
         raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
     return done.stdout if done.returncode == 0 else None
@@ -205,14 +207,14 @@ def checker_refuses(text: str) -> bool:
     """Whether `trainwright schedule check` says no: unreadable or not sound."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run([program(), "schedule", "check", _write(folder, "schedule.csv", text)],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=HANGS)
     if done.returncode not in (0, 1, 2):
         raise RuntimeError(f"schedule check ended with {done.returncode}: {done.stderr}")
     return done.returncode != 0
 
 
 def program_json(*arguments: str):
-    done = subprocess.run([program(), *arguments, "--json"], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([program(), *arguments, "--json"], capture_output=True, text=True, timeout=HANGS)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}: {done.stdout}{done.stderr}")
     return json.loads(done.stdout)

@@ -12,15 +12,27 @@ import pytest
 
 from trainwright.engine import Job
 
-LIMIT = 1.5  # seconds; a step of these models takes a tenth
+LIMIT = 1.5  # seconds that a rank waits for a peer; a step of these models takes a tenth
+# What ends within this was only a long wait, of a busy host.
+LONG_LIMIT = 30
+
+
+def outcome(engine, broken: breaking.Broken) -> str:
+    """What the engine did. Where it might as well have gone on, a hang gets more time."""
+    happened = ""
+    for limit in (LIMIT, LONG_LIMIT):
+        answer = engine.run(Job(csv=broken.text, microbatches=broken.microbatches, limit=limit, model={"width": 8}))
+        happened = breaking.outcome(answer)
+        if happened != "hung" or ("hung" in broken.expected and "wrong" not in broken.expected):
+            break
+    return happened
 
 
 def test_the_engine_hangs_or_goes_wrong_where_the_classes_say_so(engine):
     seen = collections.defaultdict(set)
     for broken in breaking.broken_schedules(2 * len(breaking.BREAKERS)):
-        answer = engine.run(Job(csv=broken.text, microbatches=broken.microbatches, limit=LIMIT, model={"width": 8}))
-        happened = breaking.outcome(answer)
-        assert happened in broken.expected, f"{broken.way}: {happened}, {answer.get('error')}\n{broken.text}"
+        happened = outcome(engine, broken)
+        assert happened in broken.expected, f"{broken.way}: {happened}\n{broken.text}"
         seen[happened].add(broken.fault)
     assert {"LossOrder", "TransferOrder", "Missing"} <= seen["wrong"]
     assert {"TransferMissing", "TransferUnneeded", "Deadlock"} <= seen["hung"]

@@ -18,6 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parents[1] / "README.md"
 INDENT = "    "
+HANGS = 1200  # seconds; a command takes one or two, on a busy host more
 
 
 def transcript(program, folder):
@@ -26,7 +27,7 @@ def transcript(program, folder):
         if not command or command.startswith("#"):
             continue
         done = subprocess.run([program, *shlex.split(command)], cwd=folder, capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=HANGS)
         lines.append(f"$ trainwright {command}")
         lines += done.stdout.splitlines()
         lines += [f"! {line}" for line in done.stderr.splitlines()]
@@ -52,7 +53,7 @@ def readme_with_output(program, text):
         while given and re.match(r"    (?!\$ )|$", given[0]):
             given.pop(0)
         done = subprocess.run([program, *shlex.split(command)], capture_output=True, text=True,
-                              timeout=120)
+                              timeout=HANGS)
         lines += [(INDENT + out).rstrip() for out in done.stdout.splitlines()] + [""]
     return "\n".join(lines) + "\n"
 

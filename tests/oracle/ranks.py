@@ -6,7 +6,8 @@ import traceback
 
 import torch.multiprocessing as mp
 
-START_SECONDS = 120
+# After which some process hangs; a busy host takes a part of it.
+HANGS_SECONDS = 900
 
 
 def _serve(rank: int, world: int, store: str, jobs, answers) -> None:
@@ -40,12 +41,12 @@ class Ranks:
                            for rank, jobs in enumerate(self._jobs)]
         for process in self._processes:
             process.start()
-        self._gather(START_SECONDS)
+        self._gather()
 
-    def run(self, function, *arguments, seconds: float = 60) -> list:
+    def run(self, function, *arguments) -> list:
         for jobs in self._jobs:
             jobs.put((function, arguments))
-        return self._gather(seconds)
+        return self._gather()
 
     def close(self) -> None:
         for jobs in self._jobs:
@@ -56,14 +57,14 @@ class Ranks:
                 process.terminate()
         self._folder.cleanup()
 
-    def _gather(self, seconds: float) -> list:
+    def _gather(self) -> list:
         found: dict[int, object] = {}
         try:
             while len(found) < len(self._processes):
-                rank, answer, fault = self._answers.get(timeout=seconds)
+                rank, answer, fault = self._answers.get(timeout=HANGS_SECONDS)
                 if fault is not None:
                     raise RuntimeError(f"rank {rank}: {fault}")
                 found[rank] = answer
         except queue.Empty:
-            raise RuntimeError(f"no answer within {seconds} s from some of the processes") from None
+            raise RuntimeError(f"no answer within {HANGS_SECONDS} s from some of the processes") from None
         return [found[rank] for rank in range(len(self._processes))]

@@ -19,7 +19,7 @@ SHAPES = [(p, m) for p in range(2, 9) for m in range(p, 4 * p + 1)]
 def ours(kind, p, m, chunks):
     command = [PROGRAM, "schedule", "make", kind, "--ranks", str(p), "--microbatches", str(m),
                "--chunks", str(chunks), "--csv", "-"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
     return [row.split(",") for row in done.stdout.splitlines()]
 
 
