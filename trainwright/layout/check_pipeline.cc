@@ -113,19 +113,6 @@ void check_schedule(const Case& c, Findings& findings) {
       fmt::format("placement={}", name_of(usual_placement(layout.schedule, layout.vpp))));
 }
 
-bool exists(const Model& model, RecomputeModule module, const Shapes& shapes) {
-  switch (module) {
-    case RecomputeModule::CoreAttention:
-    case RecomputeModule::Norm: return true;
-    case RecomputeModule::Mlp: return shapes.ffn > 0;
-    case RecomputeModule::MlaUpProjection: return shapes.mla;
-    case RecomputeModule::Moe:
-    case RecomputeModule::MoeActivation: return shapes.experts > 0;
-    case RecomputeModule::SharedExperts: return shapes.shared_experts > 0;
-  }
-  TW_CHECK(false, fmt::format("no such module of {}", model.name));
-}
-
 void check_recompute(const Case& c, Findings& findings) {
   const auto ways = recomputes_of(c.layout);
   const std::int64_t stages = stage_count(c.layout);
@@ -136,7 +123,7 @@ void check_recompute(const Case& c, Findings& findings) {
                                 c.layout.pp, c.layout.vpp, stages),
                     "list each stage, or state one for all");
   }
-  const Shapes shapes = shapes_of(c.model);
+  const Flags<RecomputeModule> there = modules_in(shapes_of(c.model));
   for (const Recompute& way : ways) {
     if (way.n < 1 || (way.kind == RecomputeKind::Modules && way.modules.empty())) {
       findings.forbid("recompute-says-what",
@@ -145,7 +132,7 @@ void check_recompute(const Case& c, Findings& findings) {
     }
     for (int m = 0; m <= static_cast<int>(RecomputeModule::SharedExperts); ++m) {
       const auto module = static_cast<RecomputeModule>(m);
-      if (!modules_of(way).has(module) || exists(c.model, module, shapes)) continue;
+      if (!way.modules.has(module) || there.has(module)) continue;
       findings.advise("recompute-finds-module",
                       fmt::format("the model has no {} to recompute", name_of(module)),
                       "leave it out");

@@ -71,13 +71,16 @@ void set_stages(Facts& facts, const Layout& layout, const Model& model) {
 }
 
 // Rules speak of one way to recompute. Where stages differ it is the one that recomputes most (the
-// kinds stand in that order), with the modules of all.
-void set_recompute(Facts& facts, const Layout& layout) {
+// kinds stand in that order), with the modules of all: those that are listed, and of the others
+// those that the model has.
+void set_recompute(Facts& facts, const Layout& layout, const Model& model) {
+  const Flags<RecomputeModule> there = detail::modules_in(detail::shapes_of(model));
   RecomputeKind most = RecomputeKind::None;
   Flags<RecomputeModule> modules;
   for (const Recompute& recompute : detail::recomputes_of(layout)) {
     most = std::max(most, recompute.kind);
-    modules.bits |= detail::modules_of(recompute).bits;
+    const bool listed = recompute.kind == RecomputeKind::Modules;
+    modules.bits |= modules_of(recompute).bits & (listed ? ~0U : there.bits);
   }
   set_kind(facts, Variable::Recompute, most);
   const auto set = [&](Variable variable, RecomputeModule module) {
@@ -127,7 +130,7 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
   set_degrees(facts, layout, cluster);
   set_model(facts, model);
   set_stages(facts, layout, model);
-  set_recompute(facts, layout);
+  set_recompute(facts, layout, model);
   set_switches(facts, layout, trainer);
   set_machine(facts, layout, cluster);
   set_kind(facts, Variable::Precision, layout.precision);

@@ -78,6 +78,20 @@ std::int64_t micro_batch_count(const Layout& layout) {
 
 Tokens tokens_per_step(const Layout& layout) { return Tokens(layout.gbs) * layout.seq; }
 
+Flags<RecomputeModule> modules_of(const Recompute& recompute) {
+  switch (recompute.kind) {
+    case RecomputeKind::Selective: return {RecomputeModule::CoreAttention};
+    case RecomputeKind::FeedForwardOnly: return {RecomputeModule::Mlp, RecomputeModule::Moe};
+    case RecomputeKind::Modules: return recompute.modules;
+    case RecomputeKind::None:
+    case RecomputeKind::OpSelective:
+    case RecomputeKind::EveryNth:
+    case RecomputeKind::Block:
+    case RecomputeKind::Full: break;
+  }
+  return {};
+}
+
 bool asks(const Layout& layout, Switch what, const Trainer& trainer) {
   if (layout.on.has(what)) return true;
   if (layout.off.has(what)) return false;

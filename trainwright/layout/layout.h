@@ -111,6 +111,9 @@ std::int64_t stage_count(const Layout& layout);  // pp vpp
 std::int64_t micro_batch_count(const Layout& layout);  // gbs / (mbs dp), rounded down
 Tokens tokens_per_step(const Layout& layout);          // gbs seq
 bool asks(const Layout& layout, Switch what, const Trainer& trainer);  // on, off, or its default
+// The modules that a way to recompute runs again, where a layer has them; none of those that run
+// whole layers again. A feed-forward is an mlp or experts.
+Flags<RecomputeModule> modules_of(const Recompute& recompute);
 
 // What a stage holds. Layers of a kind that follow each other are one run.
 struct LayerRun {

@@ -104,5 +104,28 @@ TEST_CASE("torchtitan runs FSDP and refuses what it cannot express") {
             .find("sharding-offered") != std::string::npos);
 }
 
+TEST_CASE("running the feed-forward of experts again is running the experts again") {
+  // megatron-core 0.14.0 transformer_config.py: overlap_moe_expert_parallel_comm excludes recompute
+  // of the whole expert layer, however it is asked for.
+  const std::string each = "tp=2,sp,pp=2,vpp=2,ep=4,mbs=1,gbs=64,seq=4096,on=overlap-ep,recompute=";
+  const auto ids = [&](const std::string& model, const std::string& recompute) {
+    return forbidden(model, "32xH100", "megatron@0.14", each + recompute);
+  };
+  CHECK(ids("mixtral-8x7b", "none") == "");
+  CHECK(ids("mixtral-8x7b", "modules:moe") == "ep-overlap-recompute");
+  CHECK(ids("mixtral-8x7b", "feed-forward") == "ep-overlap-recompute");
+  // Both are there to be run again, so there is nothing to leave out.
+  for (const LayoutViolation& violation :
+       found("mixtral-8x7b", "32xH100", "megatron@0.14", each + "feed-forward")) {
+    CHECK(violation.id != "recompute-finds-module");
+  }
+  // A model without experts has an mlp instead, and no rule about experts is broken by that.
+  Layout dense;
+  dense.recompute.kind = RecomputeKind::FeedForwardOnly;
+  const Facts of_dense = facts(dense, {}, testing::gpt(), testing::h100s(8), testing::permissive());
+  CHECK(of_dense.value(Variable::RecomputeMlp) == 1);
+  CHECK(of_dense.value(Variable::RecomputeMoe) == 0);
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -63,18 +63,14 @@ std::span<const Recompute> recomputes_of(const Layout& layout) {
   return layout.recompute_by_stage;
 }
 
-Flags<RecomputeModule> modules_of(const Recompute& recompute) {
-  switch (recompute.kind) {
-    case RecomputeKind::Selective: return {RecomputeModule::CoreAttention};
-    case RecomputeKind::FeedForwardOnly: return {RecomputeModule::Mlp};
-    case RecomputeKind::Modules: return recompute.modules;
-    case RecomputeKind::None:
-    case RecomputeKind::OpSelective:
-    case RecomputeKind::EveryNth:
-    case RecomputeKind::Block:
-    case RecomputeKind::Full: break;
-  }
-  return {};
+Flags<RecomputeModule> modules_in(const Shapes& shapes) {
+  Flags<RecomputeModule> modules = {RecomputeModule::CoreAttention, RecomputeModule::Norm};
+  if (shapes.ffn > 0) modules.insert(RecomputeModule::Mlp);
+  if (shapes.mla) modules.insert(RecomputeModule::MlaUpProjection);
+  if (shapes.experts > 0) modules.insert(RecomputeModule::Moe);
+  if (shapes.experts > 0) modules.insert(RecomputeModule::MoeActivation);
+  if (shapes.shared_experts > 0) modules.insert(RecomputeModule::SharedExperts);
+  return modules;
 }
 
 }  // namespace trainwright::detail

@@ -19,7 +19,7 @@ Shapes shapes_of(const Model& model);
 
 // How each stage recomputes, or the one way of all.
 std::span<const Recompute> recomputes_of(const Layout& layout);
-// The modules a way to recompute names, by itself or by its list.
-Flags<RecomputeModule> modules_of(const Recompute& recompute);
+// The modules that some layer of the model has.
+Flags<RecomputeModule> modules_in(const Shapes& shapes);
 
 }  // namespace trainwright::detail

@@ -122,11 +122,9 @@ void mark_recompute(Builder& b) {
     case RecomputeKind::None:
     case RecomputeKind::EveryNth:
     case RecomputeKind::Block: return;  // settled by the stage: this layer is not one of them
-    case RecomputeKind::Selective: mark_modules(b, {RecomputeModule::CoreAttention}); break;
+    case RecomputeKind::Selective:
     case RecomputeKind::FeedForwardOnly:
-      mark_modules(b, {RecomputeModule::Mlp, RecomputeModule::Moe});
-      break;
-    case RecomputeKind::Modules: mark_modules(b, recompute.modules); break;
+    case RecomputeKind::Modules: mark_modules(b, modules_of(recompute)); break;
     case RecomputeKind::OpSelective: mark_ops(b); break;
     case RecomputeKind::Full:
       mark_all(b);
