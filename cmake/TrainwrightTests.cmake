@@ -1,7 +1,9 @@
 # How tests are built and labelled. Every test carries its module's name as a label; oracle tests
 # also carry `oracle`, tests on the real engine `engine`.
 
-# Where the published measurements and fixtures lie; tests that need them skip when they are absent.
+# Where the published measurements and fixtures lie; tests that need them are skipped where they are
+# absent: such a program, and a pytest run (tests/ctest_skips.py), ends with this code.
+set(TRAINWRIGHT_SKIPPED 77)
 set(TRAINWRIGHT_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "measurements and fixtures")
 # The interpreter of the virtual environment that holds PyTorch and the oracles (tools/make_venv.sh).
 set(TRAINWRIGHT_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH
@@ -12,8 +14,10 @@ set(TRAINWRIGHT_HANGS 3600)
 
 add_library(trainwright_test_main STATIC "${PROJECT_SOURCE_DIR}/trainwright/testing/main.cc")
 target_link_libraries(trainwright_test_main PUBLIC doctest::doctest)
-target_compile_definitions(trainwright_test_main PUBLIC
-  TRAINWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}" TRAINWRIGHT_SHARED_DIR="${TRAINWRIGHT_SHARED}")
+target_include_directories(trainwright_test_main PUBLIC "${PROJECT_SOURCE_DIR}")
+target_compile_definitions(trainwright_test_main
+  PUBLIC TRAINWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+  PRIVATE TRAINWRIGHT_SHARED_DIR="${TRAINWRIGHT_SHARED}")
 
 # All *_test.cc beside the module become one program, one ctest per test case; *_prop_test.cc go
 # into a program of their own because rapidcheck is slow to compile; *_bench.cc are google-benchmark
@@ -45,7 +49,8 @@ function(trainwright_test_program program label links)
   if(NOT links STREQUAL rapidcheck)
     target_compile_options(${program} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
   endif()
-  doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}" TIMEOUT ${TRAINWRIGHT_HANGS})
+  doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}"
+                         TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED})
 endfunction()
 
 # trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...])
@@ -57,8 +62,9 @@ function(trainwright_python_test name script)
     message(STATUS "no ${TRAINWRIGHT_PYTHON}: leaving out ${name}")
     return()
   endif()
-  add_test(NAME "${name}" COMMAND "${TRAINWRIGHT_PYTHON}" -m pytest -q -rs -p no:cacheprovider
+  add_test(NAME "${name}" COMMAND "${TRAINWRIGHT_PYTHON}" -m pytest -q -rs -p no:cacheprovider -p ctest_skips
            "${script}" ${ARG_ARGS})
   set_tests_properties("${name}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${TRAINWRIGHT_HANGS}
-    ENVIRONMENT "TRAINWRIGHT_BINARY=${CMAKE_BINARY_DIR}/trainwright;TRAINWRIGHT_BUILD=${CMAKE_BINARY_DIR};TRAINWRIGHT_SHARED=${TRAINWRIGHT_SHARED};PYTHONPATH=${PROJECT_SOURCE_DIR}/python;PYTHONDONTWRITEBYTECODE=1;OMP_NUM_THREADS=1")
+    SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED}
+    ENVIRONMENT "TRAINWRIGHT_BINARY=${CMAKE_BINARY_DIR}/trainwright;TRAINWRIGHT_BUILD=${CMAKE_BINARY_DIR};TRAINWRIGHT_SHARED=${TRAINWRIGHT_SHARED};PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${PROJECT_SOURCE_DIR}/tests;PYTHONDONTWRITEBYTECODE=1;OMP_NUM_THREADS=1")
 endfunction()

@@ -3,26 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "trainwright/calibrate/calibrate.h"
 #include "trainwright/calibrate/spread.h"
 #include "trainwright/memory/memory.h"
 #include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/skip.h"
 
 namespace trainwright {
 namespace {
 
-const std::string kMeasurements = TRAINWRIGHT_SHARED_DIR "/measurements";
-
-bool absent() {
-  if (std::filesystem::exists(kMeasurements)) return false;
-  MESSAGE("skipped: no measurements at " << kMeasurements);
-  return true;
-}
+bool absent() { return !testing::shared_path("measurements"); }
 
 ScoredRows rows_of(std::initializer_list<std::string_view> sources) {
-  auto runs = read_measured_runs(kMeasurements);
+  auto runs = read_measured_runs(*testing::shared_path("measurements"));
   REQUIRE(runs.has_value());
   std::erase_if(*runs, [&](const MeasuredRun& run) {
     return std::find(sources.begin(), sources.end(), run.source) == sources.end();
@@ -116,7 +110,7 @@ TEST_CASE("layouts of a sweep are told to fit or not, 99 % right, by the other s
 // Two rows of Sailor and a run of FlagPerf contradict themselves or their neighbours (case.h).
 TEST_CASE("Sailor's runs are predicted to 4 %, FlagPerf's to 5 %, by their other models") {
   if (absent()) return;
-  const auto runs = read_measured_runs(kMeasurements);
+  const auto runs = read_measured_runs(*testing::shared_path("measurements"));
   REQUIRE(runs.has_value());
   std::vector<MeasuredRun> wanted;
   for (const MeasuredRun& run : *runs) {
@@ -186,7 +180,7 @@ TEST_CASE("Paddle's ZB-H1 is a schedule, and puts off the first weights of later
 #ifdef NDEBUG  // the sanitised build takes a minute for all sources
 TEST_CASE("the constants that ship are the medians of what the sources say") {
   if (absent()) return;
-  const auto runs = read_measured_runs(kMeasurements);
+  const auto runs = read_measured_runs(*testing::shared_path("measurements"));
   const auto known = load_knowledge(kShippedData);
   REQUIRE((runs.has_value() && known.has_value()));
   const MemoryFit fitted = fit_memory(score_rows(cases_of(*runs, *known)));

@@ -1,20 +1,18 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "trainwright/base/text.h"
 #include "trainwright/calibrate/calibrate.h"
 #include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/skip.h"
 
 namespace trainwright {
 namespace {
 
 using namespace literals;
-
-const std::string kMeasurements = TRAINWRIGHT_SHARED_DIR "/measurements";
 
 const Knowledge& knowledge() {
   static const Knowledge known = [] {
@@ -222,15 +220,15 @@ struct Published {
   Cases cases;
 };
 const Published* published() {
-  static const std::optional<Published> all = []() -> std::optional<Published> {
-    if (!std::filesystem::exists(kMeasurements)) return std::nullopt;
-    auto runs = read_measured_runs(kMeasurements);
+  const auto path = testing::shared_path("measurements");
+  if (!path) return nullptr;
+  static const Published all = [&] {
+    auto runs = read_measured_runs(*path);
     REQUIRE_MESSAGE(runs.has_value(), to_text(runs.error()));
     Cases cases = cases_of(*runs, knowledge());
     return Published{*std::move(runs), std::move(cases)};
   }();
-  if (!all) MESSAGE("skipped: there is no " << kMeasurements);
-  return all ? &*all : nullptr;
+  return &all;
 }
 
 TEST_CASE("every run of a scored source becomes a case or says why not") {

@@ -2,19 +2,17 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <map>
 
 #include "trainwright/calibrate/calibrate.h"
 #include "trainwright/calibrate/csv.h"
 #include "trainwright/testing/growth.h"
+#include "trainwright/testing/skip.h"
 
 namespace trainwright {
 namespace {
 
 using namespace literals;
-
-const std::string kMeasurements = TRAINWRIGHT_SHARED_DIR "/measurements";
 
 const std::string kHeader =
     "source,source_ref,model_name,params_b,layers,hidden,ffn_hidden,heads,kv_heads,head_dim,vocab,"
@@ -111,11 +109,9 @@ TEST_CASE("notes are looked up by key") {
 }
 
 TEST_CASE("the published tables have the rows their description counts") {
-  if (!std::filesystem::exists(kMeasurements)) {
-    MESSAGE("skipped: there is no " << kMeasurements);
-    return;
-  }
-  const auto runs = read_measured_runs(kMeasurements);
+  const auto path = testing::shared_path("measurements");
+  if (!path) return;
+  const auto runs = read_measured_runs(*path);
   REQUIRE_MESSAGE(runs.has_value(), to_text(runs.error()));
   std::map<std::string, int> rows;
   std::size_t ranks = 0;
