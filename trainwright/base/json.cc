@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "trainwright/base/text.h"
 
@@ -85,6 +86,10 @@ std::string_view name_of(Json::Kind kind) {
 namespace {
 
 constexpr std::size_t kDeepest = 200;
+// A value takes about a hundred bytes in memory, in text as few as two.
+constexpr std::int64_t kMostValues = std::int64_t{1} << 20;
+// Looking through so many keys is quicker than hashing them.
+constexpr std::size_t kFewKeys = 16;
 
 // The line of the character read last. The parser reads one character past the end of a number, and
 // that character, if it is a line break, still belongs to the number's line.
@@ -118,6 +123,27 @@ class CountingIterator {
   LineCount* line_;
 };
 
+// An object or array whose end is not read yet.
+struct Open {
+  Json json;
+  std::string key;                       // of the member whose value comes next
+  bool repeated = false;                 // that key: its value is dropped
+  std::unordered_set<std::string> keys;  // of a long object, so that reading it is not quadratic
+
+  // Takes the next key.
+  void begin(std::string next) {
+    if (json.members.size() < kFewKeys) {
+      repeated = json.find(next) != nullptr;
+    } else {
+      if (keys.empty()) {
+        for (const JsonMember& member : json.members) keys.insert(member.key);
+      }
+      repeated = !keys.insert(next).second;
+    }
+    key = std::move(next);
+  }
+};
+
 // Builds the tree from the parser's events.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -146,13 +172,11 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& value) override {
-    if (open_.back().find(value) != nullptr) {
-      faults_.push_back({fmt::format("{}:{}", origin_, line_->current),
-                         fmt::format("the field '{}' appears twice", value),
-                         "keep one of the two"});
+    open_.back().begin(std::move(value));
+    if (open_.back().repeated) {
+      fault(fmt::format("the field '{}' appears twice", open_.back().key), "keep one of the two");
     }
-    keys_.back() = value;
-    return true;
+    return faults_.size() < kMostUnknown;
   }
 
   bool parse_error(std::size_t position, const std::string&,
@@ -170,32 +194,37 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  private:
   // A plain value stands on the line just read; a container brings the line of its bracket.
   bool place(Json value) {
+    if (++values_ > kMostValues) {
+      fault(fmt::format("holds more than {} values", with_thousands(kMostValues)));
+      return false;
+    }
     if (value.line == 0) value.line = line_->current;
     if (open_.empty()) {
       root_ = std::move(value);
-    } else if (open_.back().is_array()) {
-      open_.back().push(std::move(value));
-    } else if (open_.back().find(keys_.back()) == nullptr) {
-      open_.back().add(keys_.back(), std::move(value));
+    } else if (Open& in = open_.back(); in.json.is_array()) {
+      in.json.push(std::move(value));
+    } else if (!in.repeated) {
+      in.json.add(std::move(in.key), std::move(value));
     }
     return true;
   }
   bool open(Json container) {
     if (open_.size() >= kDeepest) {
-      faults_.push_back({fmt::format("{}:{}", origin_, line_->current),
-                         fmt::format("nested more than {} deep", kDeepest), ""});
+      fault(fmt::format("nested more than {} deep", kDeepest));
       return false;
     }
     container.line = line_->current;
-    open_.push_back(std::move(container));
-    keys_.emplace_back();
+    open_.emplace_back().json = std::move(container);
     return true;
   }
   bool close() {
-    Json done = std::move(open_.back());
+    Json done = std::move(open_.back().json);
     open_.pop_back();
-    keys_.pop_back();
     return place(std::move(done));
+  }
+  void fault(std::string what, std::string hint = {}) {
+    faults_.push_back(
+        {fmt::format("{}:{}", origin_, line_->current), std::move(what), std::move(hint)});
   }
 
   std::string line_and_column(std::size_t position) const {
@@ -220,8 +249,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   std::string_view origin_;
   const LineCount* line_;
   Json root_;
-  std::vector<Json> open_;
-  std::vector<std::string> keys_;
+  std::vector<Open> open_;
+  std::int64_t values_ = 0;
   Diagnostics faults_;
 };
 
@@ -318,145 +347,6 @@ Result<std::string> read_file(const std::string& path) {
 Result<Json> read_json_file(const std::string& path) {
   const std::string text = TW_TRY(read_file(path));
   return parse_json(text, path);
-}
-
-std::string json_place(std::string_view origin, const Json& at, std::string_view path) {
-  std::string place(origin);
-  if (at.line > 0) place += fmt::format(":{}", at.line);
-  if (!path.empty()) place += fmt::format(" {}", path);
-  return place;
-}
-
-JsonFields::JsonFields(const Json& object, std::string origin, std::string path,
-                       Diagnostics& diagnostics)
-    : object_(object),
-      origin_(std::move(origin)),
-      path_(std::move(path)),
-      diagnostics_(diagnostics) {
-  if (!object.is_object()) {
-    fault("", fmt::format("expected an object, found {}", name_of(object.kind)));
-  }
-}
-
-std::string JsonFields::path(std::string_view key) const {
-  return key.empty() ? path_ : fmt::format("{}/{}", path_, key);
-}
-
-std::string JsonFields::place(std::string_view key) const {
-  const Json* member = object_.find(key);
-  return json_place(origin_, member == nullptr ? object_ : *member, path(key));
-}
-
-void JsonFields::fault(std::string_view key, std::string what, std::string hint) {
-  diagnostics_.push_back({place(key), std::move(what), std::move(hint)});
-}
-
-void JsonFields::ignore(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
-}
-
-const Json* JsonFields::raw(std::string_view key) {
-  ignore(key);
-  const Json* member = object_.find(key);
-  return member == nullptr || member->is_null() ? nullptr : member;
-}
-
-const Json* JsonFields::required(std::string_view key) {
-  const Json* member = raw(key);
-  if (member == nullptr) {
-    // A misspelt neighbour is the likeliest cause.
-    fault("", fmt::format("the field '{}' is missing", key),
-          did_you_mean(key, unknown(), "add it"));
-  }
-  return member;
-}
-
-const Json* JsonFields::wanted(std::string_view key, bool matches(const Json&),
-                               std::string_view kind) {
-  const Json* member = raw(key);
-  if (member == nullptr) return nullptr;
-  if (matches(*member)) return member;
-  fault(key, fmt::format("expected {}, found {}", kind, name_of(member->kind)));
-  return nullptr;
-}
-
-std::optional<std::int64_t> JsonFields::optional_integer(std::string_view key, IntegerRange range) {
-  const Json* member =
-      wanted(key, [](const Json& json) { return json.is_integer(); }, "a whole number");
-  if (member == nullptr) return std::nullopt;
-  if (member->integer < range.least || member->integer > range.most) {
-    fault(key, fmt::format("{} is out of range", member->integer),
-          range.most == INT64_MAX ? fmt::format("at least {}", range.least)
-                                  : fmt::format("between {} and {}", range.least, range.most));
-    return std::nullopt;
-  }
-  return member->integer;
-}
-
-std::optional<double> JsonFields::optional_number(std::string_view key) {
-  const Json* member = wanted(key, [](const Json& json) { return json.is_number(); }, "a number");
-  return member == nullptr ? std::nullopt : std::optional(member->number);
-}
-
-std::optional<bool> JsonFields::optional_bool(std::string_view key) {
-  const Json* member =
-      wanted(key, [](const Json& json) { return json.is_bool(); }, "true or false");
-  return member == nullptr ? std::nullopt : std::optional(member->boolean);
-}
-
-std::optional<std::string> JsonFields::optional_string(std::string_view key) {
-  const Json* member = wanted(key, [](const Json& json) { return json.is_string(); }, "a string");
-  return member == nullptr ? std::nullopt : std::optional(member->string);
-}
-
-std::vector<std::string> JsonFields::optional_strings(std::string_view key) {
-  std::vector<std::string> strings;
-  const Json* member = wanted(key, [](const Json& json) { return json.is_array(); }, "an array");
-  if (member == nullptr) return strings;
-  for (const Json& item : member->items) {
-    if (item.is_string()) {
-      strings.push_back(item.string);
-    } else {
-      fault(key, fmt::format("expected strings only, found {}", name_of(item.kind)));
-    }
-  }
-  return strings;
-}
-
-std::int64_t JsonFields::integer(std::string_view key, IntegerRange range) {
-  return required(key) == nullptr ? 0 : optional_integer(key, range).value_or(0);
-}
-double JsonFields::number(std::string_view key) {
-  return required(key) == nullptr ? 0 : optional_number(key).value_or(0);
-}
-bool JsonFields::boolean(std::string_view key) {
-  return required(key) == nullptr ? false : optional_bool(key).value_or(false);
-}
-std::string JsonFields::string(std::string_view key) {
-  return required(key) == nullptr ? "" : optional_string(key).value_or("");
-}
-const Json* JsonFields::object(std::string_view key) {
-  if (required(key) == nullptr) return nullptr;
-  return wanted(key, [](const Json& json) { return json.is_object(); }, "an object");
-}
-const Json* JsonFields::array(std::string_view key) {
-  if (required(key) == nullptr) return nullptr;
-  return wanted(key, [](const Json& json) { return json.is_array(); }, "an array");
-}
-
-std::vector<std::string> JsonFields::unknown() const {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : object_.members) {
-    if (std::find(known_.begin(), known_.end(), name) == known_.end()) names.push_back(name);
-  }
-  return names;
-}
-
-void JsonFields::finish() {
-  for (const std::string& name : unknown()) {
-    fault(name, fmt::format("unknown field '{}'", name),
-          did_you_mean(name, known_, fmt::format("known fields are {}", join(known_, ", "))));
-  }
 }
 
 }  // namespace trainwright

@@ -64,8 +64,9 @@ struct JsonMember {
 
 std::string_view name_of(Json::Kind kind);  // "a string", "an object", ...
 
-// Reads one JSON document. `origin` (a file name) begins every place in the diagnostics; a syntax
-// fault is reported with line and column. Nesting deeper than 200 and repeated keys are faults.
+// Reads one JSON document, in time linear in its length. `origin` (a file name) begins every place
+// in the diagnostics; a syntax fault is reported with line and column. Nesting deeper than 200,
+// more than 1,048,576 values and repeated keys are faults.
 Result<Json> parse_json(std::string_view text, std::string_view origin);
 
 // Two-space indented, with a final newline. Arrays of plain values stay on one line.
@@ -85,6 +86,10 @@ struct IntegerRange {
   std::int64_t least = INT64_MIN;
   std::int64_t most = INT64_MAX;
 };
+
+// So many unknown fields of an object are named and the others counted; after so many repeated ones
+// a document is read no further.
+inline constexpr std::size_t kMostUnknown = 20;
 
 // Reads the fields of one object. Every call marks its field as known; a fault is added to
 // `diagnostics` and the call answers nullopt. `finish` reports the fields nobody asked about.

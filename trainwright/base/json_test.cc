@@ -1,6 +1,9 @@
 #include "trainwright/base/json.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "trainwright/testing/growth.h"
 
 namespace trainwright {
 namespace {
@@ -31,6 +34,64 @@ TEST_CASE("a repeated field is a fault") {
   const auto json = parse_json("{\"a\": 1, \"a\": 2}", "x.json");
   REQUIRE(!json);
   CHECK(json.error().diagnostics[0].what == "the field 'a' appears twice");
+}
+
+TEST_CASE("a field is found to be repeated in an object of any length, and its first value stays") {
+  for (const int keys : {2, 15, 16, 17, 18, 100}) {
+    std::string text = "{\"k0\": 0";
+    for (int i = 1; i < keys; ++i) text += fmt::format(",\n\"k{}\": {}", i, i);
+    const auto whole = parse_json(text + "}", "x.json");
+    REQUIRE(whole.has_value());
+    CHECK(whole->members.size() == static_cast<std::size_t>(keys));
+    for (const int again : {0, keys - 1}) {
+      const auto json = parse_json(text + fmt::format(",\n\"k{}\": [1, {{}}]}}", again), "x.json");
+      REQUIRE(!json);
+      REQUIRE(json.error().diagnostics.size() == 1);
+      CHECK(json.error().diagnostics[0].where == fmt::format("x.json:{}", keys + 1));
+      CHECK(json.error().diagnostics[0].what ==
+            fmt::format("the field 'k{}' appears twice", again));
+    }
+  }
+}
+
+TEST_CASE("the work of reading grows as the text, also of one object with many keys") {
+  const auto read = [](int keys) {
+    std::string text = "{";
+    for (int i = 0; i < keys; ++i) text += fmt::format("\"key{}\": {},\n", i, i);
+    text += "\"last\": 0}";
+    return [text = std::move(text), keys] {
+      Diagnostics faults;
+      const auto json = parse_json(text, "x.json");
+      REQUIRE(static_cast<int>(json->members.size()) == keys + 1);
+      JsonFields fields(*json, "x.json", "", faults);
+      fields.integer("last");
+      fields.finish();
+      REQUIRE(faults.size() == kMostUnknown + 1);
+    };
+  };
+  // Linear 4, quadratic 16.
+  CHECK(testing::growth(read(10'000), read(40'000)) < 8);
+}
+
+TEST_CASE("of many unknown fields the first are named and the others counted") {
+  std::string text = "{\"a\": 1";
+  for (int i = 0; i < 1500; ++i) text += fmt::format(", \"k{}\": 1", i);
+  const Json json = parse_json(text + "}", "x.json").value();
+  Diagnostics faults;
+  JsonFields fields(json, "x.json", "", faults);
+  fields.integer("a");
+  fields.finish();
+  REQUIRE(faults.size() == 21);
+  CHECK(faults[19].what == "unknown field 'k19'");
+  CHECK(faults[20] == Diagnostic{"x.json:1", "has 1,480 more unknown fields", ""});
+}
+
+TEST_CASE("a document that would take far more memory than its text is refused") {
+  std::string text = "[";
+  for (int i = 0; i < (1 << 20); ++i) text += "0,";
+  const auto json = parse_json(text + "0]", "x.json");
+  REQUIRE(!json);
+  CHECK(json.error().diagnostics[0].what == "holds more than 1,048,576 values");
 }
 
 TEST_CASE("nesting is bounded, so that hostile input cannot exhaust the stack") {

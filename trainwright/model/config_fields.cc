@@ -221,6 +221,7 @@ void ConfigFields::ignore(std::string_view names) {
 }
 
 void ConfigFields::unknown(const std::string& name, const Json& value, const Family& family) {
+  if (++unknown_ > kMostUnknown) return;
   std::vector<std::string> own;
   for (std::string_view field : field_names(family)) own.emplace_back(field);
   std::vector<std::string> readers;
@@ -258,6 +259,14 @@ void ConfigFields::finish_object(const Json& object, const std::string& prefix,
   }
 }
 
-void ConfigFields::finish(const Family& family) { finish_object(config_, "", family); }
+void ConfigFields::finish(const Family& family) {
+  finish_object(config_, "", family);
+  if (unknown_ <= kMostUnknown) return;
+  const auto more = static_cast<std::int64_t>(unknown_ - kMostUnknown);
+  diagnostics_.push_back(
+      {json_place(origin_, config_, path_),
+       fmt::format("has {} more fields that {} has not", with_thousands(more), family.model_type),
+       ""});
+}
 
 }  // namespace trainwright::detail

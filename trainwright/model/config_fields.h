@@ -62,6 +62,7 @@ class ConfigFields {
   std::string path_;
   Diagnostics& diagnostics_;  // empty at first
   std::vector<int> lines_;    // of the diagnostics
+  std::size_t unknown_ = 0;
   std::set<std::string, std::less<>> known_;
   std::set<std::string, std::less<>> containers_;  // objects of which single fields are read
 };

@@ -48,6 +48,15 @@ TEST_CASE("ten mistakes give ten diagnostics, each at its place") {
   CHECK(mentions(faults, "c.json:12 /attention_dropout", "2 is not a probability"));
 }
 
+TEST_CASE("of thousands of strange fields the first are named and the others counted") {
+  std::string text = "{\"model_type\": \"llama\"";
+  for (int i = 0; i < 20'000; ++i) text += ",\n\"strange_" + std::to_string(i) + "\": 1";
+  const Diagnostics faults = faults_of(text + "}");
+  REQUIRE(faults.size() == kMostUnknown + 1);
+  CHECK(faults[19].what == "llama has no field 'strange_19'");
+  CHECK(faults[20] == Diagnostic{"c.json:1", "has 19,980 more fields that llama has not", ""});
+}
+
 TEST_CASE("a misspelt field gets the nearest, a field of another family its readers") {
   Diagnostics faults = faults_of(R"({"model_type": "llama", "hiden_size": 4096})");
   REQUIRE(faults.size() == 1);
