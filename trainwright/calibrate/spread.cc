@@ -84,7 +84,7 @@ Result<VocabularyShare> vocabulary_share(const Case& made, const Model& of_one_r
   if (made.vocabulary_ways <= 1) return share;
   const Layout& layout = made.layout;
   const ParameterBytes bytes =
-      TW_TRY(parameter_bytes(trainer, name_of(layout.precision), name_of(made.job.optimizer)));
+      TW_TRY(parameter_bytes(trainer, layout.precision, made.job.optimizer));
   const double ways = layout.zero >= 1 ? static_cast<double>(layout.dp * layout.cp) : 1;
   const double each = bytes.weight + bytes.gradient + (bytes.master + bytes.states) / ways;
   const Slice slice = slice_of(layout, trainer);

@@ -90,8 +90,8 @@ Result<Listing> list_trainers(const Invocation& invocation) {
     std::vector<std::string> schedules;
     Json names = Json::array();
     for (const TrainerSchedule& schedule : trainer.schedules) {
-      schedules.push_back(schedule.kind);
-      names.push(Json::of(schedule.kind));
+      schedules.emplace_back(name_of(schedule.kind));
+      names.push(Json::of(name_of(schedule.kind)));
     }
     listing.table.rows.push_back(
         {trainer.name,

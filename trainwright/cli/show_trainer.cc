@@ -12,7 +12,8 @@ namespace {
 std::string states_table(const Trainer& trainer, int width) {
   Table table{{{"precision"}, {"weight"}, {"master"}, {"gradients"}, {"set by", Align::Wrap}}, {}};
   for (const PrecisionFacts& facts : trainer.precisions) {
-    table.rows.push_back({facts.kind, facts.weight, facts.master, join(facts.gradients, ", "),
+    table.rows.push_back({std::string(name_of(facts.kind)), facts.weight, facts.master,
+                          join(facts.gradients, ", "),
                           facts.setting.empty() ? "default" : facts.setting});
   }
   return to_text(table, width);
@@ -21,7 +22,8 @@ std::string states_table(const Trainer& trainer, int width) {
 std::string schedules_table(const Trainer& trainer, int width) {
   Table table{{{"schedule"}, {"placement"}, {"called", Align::Wrap}}, {}};
   for (const TrainerSchedule& schedule : trainer.schedules) {
-    table.rows.push_back({schedule.kind, schedule.placement, schedule.name});
+    table.rows.push_back({std::string(name_of(schedule.kind)),
+                          std::string(name_of(schedule.placement)), schedule.name});
   }
   return to_text(table, width);
 }
@@ -42,7 +44,6 @@ std::string kernels_table(const Trainer& trainer, int width) {
 std::string rules_table(const Trainer& trainer, int width) {
   Table table{{{"rule"}, {"when", Align::Wrap}, {"requires", Align::Wrap}}, {}};
   for (const Rule& rule : trainer.rules) {
-    if (rule.id.ends_with("-offered")) continue;  // these say what the tables above say
     table.rows.push_back(
         {rule.id, rule.when.text.empty() ? "always" : rule.when.text, rule.require.text});
   }

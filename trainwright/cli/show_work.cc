@@ -112,8 +112,8 @@ Totals sum_of(const Question& question, const Stage& stage) {
 // What data parallelism moves for the weights of one of these pieces, as a unit of its own.
 Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
   const Layout& layout = question.setting.read.layout;
-  const auto bytes = parameter_bytes(question.setting.trainer, name_of(layout.precision),
-                                     name_of(question.setting.job.optimizer));
+  const auto bytes =
+      parameter_bytes(question.setting.trainer, layout.precision, question.setting.job.optimizer);
   Json calls = Json::array();
   if (!bytes || layout.dp * layout.cp == 1) return calls;
   for (const ParameterTraffic& one :

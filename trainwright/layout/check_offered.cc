@@ -1,44 +1,41 @@
 // Whether the trainer has what a layout asks for, by its own lists.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "trainwright/base/text.h"
 #include "trainwright/layout/findings.h"
 
 namespace trainwright::detail {
 namespace {
 
-// `offered` is any list of facts with a `kind`.
-template <class List>
-void check_kind(const Trainer& trainer, std::string_view key, std::string_view kind,
-                const List& offered, Findings& findings) {
+template <class Entry, class Kind>
+void check_kind(const Trainer& trainer, std::string_view key, Kind kind,
+                const std::vector<Entry>& offered, Findings& findings) {
+  if (find_kind(offered, kind) != nullptr) return;
   std::vector<std::string> kinds;
-  for (const auto& fact : offered) kinds.push_back(fact.kind);
-  if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) return;
-  findings.forbid(
-      fmt::format("{}-offered", key),
-      fmt::format("{} {} has no {} '{}'", trainer.title, to_text(trainer.version), key, kind),
-      kinds.empty() ? fmt::format("it has no {} at all", key)
-                    : fmt::format("it has {}", enumerate(kinds)));
+  for (const Entry& entry : offered) kinds.emplace_back(name_of(entry.kind));
+  findings.forbid(fmt::format("{}-offered", key),
+                  fmt::format("{} {} has no {} '{}'", trainer.title, to_text(trainer.version), key,
+                              name_of(kind)),
+                  kinds.empty() ? fmt::format("it has no {} at all", key)
+                                : fmt::format("it has {}", enumerate(kinds)));
 }
 
 // A trainer may run one schedule with several placements.
 void check_schedule(const Case& c, Findings& findings) {
   if (c.layout.pp == 1) return;
-  const std::string_view kind = name_of(c.layout.schedule);
-  check_kind(c.trainer, "schedule", kind, c.trainer.schedules, findings);
+  check_kind(c.trainer, "schedule", c.layout.schedule, c.trainer.schedules, findings);
   std::vector<std::string> placements;
   for (const TrainerSchedule& schedule : c.trainer.schedules) {
-    if (schedule.kind == kind) placements.push_back(schedule.placement);
+    if (schedule.kind != c.layout.schedule) continue;
+    if (schedule.placement == c.layout.placement) return;
+    placements.emplace_back(name_of(schedule.placement));
   }
   // A schedule that is read from a file brings its own placement.
   if (placements.empty() || c.layout.schedule == ScheduleKind::Csv) return;
-  const std::string placement(name_of(c.layout.placement));
-  if (std::find(placements.begin(), placements.end(), placement) != placements.end()) return;
   findings.forbid("placement-offered",
                   fmt::format("{} {} does not place the stages of {} as {}", c.trainer.title,
-                              to_text(c.trainer.version), kind, placement),
+                              to_text(c.trainer.version), name_of(c.layout.schedule),
+                              name_of(c.layout.placement)),
                   fmt::format("it places them as {}", enumerate(placements)));
 }
 
@@ -82,26 +79,25 @@ void check_switches(const Case& c, Findings& findings) {
 }  // namespace
 
 void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings) {
-  check_kind(trainer, "optimizer", name_of(job.optimizer), trainer.optimizers, findings);
+  check_kind(trainer, "optimizer", job.optimizer, trainer.optimizers, findings);
 }
 
 void check_offered(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   check_schedule(c, findings);
-  check_kind(c.trainer, "precision", name_of(layout.precision), c.trainer.precisions, findings);
+  check_kind(c.trainer, "precision", layout.precision, c.trainer.precisions, findings);
   check_optimizer(c.job, c.trainer, findings);
-  check_kind(c.trainer, "sharding", name_of(layout.sharding), c.trainer.shardings, findings);
-  check_kind(c.trainer, "recompute", name_of(layout.recompute.kind), c.trainer.recomputes,
-             findings);
+  check_kind(c.trainer, "sharding", layout.sharding, c.trainer.shardings, findings);
+  check_kind(c.trainer, "recompute", layout.recompute.kind, c.trainer.recomputes, findings);
   for (const Recompute& way : layout.recompute_by_stage) {
-    check_kind(c.trainer, "recompute", name_of(way.kind), c.trainer.recomputes, findings);
+    check_kind(c.trainer, "recompute", way.kind, c.trainer.recomputes, findings);
   }
   if (layout.cp > 1) {
-    check_kind(c.trainer, "cp_kind", name_of(layout.cp_kind), c.trainer.cp_kinds, findings);
+    check_kind(c.trainer, "cp_kind", layout.cp_kind, c.trainer.cp_kinds, findings);
   }
   for (const Offload what : {Offload::Optimizer, Offload::Activations, Offload::Parameters}) {
     if (layout.offload.has(what)) {
-      check_kind(c.trainer, "offload", name_of(what), c.trainer.offloads, findings);
+      check_kind(c.trainer, "offload", what, c.trainer.offloads, findings);
     }
   }
   check_switches(c, findings);

@@ -1,8 +1,8 @@
 #pragma once
 // The decision and the job, as values. Part of layout.h: include that one.
 //
-// The enumerators of every kind stand in the order of `symbols(Variable)` in trainer.h, which also
-// holds their names, so that a layout and a trainer's rules speak of the same things.
+// What a layout chooses from among a trainer's offers are the enumerators of trainer.h, so that a
+// layout, a trainer's facts and its rules speak of the same things.
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -13,6 +13,7 @@
 
 #include "trainwright/model/model.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/trainer/trainer.h"
 
 namespace trainwright {
 
@@ -32,24 +33,9 @@ struct Flags {
 };
 
 // clang-format off
-enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
-enum class PrecisionKind {
-  Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Blockwise, Mxfp8, Nvfp4,
-};
-enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
-enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
-enum class OptimizerKind { AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd };
-
-// What is computed again in the backward pass. Selective: the attention core. OpSelective: all but
-// the expensive operators. EveryNth: every n-th layer whole. Block: the first n layers of a stage
-// whole. Full: every layer whole, keeping the input of every n-th.
-enum class RecomputeKind {
-  None, Selective, FeedForwardOnly, Modules, OpSelective, EveryNth, Block, Full,
-};
 enum class RecomputeModule {
   CoreAttention, Norm, Mlp, MlaUpProjection, Moe, MoeActivation, SharedExperts,
 };
-enum class Offload { Optimizer, Activations, Parameters };  // what lives in host memory
 // What a layout may ask for or refuse; where it is silent the trainer does as it always does.
 enum class Switch {
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
@@ -58,6 +44,9 @@ enum class Switch {
 };
 enum class Axis { Tp, Cp, Ep, Dp, Pp };
 // clang-format on
+std::span<const std::string_view> all_names(RecomputeModule);
+std::span<const std::string_view> all_names(Switch);
+std::span<const std::string_view> all_names(Axis);
 using RankOrder = std::array<Axis, 5>;  // innermost first: its members have neighbouring ranks
 
 struct Recompute {
@@ -125,6 +114,7 @@ struct Lora {
 // of them. Empty for an unknown word.
 Flags<LayerMatrix> matrices_named(std::string_view word);
 Flags<LayerMatrix> target_matrices(const Lora& lora);
+std::span<const std::string_view> all_names(LayerMatrix);               // as in `layer_weights`
 std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in `layer_weights`
 
 // What is trained and how, whatever the layout. Frozen weights have no gradient, no states, no

@@ -75,8 +75,8 @@ class EntryReader {
   }
   template <class E>
   std::optional<E> one_of(const Entry& entry, std::string_view name) {
-    if (const auto found = kind_named<E>(name)) return found;
-    unknown_name(entry, name, kind_names<E>());
+    if (const auto found = named<E>(name)) return found;
+    unknown_name(entry, name, all_names(E{}));
     return std::nullopt;
   }
   std::optional<std::int64_t> number_in(const Entry& entry, std::string_view text,

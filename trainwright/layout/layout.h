@@ -174,16 +174,4 @@ bool is_legal(const std::vector<LayoutViolation>& violations);  // none is Forbi
 Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
             const Trainer& trainer);
 
-std::string_view name_of(ShardingKind kind);
-std::string_view name_of(PrecisionKind kind);
-std::string_view name_of(CpKind kind);
-std::string_view name_of(DispatcherKind kind);
-std::string_view name_of(OptimizerKind kind);
-std::string_view name_of(RecomputeKind kind);
-std::string_view name_of(RecomputeModule module);
-std::string_view name_of(Offload what);
-std::string_view name_of(Switch what);
-std::string_view name_of(Axis axis);
-std::string_view name_of(LayerMatrix matrix);  // as in `layer_weights`
-
 }  // namespace trainwright

@@ -127,7 +127,7 @@ std::optional<RankOrder> order_of(std::string_view text) {
     return std::find(axes.begin(), axes.end(), axis) != axes.end();
   };
   for (const std::string_view name : split(text, '-')) {
-    const auto axis = detail::kind_named<Axis>(name);
+    const auto axis = named<Axis>(name);
     if (!axis || has(*axis)) return std::nullopt;
     axes.push_back(*axis);
   }

@@ -30,7 +30,7 @@ enum class GroupKind {
   Tp, Cp, Dp, Pp, TpCp, DpCp, Shard, Replicate, Model, Ep, Etp, EtpEp, Edp, World,
 };
 // clang-format on
-std::string_view name_of(GroupKind kind);  // "tp", "dp-cp", ...
+std::span<const std::string_view> all_names(GroupKind);  // "tp", "dp-cp", ...
 
 struct Stride {
   std::int64_t members = 1;

@@ -1,6 +1,7 @@
 // Layouts that were trained with, checked against the trainers as their files describe them.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "trainwright/layout/layout.h"
@@ -102,6 +103,51 @@ TEST_CASE("torchtitan runs FSDP and refuses what it cannot express") {
   CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "fsdp,gbs=64,seq=8192") == "");
   CHECK(forbidden("llama-3.1-8b", "64xH100", "torchtitan", "zero=1,gbs=64,seq=8192")
             .find("sharding-offered") != std::string::npos);
+}
+
+TEST_CASE("a kind is refused exactly when the trainer's file does not list it") {
+  for (const Trainer& trainer : must(load_trainers(kData))) {
+    const auto check = [&](const std::string& id, const auto& offered, auto kind, auto&& set) {
+      Layout layout;
+      Job job;
+      layout.cp = 2;  // context parallelism is only looked at where there is some,
+      layout.pp = 2;  // and so are schedules
+      set(layout, job, kind);
+      const auto all = violations(layout, job, testing::gpt(), testing::h100s(4), trainer);
+      const bool refused = std::any_of(all.begin(), all.end(),
+                                       [&](const LayoutViolation& one) { return one.id == id; });
+      CHECK_MESSAGE(refused == (find_kind(offered, kind) == nullptr), trainer.name, " ", id, " ",
+                    name_of(kind));
+    };
+    for (const auto kind : all_of<ScheduleKind>()) {
+      check("schedule-offered", trainer.schedules, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.schedule = chosen; });
+    }
+    for (const auto kind : all_of<RecomputeKind>()) {
+      check("recompute-offered", trainer.recomputes, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.recompute.kind = chosen; });
+    }
+    for (const auto kind : all_of<PrecisionKind>()) {
+      check("precision-offered", trainer.precisions, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.precision = chosen; });
+    }
+    for (const auto kind : all_of<OptimizerKind>()) {
+      check("optimizer-offered", trainer.optimizers, kind,
+            [](Layout&, Job& job, auto chosen) { job.optimizer = chosen; });
+    }
+    for (const auto kind : all_of<CpKind>()) {
+      check("cp_kind-offered", trainer.cp_kinds, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.cp_kind = chosen; });
+    }
+    for (const auto kind : all_of<ShardingKind>()) {
+      check("sharding-offered", trainer.shardings, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.sharding = chosen; });
+    }
+    for (const auto kind : all_of<Offload>()) {
+      check("offload-offered", trainer.offloads, kind,
+            [](Layout& layout, Job&, auto chosen) { layout.offload.insert(chosen); });
+    }
+  }
 }
 
 TEST_CASE("running the feed-forward of experts again is running the experts again") {

@@ -5,7 +5,6 @@
 #include "trainwright/layout/layout.h"
 
 namespace trainwright {
-namespace detail {
 
 std::span<const std::string_view> all_names(LayerMatrix) {
   static constexpr std::string_view kNames[] = {
@@ -16,6 +15,8 @@ std::span<const std::string_view> all_names(LayerMatrix) {
       "shared_down", "shared_scale"};
   return kNames;
 }
+
+namespace detail {
 
 namespace {
 
@@ -90,13 +91,13 @@ std::vector<std::string> words_for(Flags<LayerMatrix> matrices) {
 }  // namespace detail
 
 std::optional<LayerMatrix> layer_matrix(std::string_view weight_name) {
-  return detail::kind_named<LayerMatrix>(weight_name);
+  return named<LayerMatrix>(weight_name);
 }
 
 Flags<LayerMatrix> matrices_named(std::string_view word) {
   if (const auto matrix = layer_matrix(word)) return {*matrix};
   for (const detail::Word& known : detail::kWords) {
-    if (detail::same_name(known.word, word)) return known.matrices;
+    if (same_name(known.word, word)) return known.matrices;
   }
   return {};
 }
@@ -105,8 +106,7 @@ Flags<LayerMatrix> target_matrices(const Lora& lora) {
   Flags<LayerMatrix> all;
   for (const std::string& word : lora.targets) all.bits |= matrices_named(word).bits;
   if (!lora.targets.empty()) return all;
-  for (std::size_t i = 0; i < detail::kind_names<LayerMatrix>().size(); ++i) {
-    const auto matrix = static_cast<LayerMatrix>(i);
+  for (const LayerMatrix matrix : all_of<LayerMatrix>()) {
     if (matrix != LayerMatrix::Router) all.insert(matrix);
   }
   return all;

@@ -275,7 +275,7 @@ TEST_CASE("a trainer offers only what its lists hold") {
           for (Overlap& overlap : t.overlaps) overlap.use = Use::Always;
         }) == "switch-offered");
   CHECK(without("pp=4,vpp=2,gbs=64", [](Trainer& t) {
-          for (TrainerSchedule& schedule : t.schedules) schedule.placement = "v";
+          for (TrainerSchedule& schedule : t.schedules) schedule.placement = StagePlacement::V;
         }) == "placement-offered");
 }
 

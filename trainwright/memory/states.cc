@@ -6,22 +6,9 @@
 namespace trainwright::detail {
 namespace {
 
-template <class T>
-const T* named(const std::vector<T>& list, std::string_view name, std::string T::* key) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const T& entry) { return entry.*key == name; });
-  return found == list.end() ? nullptr : &*found;
-}
-
 GradientLife life_of(const Trainer& trainer, ShardingKind sharding) {
-  const Choice* choice = named(trainer.shardings, name_of(sharding), &Choice::kind);
-  if (choice == nullptr || choice->gradients.empty()) return GradientLife::Buffer;
-  if (choice->gradients == "autograd") return GradientLife::Autograd;
-  if (choice->gradients == "flattened") return GradientLife::Flattened;
-  if (choice->gradients == "copied") return GradientLife::Copied;
-  if (choice->gradients == "accumulated") return GradientLife::Accumulated;
-  if (choice->gradients == "accumulated-copied") return GradientLife::AccumulatedCopied;
-  return choice->gradients == "bucketed" ? GradientLife::Bucketed : GradientLife::Buffer;
+  const ShardingFacts* facts = find_kind(trainer.shardings, sharding);
+  return facts == nullptr ? GradientLife::Buffer : facts->gradients;
 }
 
 bool is_fsdp(ShardingKind kind) {
@@ -30,16 +17,16 @@ bool is_fsdp(ShardingKind kind) {
 }
 
 void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& trainer) {
-  if (const Bucket* live = named(trainer.buckets, "live-parameters", &Bucket::purpose)) {
+  if (const Bucket* live = find_bucket(trainer, BucketPurpose::LiveParameters)) {
     rules.live_parameters = static_cast<double>(live->least);
   }
-  rules.head_stays = named(trainer.buckets, "stays-gathered", &Bucket::purpose) != nullptr;
-  const Bucket* bucket = named(trainer.buckets, "gradient-reduce", &Bucket::purpose);
+  rules.head_stays = find_bucket(trainer, BucketPurpose::StaysGathered) != nullptr;
+  const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   const bool in_buckets =
       rules.gradients == GradientLife::Bucketed || rules.gradients == GradientLife::Flattened;
   if (bucket == nullptr || !in_buckets) return;
   const auto size = static_cast<double>(std::max(bucket->least, bucket->per_dp * layout.dp));
-  (bucket->unit == "bytes" ? rules.bucket_bytes : rules.bucket_parameters) = size;
+  (bucket->unit == BucketUnit::Byte ? rules.bucket_bytes : rules.bucket_parameters) = size;
 }
 
 // The share of the rank with most.
@@ -54,9 +41,8 @@ double spread_over(const StateRules& rules, const HeldParameters& held, bool sha
 
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
   StateRules rules;
-  rules.bytes = TW_TRY(parameter_bytes(trainer, name_of(layout.precision), name_of(job.optimizer)));
-  const auto* precision =
-      named(trainer.precisions, name_of(layout.precision), &PrecisionFacts::kind);
+  rules.bytes = TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer));
+  const auto* precision = find_kind(trainer.precisions, layout.precision);
   rules.compute = dtype_bytes(precision->compute).value_or(rules.bytes.weight);
   rules.zero = layout.zero;
   if (layout.zero > 0) {

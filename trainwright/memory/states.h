@@ -8,26 +8,6 @@
 
 namespace trainwright::detail {
 
-// How gradients live, as a trainer's sharding says (trainer.h, Choice::gradients).
-enum class GradientLife {
-  Buffer,
-  Autograd,
-  Flattened,
-  Copied,
-  Bucketed,
-  Accumulated,
-  AccumulatedCopied
-};
-// Whether autograd makes them in a first backward pass and they go with the step.
-constexpr bool comes_and_goes(GradientLife life) {
-  return life == GradientLife::Autograd || life == GradientLife::Flattened ||
-         life == GradientLife::Copied;
-}
-// Whether autograd's are added to a buffer when a backward pass has ended.
-constexpr bool accumulates(GradientLife life) {
-  return life == GradientLife::Accumulated || life == GradientLife::AccumulatedCopied;
-}
-
 // Everything about weights, gradients and states that does not depend on the stage.
 struct StateRules {
   ParameterBytes bytes;

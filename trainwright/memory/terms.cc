@@ -42,7 +42,7 @@ class SpotFinder {
 
   bool by_units() const { return by_units_; }
   // Every backward pass makes gradients anew.
-  bool accumulates() const { return detail::accumulates(rules_.gradients); }
+  bool accumulates() const { return trainwright::accumulates(rules_.gradients); }
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);

@@ -117,7 +117,14 @@ const KindFacts& facts_of(ScheduleKind kind) {
   return facts;
 }
 
-std::string_view name_of(ScheduleKind kind) { return facts_of(kind).name; }
+std::span<const std::string_view> all_names(ScheduleKind) {
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, kKinds.size()> names;
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = kKinds[i].name;
+    return names;
+  }();
+  return kNames;
+}
 
 Result<ScheduleKind> parse_kind(std::string_view name) {
   const std::string wanted = lower_case(trim(name));

@@ -41,7 +41,7 @@ std::span<const KindFacts> all_kinds();  // by kind
 std::span<const KindFacts> kinds();      // those of pipelines that `make` makes
 const KindFacts& facts_of(ScheduleKind kind);
 constexpr bool streams(const KindFacts& facts) { return facts.order == OrderFrom::Formula; }
-std::string_view name_of(ScheduleKind kind);
+std::span<const std::string_view> all_names(ScheduleKind);
 Result<ScheduleKind> parse_kind(std::string_view name);  // one of `kinds()`
 
 struct Shape {

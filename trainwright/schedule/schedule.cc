@@ -61,13 +61,9 @@ std::string_view name_of(Cause cause) {
   TW_CHECK(false, "a cause without a name");
 }
 
-std::string_view name_of(StagePlacement placement) {
-  switch (placement) {
-    case StagePlacement::Single: return "single";
-    case StagePlacement::Loop: return "loop";
-    case StagePlacement::V: return "v";
-  }
-  TW_CHECK(false, "a placement without a name");
+std::span<const std::string_view> all_names(StagePlacement) {
+  static constexpr std::string_view kNames[] = {"single", "loop", "v"};
+  return kNames;
 }
 
 Placement placed(StagePlacement placement, int ranks, int chunks) {

@@ -13,11 +13,13 @@
 // `simulate`. Nothing here knows a model: durations and sizes are arguments.
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "trainwright/base/ids.h"
+#include "trainwright/base/names.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/schedule/costs.h"
@@ -63,7 +65,7 @@ std::string to_text(Action action);  // "3F0"
 // (0..p-1, p-1..0, ...), so that every second pair of neighbours needs no transfer; with more than
 // two chunks a wave.
 enum class StagePlacement : std::uint8_t { Single, Loop, V };
-std::string_view name_of(StagePlacement placement);  // "single", "loop", "v"
+std::span<const std::string_view> all_names(StagePlacement);  // "single", "loop", "v"
 constexpr std::int64_t rank_of_stage(StagePlacement placement, std::int64_t ranks,
                                      std::int64_t stage) {
   const std::int64_t step = stage % ranks;

@@ -59,16 +59,11 @@ struct Offers {
   std::vector<ScheduleKind> pipelines;
 };
 
-bool offers(const std::vector<Choice>& choices, std::string_view kind) {
-  return std::any_of(choices.begin(), choices.end(),
-                     [kind](const Choice& choice) { return choice.kind == kind; });
-}
-
 Offers offers_of(const Trainer& trainer) {
   Offers result;
   for (const RecomputeKind kind :
        {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
-    if (kind == RecomputeKind::None || offers(trainer.recomputes, name_of(kind))) {
+    if (kind == RecomputeKind::None || find_kind(trainer.recomputes, kind) != nullptr) {
       result.recomputes.push_back({kind, {}, 1});
     }
   }
@@ -78,7 +73,7 @@ Offers offers_of(const Trainer& trainer) {
                                                          {ShardingKind::Zero, 3},
                                                          {ShardingKind::Fsdp, 3}};
   for (const auto& [kind, zero] : kinds) {
-    if (offers(trainer.shardings, name_of(kind))) result.shardings.emplace_back(kind, zero);
+    if (find_kind(trainer.shardings, kind) != nullptr) result.shardings.emplace_back(kind, zero);
   }
   return result;
 }
@@ -166,10 +161,7 @@ class Lister {
   }
 
   bool runs(ScheduleKind kind) const {
-    const auto& schedules = question_.trainer.schedules;
-    return std::any_of(schedules.begin(), schedules.end(), [kind](const TrainerSchedule& schedule) {
-      return schedule.kind == name_of(kind);
-    });
+    return find_kind(question_.trainer.schedules, kind) != nullptr;
   }
 
   void rest(Layout layout) {

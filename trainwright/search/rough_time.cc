@@ -110,8 +110,7 @@ Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Wires& wires)
 // What the weights and gradients of one stage cost on the wire, in one step.
 Seconds data_time(const SearchQuestion& question, const Layout& layout, const Totals& stage,
                   std::int64_t layers, const Recipe& recipe, Wires& wires) {
-  const auto bytes =
-      parameter_bytes(question.trainer, name_of(layout.precision), name_of(question.job.optimizer));
+  const auto bytes = parameter_bytes(question.trainer, layout.precision, question.job.optimizer);
   if (!bytes) return {};
   Seconds sum;
   for (const ParameterTraffic& traffic :

@@ -86,33 +86,21 @@ inline Trainer permissive() {
   Trainer trainer;
   trainer.name = "permissive";
   trainer.title = "Permissive";
-  const auto choices = [](Variable variable) {
-    std::vector<Choice> list;
-    for (const std::string_view kind : symbols(variable)) {
-      Choice choice;
-      choice.kind = std::string(kind);
-      list.push_back(choice);
-    }
-    return list;
+  const auto offer_all = []<class Entry>(std::vector<Entry>& list) {
+    for (const auto kind : all_of<decltype(Entry::kind)>()) list.emplace_back().kind = kind;
   };
-  for (const std::string_view kind : symbols(Variable::Precision)) {
-    trainer.precisions.emplace_back().kind = std::string(kind);
-  }
-  for (const std::string_view kind : symbols(Variable::Optimizer)) {
-    trainer.optimizers.emplace_back().kind = std::string(kind);
-  }
-  for (const std::string_view kind : symbols(Variable::Schedule)) {
-    for (const std::string_view placement : symbols(Variable::Placement)) {
+  offer_all(trainer.precisions);
+  offer_all(trainer.optimizers);
+  offer_all(trainer.shardings);
+  offer_all(trainer.recomputes);
+  offer_all(trainer.cp_kinds);
+  offer_all(trainer.offloads);
+  for (const ScheduleKind kind : all_of<ScheduleKind>()) {
+    for (const StagePlacement placement : all_of<StagePlacement>()) {
       TrainerSchedule& schedule = trainer.schedules.emplace_back();
-      schedule.kind = std::string(kind);
-      schedule.placement = std::string(placement);
+      schedule.kind = kind;
+      schedule.placement = placement;
     }
-  }
-  trainer.shardings = choices(Variable::Sharding);
-  trainer.recomputes = choices(Variable::Recompute);
-  trainer.cp_kinds = choices(Variable::CpKind);
-  for (const char* kind : {"optimizer", "activations", "parameters"}) {
-    trainer.offloads.emplace_back().kind = kind;
   }
   for (int kind = 0; kind <= static_cast<int>(OverlapKind::SharedExpert); ++kind) {
     Overlap& overlap = trainer.overlaps.emplace_back();

@@ -2,7 +2,11 @@
 // What a trainer's code does on one rank: kernels, losses, how its layers are cut. Part of
 // trainer.h: include that one.
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+
+#include "trainwright/base/names.h"
 
 namespace trainwright {
 
@@ -21,6 +25,14 @@ enum class OverlapKind {
   ExpertAllToAll, SharedExpert,
 };
 // clang-format on
+// Where the scores of the chosen experts enter: scaling the tokens sent, inside the activation, or
+// what comes back.
+enum class ExpertScores { BeforeExperts, InActivation, AtCombine };
+
+std::span<const std::string_view> all_names(Use);
+std::span<const std::string_view> all_names(KernelKind);   // "flash-attention", ...
+std::span<const std::string_view> all_names(OverlapKind);  // "tensor-parallel", ...
+std::span<const std::string_view> all_names(ExpertScores);
 
 // Bytes kept for backward per element it reads, per element it writes, and per row: a token of a
 // norm, a token and head of attention.
@@ -88,8 +100,41 @@ struct CodeFacts {
                                    // and for key, and keeps what it found
   bool weights_made_wide = false;  // made in fp32, then cast
   bool states_whole = false;  // ZeRO deals out whole parameters, states are as large as they are
-  std::string expert_scores = "at-combine";  // or "before-experts", "in-activation"
+  ExpertScores expert_scores = ExpertScores::AtCombine;
   std::string source;
+};
+
+// Memory that a library takes once and keeps, so many times, in bytes: on accelerators of Hopper's
+// generation and later, and on earlier ones.
+struct Workspace {
+  std::string library;     // "cublas", "transformer-engine"
+  std::int64_t count = 1;  // one per handle and stream
+  std::int64_t bytes = 0, before_hopper = 0;
+  bool grouped_gemm = false;  // only where experts are one grouped product
+  bool own_products = false;  // only on ranks with products of the framework's own: head, routers
+  std::string setting, source;
+};
+
+struct PipelineFacts {
+  bool outputs_freed_early = false;      // a stage's output is dropped once sent
+  bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
+  bool sends_live_until_step_end = false;
+  bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
+  bool last_input_stays = false;     // each chunk's last input and its gradient, between steps too
+  std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
+  std::int64_t last_stage_less_layers = 0;   // and the head
+  std::string source;
+};
+
+struct AllocatorFacts {
+  bool expandable_segments = false;
+  // A tensor that was all-reduced over tp is free again only when the collective's stream has come
+  // by; hosts run far ahead, so that is after the pass (PyTorch's record_stream).
+  bool sums_linger = false;
+  // What the library of products takes from it for each thread, at its first product: the one that
+  // runs forward, and autograd's. 0: unknown, and part of the constant workspace.
+  std::int64_t product_workspace = 0;
+  std::string setting, source;
 };
 
 }  // namespace trainwright

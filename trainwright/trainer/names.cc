@@ -42,57 +42,97 @@ constexpr std::string_view kGroups[] = {"world",
                                         "sharding",
                                         "sep",
                                         "p2p"};
-constexpr std::string_view kOffloads[] = {"optimizer", "activations", "parameters"};
-constexpr std::string_view kExpertScores[] = {"before-experts", "in-activation", "at-combine"};
-constexpr std::string_view kBuckets[] = {
-    "gradient-reduce",       "first-gradient-reduce", "parameter-gather", "prefetch",
-    "persistent-parameters", "live-parameters",       "optimizer-step",   "stays-gathered"};
-
-constexpr std::string_view kUses[] = {"never", "opt-in", "by-default", "always"};
-constexpr std::string_view kKernels[] = {"flash-attention",
-                                         "fused-softmax",
-                                         "fused-rope",
-                                         "fused-norm",
-                                         "fused-gated-activation",
-                                         "fused-bias-activation",
-                                         "fused-bias-dropout",
-                                         "fused-gradient-accumulation",
-                                         "grouped-gemm",
-                                         "fused-router",
-                                         "fused-permute",
-                                         "fused-product-gradient"};
-constexpr std::string_view kOverlaps[] = {
-    "tensor-parallel",  "context-parallel", "gradient-reduce",   "parameter-gather",
-    "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert"};
-
-template <class Enum, std::size_t size>
-std::optional<Enum> named(const std::string_view (&names)[size], std::string_view name) {
-  const auto* found = std::find(std::begin(names), std::end(names), name);
-  if (found == std::end(names)) return std::nullopt;
-  return static_cast<Enum>(found - std::begin(names));
-}
-
-template <std::size_t size>
-std::vector<std::string> all(const std::string_view (&names)[size]) {
-  return {std::begin(names), std::end(names)};
-}
 
 }  // namespace
 
-std::string_view name_of(Use use) { return kUses[static_cast<std::size_t>(use)]; }
-std::string_view name_of(KernelKind kind) { return kKernels[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(OverlapKind kind) { return kOverlaps[static_cast<std::size_t>(kind)]; }
+std::span<const std::string_view> all_names(Use) {
+  static constexpr std::string_view kNames[] = {"never", "opt-in", "by-default", "always"};
+  return kNames;
+}
 
-std::optional<Use> use_named(std::string_view name) { return named<Use>(kUses, name); }
-std::optional<KernelKind> kernel_named(std::string_view name) {
-  return named<KernelKind>(kKernels, name);
+std::span<const std::string_view> all_names(KernelKind) {
+  static constexpr std::string_view kNames[] = {"flash-attention",
+                                                "fused-softmax",
+                                                "fused-rope",
+                                                "fused-norm",
+                                                "fused-gated-activation",
+                                                "fused-bias-activation",
+                                                "fused-bias-dropout",
+                                                "fused-gradient-accumulation",
+                                                "grouped-gemm",
+                                                "fused-router",
+                                                "fused-permute",
+                                                "fused-product-gradient"};
+  return kNames;
 }
-std::optional<OverlapKind> overlap_named(std::string_view name) {
-  return named<OverlapKind>(kOverlaps, name);
+
+std::span<const std::string_view> all_names(OverlapKind) {
+  static constexpr std::string_view kNames[] = {
+      "tensor-parallel",  "context-parallel", "gradient-reduce",   "parameter-gather",
+      "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert"};
+  return kNames;
 }
-std::vector<std::string> use_names() { return all(kUses); }
-std::vector<std::string> kernel_names() { return all(kKernels); }
-std::vector<std::string> overlap_names() { return all(kOverlaps); }
+
+std::span<const std::string_view> all_names(ExpertScores) {
+  static constexpr std::string_view kNames[] = {"before-experts", "in-activation", "at-combine"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(ShardingKind) {
+  static constexpr std::string_view kNames[] = {"ddp", "zero", "fsdp", "hsdp", "megatron-fsdp"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(PrecisionKind) {
+  static constexpr std::string_view kNames[] = {
+      "fp32", "fp16", "bf16", "fp8-delayed", "fp8-tensorwise", "fp8-blockwise", "mxfp8", "nvfp4"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(CpKind) {
+  static constexpr std::string_view kNames[] = {"ring", "all-gather", "ulysses", "ulysses-ring"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(DispatcherKind) {
+  static constexpr std::string_view kNames[] = {"all-gather", "all-to-all", "flex"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(OptimizerKind) {
+  static constexpr std::string_view kNames[] = {
+      "adamw", "adamw-precision-aware", "adamw-8bit", "muon", "adafactor", "sgd"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(RecomputeKind) {
+  static constexpr std::string_view kNames[] = {
+      "none", "selective", "feed-forward", "modules", "op-selective", "every-nth", "block", "full"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(Offload) {
+  static constexpr std::string_view kNames[] = {"optimizer", "activations", "parameters"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(GradientLife) {
+  static constexpr std::string_view kNames[] = {
+      "buffer", "autograd", "flattened", "copied", "bucketed", "accumulated", "accumulated-copied"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(BucketPurpose) {
+  static constexpr std::string_view kNames[] = {
+      "gradient-reduce",       "first-gradient-reduce", "parameter-gather", "prefetch",
+      "persistent-parameters", "live-parameters",       "optimizer-step",   "stays-gathered"};
+  return kNames;
+}
+
+std::span<const std::string_view> all_names(BucketUnit) {
+  static constexpr std::string_view kNames[] = {"parameters", "bytes"};
+  return kNames;
+}
 
 std::span<const std::string_view> dtype_names() {
   static constexpr auto kNames = [] {
@@ -103,9 +143,6 @@ std::span<const std::string_view> dtype_names() {
   return kNames;
 }
 std::span<const std::string_view> group_names() { return kGroups; }
-std::span<const std::string_view> offload_names() { return kOffloads; }
-std::span<const std::string_view> bucket_names() { return kBuckets; }
-std::span<const std::string_view> expert_score_names() { return kExpertScores; }
 
 std::optional<double> dtype_bytes(std::string_view dtype) {
   for (const Dtype& known : kDtypes) {

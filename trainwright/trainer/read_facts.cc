@@ -11,8 +11,6 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Names owned(std::span<const std::string_view> names) { return {names.begin(), names.end()}; }
-
 // A name that must be one of a closed set; the fault sits at `key` of `fields`.
 void check_name(JsonFields& fields, std::string_view key, const std::string& name,
                 const Names& known) {
@@ -45,129 +43,129 @@ std::string setting_in(JsonFields& fields) {
   return fields.optional_string("setting").value_or("");
 }
 
-Use use_in(JsonFields& fields) {
-  return use_named(name_in(fields, "use", use_names())).value_or(Use::Never);
+// Of an enumeration.
+template <Named E>
+E kind_in(JsonFields& fields, std::string_view key) {
+  return named<E>(name_in(fields, key, to_strings(all_names(E{})))).value_or(E{});
 }
 
-// What every entry of a file's objects shares: the entry is known by its key.
-struct Entry {
-  const std::string& key;
-  JsonFields& fields;
-};
+Use use_in(JsonFields& fields) { return kind_in<Use>(fields, "use"); }
 
-std::string& key_of(PrecisionFacts& entry) { return entry.kind; }
-std::string& key_of(OptimizerFacts& entry) { return entry.kind; }
+// An entry of a file's objects is known by its key.
 std::string& key_of(Loss& entry) { return entry.name; }
-std::string& key_of(TrainerSchedule& entry) { return entry.kind; }
-std::string& key_of(Bucket& entry) { return entry.purpose; }
+BucketPurpose& key_of(Bucket& entry) { return entry.purpose; }
 std::string& key_of(Workspace& entry) { return entry.library; }
-std::string& key_of(Choice& entry) { return entry.kind; }
-std::string_view key_of(const Kernel& entry) { return name_of(entry.kind); }
-std::string_view key_of(const Overlap& entry) { return name_of(entry.kind); }
+auto& key_of(auto& entry) { return entry.kind; }
 
-void read(Entry at, PrecisionFacts& precision) {
-  const Names dtypes = owned(dtype_names());
-  precision.kind = at.key;
-  precision.weight = name_in(at.fields, "weight", dtypes);
-  precision.compute = at.fields.optional_string("compute").value_or(precision.weight);
+std::string_view text_of(const std::string& key) { return key; }
+std::string_view text_of(Named auto key) { return name_of(key); }
+// Names were checked against `names_for` before.
+void set_key(std::string& key, const std::string& name) { key = name; }
+template <Named E>
+void set_key(E& key, const std::string& name) {
+  key = named<E>(name).value_or(key);
+}
+Names names_for(const std::string&) { return {}; }  // any
+Names names_for(Named auto key) { return to_strings(all_names(key)); }
+
+void read(JsonFields& fields, PrecisionFacts& precision) {
+  const Names dtypes = to_strings(dtype_names());
+  precision.weight = name_in(fields, "weight", dtypes);
+  precision.compute = fields.optional_string("compute").value_or(precision.weight);
   if (precision.compute != precision.weight) {
-    check_name(at.fields, "compute", precision.compute, dtypes);
+    check_name(fields, "compute", precision.compute, dtypes);
   }
-  precision.master = name_in(at.fields, "master", dtypes);
-  precision.gradients = at.fields.optional_strings("gradients");
-  for (const auto& dtype : precision.gradients) check_name(at.fields, "gradients", dtype, dtypes);
+  precision.master = name_in(fields, "master", dtypes);
+  precision.gradients = fields.optional_strings("gradients");
+  for (const auto& dtype : precision.gradients) check_name(fields, "gradients", dtype, dtypes);
   if (precision.gradients.empty()) {
-    at.fields.fault("gradients", "at least one gradient dtype is needed", "[\"fp32\"]");
+    fields.fault("gradients", "at least one gradient dtype is needed", "[\"fp32\"]");
   }
   precision.gradient_copied_at_step =
-      at.fields.optional_bool("gradient_copied_at_step").value_or(false);
-  precision.weight_copies = bytes_in(at.fields, "weight_copies");
-  precision.input_copy = bytes_in(at.fields, "input_copy");
-  precision.setting = setting_in(at.fields);
+      fields.optional_bool("gradient_copied_at_step").value_or(false);
+  precision.weight_copies = bytes_in(fields, "weight_copies");
+  precision.input_copy = bytes_in(fields, "input_copy");
+  precision.setting = setting_in(fields);
 }
 
-void read(Entry at, OptimizerFacts& optimizer) {
-  Names dtypes = owned(dtype_names());
-  optimizer.kind = at.key;
-  optimizer.states = at.fields.optional_strings("states");
+void read(JsonFields& fields, OptimizerFacts& optimizer) {
+  Names dtypes = to_strings(dtype_names());
+  optimizer.states = fields.optional_strings("states");
   dtypes.emplace_back(kAsWeight);
-  for (const auto& dtype : optimizer.states) check_name(at.fields, "states", dtype, dtypes);
+  for (const auto& dtype : optimizer.states) check_name(fields, "states", dtype, dtypes);
   dtypes.pop_back();
-  optimizer.master = at.fields.optional_string("master").value_or("");
-  if (!optimizer.master.empty()) check_name(at.fields, "master", optimizer.master, dtypes);
-  optimizer.setting = setting_in(at.fields);
+  optimizer.master = fields.optional_string("master").value_or("");
+  if (!optimizer.master.empty()) check_name(fields, "master", optimizer.master, dtypes);
+  optimizer.setting = setting_in(fields);
 }
 
-void read(Entry at, Kernel& kernel) {
-  kernel.kind = kernel_named(at.key).value_or(kernel.kind);
-  kernel.use = use_in(at.fields);
-  kernel.kept_per_input = bytes_in(at.fields, "kept_per_input");
-  kernel.kept_per_output = bytes_in(at.fields, "kept_per_output");
-  kernel.kept_per_row = bytes_in(at.fields, "kept_per_row");
-  kernel.setting = setting_in(at.fields);
+void read(JsonFields& fields, Kernel& kernel) {
+  kernel.use = use_in(fields);
+  kernel.kept_per_input = bytes_in(fields, "kept_per_input");
+  kernel.kept_per_output = bytes_in(fields, "kept_per_output");
+  kernel.kept_per_row = bytes_in(fields, "kept_per_row");
+  kernel.setting = setting_in(fields);
 }
 
-void read(Entry at, Loss& loss) {
-  loss.name = at.key;
-  loss.use = use_in(at.fields);
-  loss.forward = bytes_in(at.fields, "forward");
-  loss.kept = bytes_in(at.fields, "kept");
-  loss.backward = bytes_in(at.fields, "backward");
-  loss.left_behind = bytes_in(at.fields, "left_behind");
-  loss.split_by_tp = at.fields.boolean("split_by_tp");
-  loss.chunks = at.fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
-  loss.setting = setting_in(at.fields);
+void read(JsonFields& fields, Loss& loss) {
+  loss.use = use_in(fields);
+  loss.forward = bytes_in(fields, "forward");
+  loss.kept = bytes_in(fields, "kept");
+  loss.backward = bytes_in(fields, "backward");
+  loss.left_behind = bytes_in(fields, "left_behind");
+  loss.split_by_tp = fields.boolean("split_by_tp");
+  loss.chunks = fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
+  loss.setting = setting_in(fields);
 }
 
-void read(Entry at, Overlap& overlap) {
-  overlap.kind = overlap_named(at.key).value_or(overlap.kind);
-  overlap.use = use_in(at.fields);
-  overlap.setting = setting_in(at.fields);
+void read(JsonFields& fields, Overlap& overlap) {
+  overlap.use = use_in(fields);
+  overlap.setting = setting_in(fields);
 }
 
-void read(Entry at, TrainerSchedule& schedule) {
-  schedule.kind = at.key;
-  schedule.name = at.fields.string("name");
-  schedule.placement = name_in(at.fields, "placement", owned(symbols(Variable::Placement)));
+void read(JsonFields& fields, TrainerSchedule& schedule) {
+  schedule.name = fields.string("name");
+  schedule.placement = kind_in<StagePlacement>(fields, "placement");
 }
 
-void read(Entry at, Bucket& bucket) {
+void read(JsonFields& fields, Bucket& bucket) {
   constexpr IntegerRange kSize{.least = 0, .most = std::int64_t{1} << 40};
-  bucket.purpose = at.key;
-  bucket.unit = name_in(at.fields, "unit", {"parameters", "bytes"});
-  bucket.least = at.fields.integer("least", kSize);
-  bucket.per_dp = at.fields.optional_integer("per_dp", kSize).value_or(0);
-  bucket.setting = setting_in(at.fields);
+  bucket.unit = kind_in<BucketUnit>(fields, "unit");
+  bucket.least = fields.integer("least", kSize);
+  bucket.per_dp = fields.optional_integer("per_dp", kSize).value_or(0);
+  bucket.setting = setting_in(fields);
 }
 
-void read(Entry at, Workspace& workspace) {
+void read(JsonFields& fields, Workspace& workspace) {
   constexpr IntegerRange kSize{.least = 0, .most = std::int64_t{1} << 40};
-  workspace.library = at.key;
-  workspace.count = at.fields.optional_integer("count", {.least = 1, .most = 1024}).value_or(1);
-  workspace.bytes = at.fields.integer("bytes", kSize);
+  workspace.count = fields.optional_integer("count", {.least = 1, .most = 1024}).value_or(1);
+  workspace.bytes = fields.integer("bytes", kSize);
   workspace.before_hopper =
-      at.fields.optional_integer("before_hopper", kSize).value_or(workspace.bytes);
-  workspace.grouped_gemm = at.fields.optional_bool("grouped_gemm").value_or(false);
-  workspace.own_products = at.fields.optional_bool("own_products").value_or(false);
-  workspace.setting = setting_in(at.fields);
+      fields.optional_integer("before_hopper", kSize).value_or(workspace.bytes);
+  workspace.grouped_gemm = fields.optional_bool("grouped_gemm").value_or(false);
+  workspace.own_products = fields.optional_bool("own_products").value_or(false);
+  workspace.setting = setting_in(fields);
 }
 
-void read(Entry at, Choice& choice) {
-  choice.kind = at.key;
-  choice.gradients = at.fields.optional_string("gradients").value_or("");
-  if (!choice.gradients.empty()) {
-    check_name(at.fields, "gradients", choice.gradients,
-               {"buffer", "autograd", "flattened", "copied", "bucketed", "accumulated",
-                "accumulated-copied"});
+void read(JsonFields& fields, ShardingFacts& sharding) {
+  if (fields.raw("gradients") != nullptr) {
+    sharding.gradients = kind_in<GradientLife>(fields, "gradients");
   }
-  choice.setting = setting_in(at.fields);
+  sharding.setting = setting_in(fields);
+}
+
+void read(JsonFields& fields, Choice& choice) { choice.setting = setting_in(fields); }
+
+template <class Kind>
+void read(JsonFields& fields, Offer<Kind>& offer) {
+  offer.setting = setting_in(fields);
 }
 
 // Lays the entries of one object over a list: same key replaces, null removes, new keys append. An
 // empty `known` leaves the keys free.
 template <class T>
-void read_entries(JsonFields& fields, std::string_view key, const Names& known,
-                  std::vector<T>& list, Diagnostics& faults) {
+void read_entries(JsonFields& fields, std::string_view key, std::vector<T>& list,
+                  Diagnostics& faults, const Names& known) {
   const Json* object = fields.raw(key);
   if (object == nullptr) return;
   if (!object->is_object()) {
@@ -182,16 +180,17 @@ void read_entries(JsonFields& fields, std::string_view key, const Names& known,
                         did_you_mean(name, known, "known: " + enumerate(known))});
       continue;
     }
-    const auto same =
-        std::find_if(list.begin(), list.end(), [&](T& entry) { return key_of(entry) == name; });
+    const auto same = std::find_if(list.begin(), list.end(),
+                                   [&](T& entry) { return text_of(key_of(entry)) == name; });
     if (value.is_null()) {
       if (same != list.end()) list.erase(same);
       continue;
     }
     JsonFields entry_fields(value, fields.origin(), path, faults);
     T entry;
+    set_key(key_of(entry), name);
     if (value.is_object()) {
-      read(Entry{name, entry_fields}, entry);
+      read(entry_fields, entry);
       entry.source = source_in(entry_fields);
       entry_fields.finish();
     }
@@ -201,6 +200,13 @@ void read_entries(JsonFields& fields, std::string_view key, const Names& known,
       list.push_back(std::move(entry));
     }
   }
+}
+
+template <class T>
+void read_entries(JsonFields& fields, std::string_view key, std::vector<T>& list,
+                  Diagnostics& faults) {
+  T any;
+  read_entries(fields, key, list, faults, names_for(key_of(any)));
 }
 
 void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& faults) {
@@ -261,7 +267,7 @@ void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   code.vocabulary_multiple =
       at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);
   if (at.raw("expert_scores") != nullptr) {
-    code.expert_scores = name_in(at, "expert_scores", owned(expert_score_names()));
+    code.expert_scores = kind_in<ExpertScores>(at, "expert_scores");
   }
   code.source = source_in(at);
   at.finish();
@@ -333,25 +339,25 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
 
 void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_rank_order(fields, trainer, faults);
-  read_entries(fields, "precisions", owned(symbols(Variable::Precision)), trainer.precisions,
-               faults);
-  read_entries(fields, "optimizers", owned(symbols(Variable::Optimizer)), trainer.optimizers,
-               faults);
-  read_entries(fields, "kernels", kernel_names(), trainer.kernels, faults);
-  read_entries(fields, "losses", {}, trainer.losses, faults);
+  const auto read_all = [&](std::string_view key, auto& list) {
+    read_entries(fields, key, list, faults);
+  };
+  read_all("precisions", trainer.precisions);
+  read_all("optimizers", trainer.optimizers);
+  read_all("kernels", trainer.kernels);
+  read_all("losses", trainer.losses);
   std::stable_partition(trainer.losses.begin(), trainer.losses.end(),
                         [](const Loss& loss) { return loss.use >= Use::ByDefault; });
-  read_entries(fields, "overlaps", overlap_names(), trainer.overlaps, faults);
-  read_entries(fields, "schedules", owned(symbols(Variable::Schedule)), trainer.schedules, faults);
-  read_entries(fields, "shardings", owned(symbols(Variable::Sharding)), trainer.shardings, faults);
-  read_entries(fields, "recomputes", owned(symbols(Variable::Recompute)), trainer.recomputes,
-               faults);
-  read_entries(fields, "recompute_modules", {}, trainer.recompute_modules, faults);
-  read_entries(fields, "cp_kinds", owned(symbols(Variable::CpKind)), trainer.cp_kinds, faults);
-  read_entries(fields, "offloads", owned(offload_names()), trainer.offloads, faults);
-  read_entries(fields, "communicators", owned(group_names()), trainer.communicators, faults);
-  read_entries(fields, "buckets", owned(bucket_names()), trainer.buckets, faults);
-  read_entries(fields, "workspaces", {}, trainer.workspaces, faults);
+  read_all("overlaps", trainer.overlaps);
+  read_all("schedules", trainer.schedules);
+  read_all("shardings", trainer.shardings);
+  read_all("recomputes", trainer.recomputes);
+  read_all("recompute_modules", trainer.recompute_modules);
+  read_all("cp_kinds", trainer.cp_kinds);
+  read_all("offloads", trainer.offloads);
+  read_entries(fields, "communicators", trainer.communicators, faults, to_strings(group_names()));
+  read_all("buckets", trainer.buckets);
+  read_all("workspaces", trainer.workspaces);
   read_pipeline(fields, trainer.pipeline, faults);
   read_code(fields, trainer.code, faults);
   read_allocator(fields, trainer.allocator, faults);

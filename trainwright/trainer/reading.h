@@ -28,15 +28,5 @@ inline constexpr std::string_view kAsWeight = "as-weight";
 // Closed sets of names that only data and its readers use.
 std::span<const std::string_view> dtype_names();
 std::span<const std::string_view> group_names();  // communicator groups
-std::span<const std::string_view> offload_names();
-std::span<const std::string_view> bucket_names();  // purposes of buckets
-std::span<const std::string_view> expert_score_names();
-
-std::optional<Use> use_named(std::string_view name);
-std::optional<KernelKind> kernel_named(std::string_view name);
-std::optional<OverlapKind> overlap_named(std::string_view name);
-std::vector<std::string> use_names();
-std::vector<std::string> kernel_names();
-std::vector<std::string> overlap_names();
 
 }  // namespace trainwright

@@ -210,9 +210,6 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// The rules that follow from a trainer's own lists are tried kind by kind below.
-bool follows_from_facts(const Rule& rule) { return rule.source.rfind("the facts of ", 0) == 0; }
-
 }  // namespace
 
 TEST_CASE("a plain layout of 8 ranks is legal for every trainer and version") {
@@ -244,58 +241,8 @@ TEST_CASE("no rule of the data is left untried") {
   }
   for (const Trainer& trainer : shipped_trainers()) {
     for (const Rule& rule : trainer.rules) {
-      if (follows_from_facts(rule)) continue;
       CHECK_MESSAGE(std::find(tried.begin(), tried.end(), rule) != tried.end(),
                     trainer.name << " " << to_text(trainer.from) << " " << rule.id);
     }
   }
-}
-
-TEST_CASE("a kind is legal exactly when the trainer lists it") {
-  struct Listed {
-    Variable variable;
-    std::string rule;
-    std::vector<std::string> kinds;
-  };
-  const auto kinds = [](const auto& list) {
-    std::vector<std::string> names;
-    for (const auto& entry : list) names.push_back(entry.kind);
-    return names;
-  };
-  for (const Trainer& trainer : shipped_trainers()) {
-    const std::vector<Listed> lists = {
-        {Variable::Schedule, "schedule-offered", kinds(trainer.schedules)},
-        {Variable::Recompute, "recompute-offered", kinds(trainer.recomputes)},
-        {Variable::Precision, "precision-offered", kinds(trainer.precisions)},
-        {Variable::Optimizer, "optimizer-offered", kinds(trainer.optimizers)},
-        {Variable::CpKind, "cp-kind-offered", kinds(trainer.cp_kinds)},
-        {Variable::Sharding, "sharding-offered", kinds(trainer.shardings)},
-    };
-    for (const Listed& listed : lists) {
-      for (const auto symbol : symbols(listed.variable)) {
-        Facts facts = plain_facts(trainer.name);
-        facts.set(Variable::Cp, 2);  // context parallelism is only looked at when there is some
-        facts.set(listed.variable, symbol);
-        const auto ids = violated(trainer, facts);
-        const bool offered =
-            std::find(listed.kinds.begin(), listed.kinds.end(), symbol) != listed.kinds.end();
-        const bool refused = std::find(ids.begin(), ids.end(), listed.rule) != ids.end();
-        CHECK_MESSAGE(offered != refused, trainer.name << " " << listed.rule << " " << symbol);
-      }
-    }
-  }
-}
-
-TEST_CASE("a schedule with the wrong placement and an offload that does not exist are refused") {
-  const auto refused = [](std::string_view trainer, std::string_view change) {
-    const Trainer known = picked_trainer(trainer);
-    Facts facts = plain_facts(known.name);
-    set_all(change, facts);
-    return join(violated(known, facts), ", ");
-  };
-  CHECK(refused("megatron@0.12", "placement=v") == "placement-offered");
-  CHECK(refused("megatron@0.11", "offload_optimizer=1") == "offload-optimizer-offered");
-  CHECK(refused("megatron@0.12", "offload_optimizer=1").empty());
-  CHECK(refused("megatron@0.12", "offload_parameters=1") == "offload-parameters-offered");
-  CHECK(refused("torchtitan@0.3", "offload_activations=1") == "offload-activations-offered");
 }

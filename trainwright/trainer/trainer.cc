@@ -12,16 +12,9 @@ namespace trainwright {
 namespace {
 
 template <class T>
-const T* find_kind(const std::vector<T>& list, std::string_view kind) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const T& entry) { return entry.kind == kind; });
-  return found == list.end() ? nullptr : &*found;
-}
-
-template <class T>
 std::vector<std::string> kinds_of(const std::vector<T>& list) {
   std::vector<std::string> kinds;
-  for (const T& entry : list) kinds.push_back(entry.kind);
+  for (const T& entry : list) kinds.emplace_back(name_of(entry.kind));
   return kinds;
 }
 
@@ -40,16 +33,18 @@ double bytes_of(const std::string& dtype) {
 
 }  // namespace
 
-Result<ParameterBytes> parameter_bytes(const Trainer& trainer, std::string_view precision,
-                                       std::string_view optimizer, std::string_view gradient) {
+Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind precision,
+                                       OptimizerKind optimizer, std::string_view gradient) {
   const auto* numbers = find_kind(trainer.precisions, precision);
   const auto* steps = find_kind(trainer.optimizers, optimizer);
   Diagnostics faults;
   if (numbers == nullptr) {
-    faults.push_back(not_offered(trainer, "precision", precision, kinds_of(trainer.precisions)));
+    faults.push_back(
+        not_offered(trainer, "precision", name_of(precision), kinds_of(trainer.precisions)));
   }
   if (steps == nullptr) {
-    faults.push_back(not_offered(trainer, "optimizer", optimizer, kinds_of(trainer.optimizers)));
+    faults.push_back(
+        not_offered(trainer, "optimizer", name_of(optimizer), kinds_of(trainer.optimizers)));
   }
   if (numbers != nullptr && !gradient.empty() &&
       std::find(numbers->gradients.begin(), numbers->gradients.end(), gradient) ==
@@ -74,17 +69,19 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, std::string_view 
 }
 
 const Kernel* find_kernel(const Trainer& trainer, KernelKind kind) {
-  for (const Kernel& kernel : trainer.kernels) {
-    if (kernel.kind == kind) return &kernel;
+  return find_kind(trainer.kernels, kind);
+}
+
+const Bucket* find_bucket(const Trainer& trainer, BucketPurpose purpose) {
+  for (const Bucket& bucket : trainer.buckets) {
+    if (bucket.purpose == purpose) return &bucket;
   }
   return nullptr;
 }
 
 Use overlap_use(const Trainer& trainer, OverlapKind kind) {
-  for (const Overlap& overlap : trainer.overlaps) {
-    if (overlap.kind == kind) return overlap.use;
-  }
-  return Use::Never;
+  const Overlap* overlap = find_kind(trainer.overlaps, kind);
+  return overlap == nullptr ? Use::Never : overlap->use;
 }
 
 }  // namespace trainwright

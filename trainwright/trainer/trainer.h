@@ -21,13 +21,15 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
+#include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/code.h"
+#include "trainwright/trainer/kinds.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
 
 struct PrecisionFacts {
-  std::string kind;                      // of symbols(Variable::Precision)
+  PrecisionKind kind = PrecisionKind::Bf16;
   std::string weight;                    // dtype as stored
   std::string compute;                   // dtype as kernels read it, as gathered by FSDP
   std::string master;                    // dtype of the second, exact copy; "none" if there is none
@@ -39,7 +41,7 @@ struct PrecisionFacts {
 };
 
 struct OptimizerFacts {
-  std::string kind;                 // of symbols(Variable::Optimizer)
+  OptimizerKind kind = OptimizerKind::AdamW;
   std::vector<std::string> states;  // dtypes, or "as-weight"; one number per parameter each
   std::string master;               // dtype, where it replaces the precision's; else empty
   std::string setting, source;
@@ -52,65 +54,38 @@ struct Overlap {
 };
 
 struct TrainerSchedule {
-  std::string kind;       // of symbols(Variable::Schedule)
-  std::string name;       // what the trainer calls it
-  std::string placement;  // of symbols(Variable::Placement)
+  ScheduleKind kind = ScheduleKind::None;
+  std::string name;  // what the trainer calls it
+  StagePlacement placement = StagePlacement::Single;
   std::string source;
 };
 
 // Communication is cut into buckets of max(least, per_dp * dp) units.
 struct Bucket {
-  std::string purpose;  // "gradient-reduce", "parameter-gather", "prefetch", ...
-  std::string unit;     // "parameters" or "bytes"
+  BucketPurpose purpose = BucketPurpose::GradientReduce;
+  BucketUnit unit = BucketUnit::Parameter;
   std::int64_t least = 0;
   std::int64_t per_dp = 0;
   std::string setting, source;
 };
 
-// Memory that a library takes once and keeps, so many times, in bytes: on accelerators of Hopper's
-// generation and later, and on earlier ones.
-struct Workspace {
-  std::string library;     // "cublas", "transformer-engine"
-  std::int64_t count = 1;  // one per handle and stream
-  std::int64_t bytes = 0, before_hopper = 0;
-  bool grouped_gemm = false;  // only where experts are one grouped product
-  bool own_products = false;  // only on ranks with products of the framework's own: head, routers
+// A way that a trainer offers, and how to ask for it.
+template <class Kind>
+struct Offer {
+  Kind kind{};
   std::string setting, source;
 };
-
-// A choice among named things: a sharding mode, a recompute module, a kind of offload.
+struct ShardingFacts {
+  ShardingKind kind = ShardingKind::Ddp;
+  GradientLife gradients = GradientLife::Buffer;
+  std::string setting, source;
+};
+// A thing by the trainer's own name, or a group of ranks.
 struct Choice {
   std::string kind;
-  // Of a sharding: "buffer" (all step, reduced in place), "autograd" (from a first backward to the
-  // step), "flattened" (and copied into one bucket at the step), "copied" (and as large buckets all
-  // step), "bucketed" (a buffer and one bucket), "accumulated" (a buffer to which autograd's own
-  // are added when a backward pass has ended), "accumulated-copied" (and buckets as large as
-  // those).
-  std::string gradients;
   std::string setting, source;
 };
 
-struct PipelineFacts {
-  bool outputs_freed_early = false;      // a stage's output is dropped once sent
-  bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
-  bool sends_live_until_step_end = false;
-  bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
-  bool last_input_stays = false;     // each chunk's last input and its gradient, between steps too
-  std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
-  std::int64_t last_stage_less_layers = 0;   // and the head
-  std::string source;
-};
-
-struct AllocatorFacts {
-  bool expandable_segments = false;
-  // A tensor that was all-reduced over tp is free again only when the collective's stream has come
-  // by; hosts run far ahead, so that is after the pass (PyTorch's record_stream).
-  bool sums_linger = false;
-  // What the library of products takes from it for each thread, at its first product: the one that
-  // runs forward, and autograd's. 0: unknown, and part of the constant workspace.
-  std::int64_t product_workspace = 0;
-  std::string setting, source;
-};
 struct Trainer {
   std::string name;   // "megatron-core"
   std::string title;  // "Megatron-Core"
@@ -127,12 +102,12 @@ struct Trainer {
   CodeFacts code;
   std::vector<Overlap> overlaps;
   std::vector<TrainerSchedule> schedules;
-  std::vector<Choice> shardings;          // of symbols(Variable::Sharding)
-  std::vector<Choice> recomputes;         // of symbols(Variable::Recompute)
+  std::vector<ShardingFacts> shardings;
+  std::vector<Offer<RecomputeKind>> recomputes;
   std::vector<Choice> recompute_modules;  // by the trainer's own names
-  std::vector<Choice> cp_kinds;           // of symbols(Variable::CpKind)
-  std::vector<Choice> offloads;           // "optimizer", "activations", "parameters"
-  std::vector<Choice> communicators;      // the groups a rank opens a communicator for
+  std::vector<Offer<CpKind>> cp_kinds;
+  std::vector<Offer<Offload>> offloads;
+  std::vector<Choice> communicators;  // the groups a rank opens a communicator for
   std::vector<Bucket> buckets;
   std::vector<Workspace> workspaces;
   PipelineFacts pipeline;
@@ -150,21 +125,26 @@ struct ParameterBytes {
   double states = 0;
   double gradient_at_step = 0;
 };
-// Kinds as in `symbols`; `gradient` is a dtype, empty for the precision's default. Diagnoses what
-// the trainer does not offer, with what it does.
-Result<ParameterBytes> parameter_bytes(const Trainer& trainer, std::string_view precision,
-                                       std::string_view optimizer, std::string_view gradient = {});
+// `gradient` is a dtype, empty for the precision's default. Diagnoses what the trainer does not
+// offer, with what it does.
+Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind precision,
+                                       OptimizerKind optimizer, std::string_view gradient = {});
 
 // Bytes of one number of that dtype ("bf16" -> 2, "none" -> 0); nullopt for an unknown name.
 std::optional<double> dtype_bytes(std::string_view dtype);
 
-// How the trainer uses a kernel or an overlap; Use::Never when its file does not list it.
-const Kernel* find_kernel(const Trainer& trainer, KernelKind kind);  // nullptr: not listed
+// How the trainer uses an overlap; Use::Never when its file does not list it. The entry of a
+// kernel, a bucket, or any list of entries with a `kind`; nullptr when it is not there.
 Use overlap_use(const Trainer& trainer, OverlapKind kind);
-
-std::string_view name_of(Use use);
-std::string_view name_of(KernelKind kind);   // "flash-attention"
-std::string_view name_of(OverlapKind kind);  // "tensor-parallel"
+const Kernel* find_kernel(const Trainer& trainer, KernelKind kind);
+const Bucket* find_bucket(const Trainer& trainer, BucketPurpose purpose);
+template <class Entry, class Kind>
+const Entry* find_kind(const std::vector<Entry>& entries, Kind kind) {
+  for (const Entry& entry : entries) {
+    if (entry.kind == kind) return &entry;
+  }
+  return nullptr;
+}
 
 // One file of data/trainers.
 struct TrainerFile {

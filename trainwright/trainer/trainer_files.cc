@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "trainwright/base/text.h"
-#include "trainwright/trainer/offered.h"
 #include "trainwright/trainer/reading.h"
 
 namespace trainwright {
@@ -219,9 +218,9 @@ class Builder {
     }
   }
 
-  // First what follows from the facts, then what holds for many trainers, then the file's own.
+  // First what holds for many trainers, then the file's own.
   void add_rules(Trainer& trainer) const {
-    std::vector<Rule> rules = offered_rules(trainer);
+    std::vector<Rule> rules;
     for (const auto& [rule, names] : shared_) {
       if (names.empty() || std::find(names.begin(), names.end(), trainer.name) != names.end()) {
         put_rule(rules, rule);

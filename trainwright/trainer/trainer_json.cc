@@ -27,7 +27,7 @@ Json precisions(const Trainer& trainer) {
         .add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
         .add("weight_copies", Json::of(entry.weight_copies))
         .add("input_copy", Json::of(entry.input_copy));
-    all.add(entry.kind, finish(json, entry.setting, entry.source));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
 }
@@ -38,7 +38,7 @@ Json optimizers(const Trainer& trainer) {
     Json json = Json::object();
     json.add("states", strings(entry.states));
     if (!entry.master.empty()) json.add("master", Json::of(entry.master));
-    all.add(entry.kind, finish(json, entry.setting, entry.source));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
 }
@@ -86,18 +86,31 @@ Json schedules(const Trainer& trainer) {
   Json all = Json::object();
   for (const auto& entry : trainer.schedules) {
     Json json = Json::object();
-    json.add("name", Json::of(entry.name)).add("placement", Json::of(entry.placement));
-    all.add(entry.kind, finish(json, "", entry.source));
+    json.add("name", Json::of(entry.name)).add("placement", Json::of(name_of(entry.placement)));
+    all.add(std::string(name_of(entry.kind)), finish(json, "", entry.source));
   }
   return all;
 }
 
-Json choices(const std::vector<Choice>& list) {
+Json shardings(const Trainer& trainer) {
   Json all = Json::object();
-  for (const auto& entry : list) {
+  for (const auto& entry : trainer.shardings) {
     Json json = Json::object();
-    if (!entry.gradients.empty()) json.add("gradients", Json::of(entry.gradients));
-    all.add(entry.kind, finish(json, entry.setting, entry.source));
+    json.add("gradients", Json::of(name_of(entry.gradients)));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+std::string text_of(const std::string& kind) { return kind; }
+std::string text_of(Named auto kind) { return std::string(name_of(kind)); }
+
+template <class Entry>
+Json choices(const std::vector<Entry>& list) {
+  Json all = Json::object();
+  for (const Entry& entry : list) {
+    Json json = Json::object();
+    all.add(text_of(entry.kind), finish(json, entry.setting, entry.source));
   }
   return all;
 }
@@ -106,10 +119,10 @@ Json buckets(const Trainer& trainer) {
   Json all = Json::object();
   for (const auto& entry : trainer.buckets) {
     Json json = Json::object();
-    json.add("unit", Json::of(entry.unit))
+    json.add("unit", Json::of(name_of(entry.unit)))
         .add("least", Json::of(entry.least))
         .add("per_dp", Json::of(entry.per_dp));
-    all.add(entry.purpose, finish(json, entry.setting, entry.source));
+    all.add(std::string(name_of(entry.purpose)), finish(json, entry.setting, entry.source));
   }
   return all;
 }
@@ -168,7 +181,7 @@ Json code(const CodeFacts& facts) {
       .add("weights_moved", Json::of(facts.weights_moved))
       .add("weights_made_wide", Json::of(facts.weights_made_wide))
       .add("states_whole", Json::of(facts.states_whole))
-      .add("expert_scores", Json::of(facts.expert_scores));
+      .add("expert_scores", Json::of(name_of(facts.expert_scores)));
   return finish(json, "", facts.source);
 }
 
@@ -224,7 +237,7 @@ Json to_json(const Trainer& trainer) {
       .add("losses", losses(trainer))
       .add("overlaps", overlaps(trainer))
       .add("schedules", schedules(trainer))
-      .add("shardings", choices(trainer.shardings))
+      .add("shardings", shardings(trainer))
       .add("recomputes", choices(trainer.recomputes))
       .add("recompute_modules", choices(trainer.recompute_modules))
       .add("cp_kinds", choices(trainer.cp_kinds))

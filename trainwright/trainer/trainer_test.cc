@@ -23,7 +23,9 @@ bool contains(std::string_view text, std::string_view part) {
 
 ParameterBytes bytes_of(std::string_view trainer, std::string_view precision,
                         std::string_view optimizer, std::string_view gradient = {}) {
-  const auto bytes = parameter_bytes(picked_trainer(trainer), precision, optimizer, gradient);
+  const auto bytes =
+      parameter_bytes(picked_trainer(trainer), named<PrecisionKind>(precision).value(),
+                      named<OptimizerKind>(optimizer).value(), gradient);
   REQUIRE_MESSAGE(bytes.has_value(), to_text(bytes.error()));
   return *bytes;
 }
@@ -72,8 +74,8 @@ TEST_CASE(
   // bf16 states 2 + 2 with an fp32 master 4, or with the remainder's 2.
   CHECK(shared_by_zero_1(bytes_of("megatron@0.12", "bf16", "adamw-precision-aware")) == 8);
   CHECK(shared_by_zero_1(bytes_of("megatron@0.13", "bf16", "adamw-precision-aware")) == 6);
-  const auto old =
-      parameter_bytes(picked_trainer("megatron@0.10"), "bf16", "adamw-precision-aware");
+  const auto old = parameter_bytes(picked_trainer("megatron@0.10"), PrecisionKind::Bf16,
+                                   OptimizerKind::AdamWPrecisionAware);
   REQUIRE(!old.has_value());
   CHECK(contains(to_text(old.error()), "Megatron-Core has no optimizer 'adamw-precision-aware'"));
 }
@@ -123,16 +125,15 @@ TEST_CASE("how layers are written is a fact, and a later file changes only what 
   const CodeFacts old = picked_trainer("megatron@0.12").code;
   CHECK(old.joined_projections);
   CHECK(old.vocabulary_multiple == 128);
-  CHECK(old.expert_scores == "at-combine");
+  CHECK(old.expert_scores == ExpertScores::AtCombine);
   const CodeFacts now = picked_trainer("megatron@0.13").code;
-  CHECK(now.expert_scores == "in-activation");
+  CHECK(now.expert_scores == ExpertScores::InActivation);
   CHECK(now.vocabulary_multiple == 128);
   CHECK(!picked_trainer("torchtitan").code.joined_projections);
   CHECK(picked_trainer("pytorch").code.stops_early);
-  const auto& precisions = picked_trainer("megatron@0.12").precisions;
-  const auto mx = std::find_if(precisions.begin(), precisions.end(),
-                               [](const PrecisionFacts& facts) { return facts.kind == "mxfp8"; });
-  REQUIRE(mx != precisions.end());
+  const Trainer megatron = picked_trainer("megatron@0.12");
+  const PrecisionFacts* mx = find_kind(megatron.precisions, PrecisionKind::Mxfp8);
+  REQUIRE(mx != nullptr);
   CHECK(mx->input_copy == 1.03125);
 }
 

@@ -4,6 +4,7 @@
 
 #include "trainwright/base/check.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/trainer/kinds.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
@@ -27,30 +28,6 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
 };
 
 constexpr std::string_view kSplits[] = {"even", "uneven", "explicit"};
-constexpr std::string_view kRecomputes[] = {"none",         "selective", "feed-forward", "modules",
-                                            "op-selective", "every-nth", "block",        "full"};
-constexpr std::string_view kPrecisions[] = {
-    "fp32", "fp16", "bf16", "fp8-delayed", "fp8-tensorwise", "fp8-blockwise", "mxfp8", "nvfp4"};
-constexpr std::string_view kOptimizers[] = {
-    "adamw", "adamw-precision-aware", "adamw-8bit", "muon", "adafactor", "sgd"};
-constexpr std::string_view kCpKinds[] = {"ring", "all-gather", "ulysses", "ulysses-ring"};
-constexpr std::string_view kShardings[] = {"ddp", "zero", "fsdp", "hsdp", "megatron-fsdp"};
-constexpr std::string_view kDispatchers[] = {"all-gather", "all-to-all", "flex"};
-
-std::span<const std::string_view> schedule_names() {
-  static const std::vector<std::string_view> kKinds = [] {
-    std::vector<std::string_view> names;
-    for (const KindFacts& facts : all_kinds()) names.push_back(facts.name);
-    return names;
-  }();
-  return kKinds;
-}
-
-std::span<const std::string_view> placement_names() {
-  static const std::array kPlacements = {name_of(StagePlacement::Single),
-                                         name_of(StagePlacement::Loop), name_of(StagePlacement::V)};
-  return kPlacements;
-}
 
 std::size_t at(Variable variable) { return static_cast<std::size_t>(variable); }
 
@@ -67,14 +44,14 @@ std::optional<Variable> variable_named(std::string_view name) {
 std::span<const std::string_view> symbols(Variable variable) {
   // Every other variable is a number, so this list is not a switch over all of them.
   if (variable == Variable::Split) return kSplits;
-  if (variable == Variable::Schedule) return schedule_names();
-  if (variable == Variable::Placement) return placement_names();
-  if (variable == Variable::Recompute) return kRecomputes;
-  if (variable == Variable::Precision) return kPrecisions;
-  if (variable == Variable::Optimizer) return kOptimizers;
-  if (variable == Variable::CpKind) return kCpKinds;
-  if (variable == Variable::Sharding) return kShardings;
-  if (variable == Variable::Dispatcher) return kDispatchers;
+  if (variable == Variable::Schedule) return all_names(ScheduleKind{});
+  if (variable == Variable::Placement) return all_names(StagePlacement{});
+  if (variable == Variable::Recompute) return all_names(RecomputeKind{});
+  if (variable == Variable::Precision) return all_names(PrecisionKind{});
+  if (variable == Variable::Optimizer) return all_names(OptimizerKind{});
+  if (variable == Variable::CpKind) return all_names(CpKind{});
+  if (variable == Variable::Sharding) return all_names(ShardingKind{});
+  if (variable == Variable::Dispatcher) return all_names(DispatcherKind{});
   return {};
 }
 

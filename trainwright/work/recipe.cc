@@ -24,15 +24,8 @@ std::optional<FusedKeeps> keeps_of(const Trainer& trainer, KernelKind kind) {
 }
 
 const PrecisionFacts* precision_facts(const Trainer& trainer, PrecisionKind precision) {
-  for (const PrecisionFacts& facts : trainer.precisions) {
-    if (facts.kind == name_of(precision)) return &facts;
-  }
+  if (const PrecisionFacts* facts = find_kind(trainer.precisions, precision)) return facts;
   return trainer.precisions.empty() ? nullptr : &trainer.precisions.front();
-}
-
-ExpertScores scores_named(std::string_view name) {
-  if (name == "before-experts") return ExpertScores::BeforeExperts;
-  return name == "in-activation" ? ExpertScores::InActivation : ExpertScores::AtCombine;
 }
 
 Recipe with_code(Recipe recipe, const CodeFacts& code) {
@@ -57,15 +50,14 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   recipe.expert_rows_stay = code.expert_rows_stay;
   recipe.copies_heads = code.copies_heads;
   recipe.gather_buffers_stay = code.gather_buffers_stay;
-  recipe.expert_scores = scores_named(code.expert_scores);
+  recipe.expert_scores = code.expert_scores;
   return recipe;
 }
 
-// They are added to a buffer then (trainer.h, Choice::gradients).
+// They are added to a buffer then.
 bool gradients_wait(const Trainer& trainer) {
-  return std::any_of(trainer.shardings.begin(), trainer.shardings.end(), [](const Choice& choice) {
-    return choice.gradients.starts_with("accumulated");
-  });
+  return std::any_of(trainer.shardings.begin(), trainer.shardings.end(),
+                     [](const ShardingFacts& facts) { return accumulates(facts.gradients); });
 }
 
 AttentionKernel usual_attention(const Recipe& recipe) {

@@ -53,10 +53,6 @@ struct FusedKeeps {
   double row_bytes = 0;
 };
 
-// Where the scores of the chosen experts enter: scaling the tokens sent, inside the activation, or
-// what comes back.
-enum class ExpertScores : std::uint8_t { BeforeExperts, InActivation, AtCombine };
-
 // Which code runs, as far as it changes what is kept or moved: the trainer's facts, settled for one
 // precision. Trainers differ in this value and nowhere else.
 struct Recipe {

@@ -1,0 +1,73 @@
+#pragma once
+// What a trainer offers and a layout chooses from, as enumerators with names (base/names.h). Part
+// of trainer.h: include that one.
+#include <span>
+#include <string_view>
+
+#include "trainwright/base/names.h"
+
+namespace trainwright {
+
+// clang-format off
+enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
+enum class PrecisionKind {
+  Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Blockwise, Mxfp8, Nvfp4,
+};
+enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
+enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
+enum class OptimizerKind { AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd };
+
+// What is computed again in the backward pass. Selective: the attention core. OpSelective: all but
+// the expensive operators. EveryNth: every n-th layer whole. Block: the first n layers of a stage
+// whole. Full: every layer whole, keeping the input of every n-th.
+enum class RecomputeKind {
+  None, Selective, FeedForwardOnly, Modules, OpSelective, EveryNth, Block, Full,
+};
+enum class Offload { Optimizer, Activations, Parameters };  // what lives in host memory
+// clang-format on
+
+// How the gradients of a sharding live.
+enum class GradientLife {
+  Buffer,             // all step, reduced in place
+  Autograd,           // from a first backward pass to the step
+  Flattened,          // likewise, and copied into one bucket at the step
+  Copied,             // likewise, and as large buckets all step
+  Bucketed,           // a buffer all step, and one bucket
+  Accumulated,        // a buffer, to which autograd's own are added when a backward pass has ended
+  AccumulatedCopied,  // and buckets as large as those
+};
+// Whether autograd makes them in a first backward pass and they go with the step.
+constexpr bool comes_and_goes(GradientLife life) {
+  return life == GradientLife::Autograd || life == GradientLife::Flattened ||
+         life == GradientLife::Copied;
+}
+// Whether autograd's are added to a buffer when a backward pass has ended.
+constexpr bool accumulates(GradientLife life) {
+  return life == GradientLife::Accumulated || life == GradientLife::AccumulatedCopied;
+}
+
+// What communication is cut into buckets for.
+enum class BucketPurpose {
+  GradientReduce,
+  FirstGradientReduce,
+  ParameterGather,
+  Prefetch,
+  PersistentParameters,
+  LiveParameters,  // most that are gathered at once
+  OptimizerStep,
+  StaysGathered,  // the last unit of FSDP, from forward to backward
+};
+enum class BucketUnit { Parameter, Byte };
+
+std::span<const std::string_view> all_names(ShardingKind);
+std::span<const std::string_view> all_names(PrecisionKind);
+std::span<const std::string_view> all_names(CpKind);
+std::span<const std::string_view> all_names(DispatcherKind);
+std::span<const std::string_view> all_names(OptimizerKind);
+std::span<const std::string_view> all_names(RecomputeKind);
+std::span<const std::string_view> all_names(Offload);
+std::span<const std::string_view> all_names(GradientLife);
+std::span<const std::string_view> all_names(BucketPurpose);
+std::span<const std::string_view> all_names(BucketUnit);
+
+}  // namespace trainwright
