@@ -10,8 +10,11 @@ namespace trainwright::detail {
 namespace {
 
 constexpr BlockId kNone(-1);
-// Beside the stream of all kernels. The host is a whole pass ahead of it.
-constexpr StreamId kCollectives(1);
+// Streams beside that of all kernels, each with blocks of its own: a block is only used again on
+// the stream it was made on. The host is a whole pass ahead of collectives. FSDP2 fills flat
+// buffers on one stream and makes sharded gradients on another (torch 2.13 _fsdp_collectives.py
+// foreach_all_gather, foreach_reduce).
+constexpr StreamId kKernels(0), kCollectives(1), kGathers(2), kReductions(3);
 // Rounds of the steady state that are played, and calls after which a step is cut short.
 constexpr std::size_t kRounds = 4;
 constexpr std::int64_t kMostCalls = 150'000;
@@ -38,6 +41,7 @@ class Player {
     requested_ = allocator_.stats().requested;
     play_step();
     make_states();
+    drop_gradients();
     const AllocatorStats& stats = allocator_.stats();
     const Bytes first_requested = requested_, first_reserved = stats.reserved_peak;
     play_step();
@@ -46,9 +50,9 @@ class Player {
   }
 
  private:
-  BlockId make(double bytes) {
+  BlockId make(double bytes, StreamId stream = kKernels) {
     ++calls_;
-    const auto block = allocator_.allocate(Bytes(std::llround(bytes)));
+    const auto block = allocator_.allocate(Bytes(std::llround(bytes)), stream);
     TW_CHECK(block.has_value(), "an allocator without limit ran out");
     requested_ = std::max(requested_, allocator_.stats().requested);
     return *block;
@@ -257,7 +261,7 @@ class Player {
       flight.lists[j][static_cast<std::size_t>(events.input)] = carried;
       gather(chunk, j, j + 1);
       play_events(events.forward, flight.lists[j]);
-      ungather(chunk, j);
+      if (!stays_for_backward(*program.portions[j])) ungather(chunk, j);
       carried = std::exchange(flight.lists[j][static_cast<std::size_t>(events.output)], kNone);
     }
     if (pipeline.sends_stay && program.content->to_other_rank) {
@@ -286,13 +290,15 @@ class Player {
         drop(carried);
       }
       gather(chunk, j, j - 1);
+      BlockId unsharded = program.portions[j]->logits ? kNone : make_unsharded(chunk, j);
       play_events(events.backward, blocks);
       has_workspace_ = true;
       carried = events.input_gradient < 0
                     ? kNone
                     : std::exchange(blocks[static_cast<std::size_t>(events.input_gradient)], kNone);
       make_stand_ins(*program.weights[j]);
-      reduce(chunk, j);
+      if (program.portions[j]->logits) unsharded = make_unsharded(chunk, j);
+      reduce(chunk, j, unsharded);
       ungather(chunk, j);
       for (const std::int32_t storage : events.waiting) {
         waiting_.push_back(std::exchange(blocks[static_cast<std::size_t>(storage)], kNone));
@@ -342,35 +348,80 @@ class Player {
     if (!states.gathers) return;
     auto& gathered = gathered_[chunk];
     gathered.resize(question_.chunks[chunk].lists.size(), kNone);
+    if (states.by_units) return gather_unit(chunk, own, ahead);
     for (const std::size_t j : {own, ahead}) {
       if (j >= gathered.size() || gathered[j] != kNone) continue;
-      const double bytes = states.compute * question_.chunks[chunk].portions[j]->parameters;
+      const double bytes = gathered_bytes(chunk, j);
       if (bytes == 0) continue;
       BlockId flat = make(bytes);
       gathered[j] = make(bytes);
       drop(flat);
     }
   }
+  double gathered_bytes(std::size_t chunk, std::size_t j) const {
+    return question_.rules.states.compute * question_.chunks[chunk].portions[j]->parameters;
+  }
+  // FSDP2 copies weights out of a flat buffer. Forward, the buffer goes when that of the next unit
+  // is there; backward, at once, and that of the unit before is filled meanwhile (torch 2.13
+  // _fsdp_param_group.py wait_for_unshard, _backward_prefetch).
+  void gather_unit(std::size_t chunk, std::size_t own, std::size_t ahead) {
+    auto& gathered = gathered_[chunk];
+    const double bytes = gathered_bytes(chunk, own);
+    const bool forward = ahead == own + 1;
+    if (gathered[own] == kNone && bytes > 0) {
+      BlockId flat =
+          forward || filled_ == kNone ? make(bytes, kGathers) : std::exchange(filled_, kNone);
+      if (forward) drop(filled_);
+      gathered[own] = make(bytes);
+      forward ? std::swap(filled_, flat) : drop(flat);
+    }
+    if (forward) return;
+    drop(filled_);
+    const bool missing = ahead < gathered.size() && gathered[ahead] == kNone;
+    if (missing && gathered_bytes(chunk, ahead) > 0) {
+      filled_ = make(gathered_bytes(chunk, ahead), kGathers);
+    }
+  }
+  // The last unit, whose backward pass comes next.
+  bool stays_for_backward(const PortionBytes& portion) const {
+    const StateRules& states = question_.rules.states;
+    return states.by_units && states.head_stays && portion.logits;
+  }
   void ungather(std::size_t chunk, std::size_t j) {
     if (!question_.rules.states.gathers || question_.rules.states.stays_gathered) return;
     if (j < gathered_[chunk].size()) drop(gathered_[chunk][j]);
   }
-  // Gradients that autograd makes; sharded ones after a reduction.
-  void reduce(std::size_t chunk, std::size_t j) {
+  // Gradients of a list as autograd makes them, if they are to be sharded.
+  BlockId make_unsharded(std::size_t chunk, std::size_t j) {
     const StateRules& states = question_.rules.states;
     const double parameters = question_.chunks[chunk].portions[j]->parameters;
-    if (states.gathers && !states.stays_gathered && states.zero >= 2 && parameters > 0) {
-      BlockId unsharded = make(states.compute * parameters);
-      BlockId on_its_way = make(states.bytes.gradient * parameters);
-      drop(unsharded);
+    const bool sharded = states.gathers && !states.stays_gathered && states.zero >= 2;
+    return sharded && parameters > 0 ? make(states.compute * parameters) : kNone;
+  }
+  // Copied for the reduction, when that of the list after it is done; what it gives are the
+  // gradients, or is added to them.
+  void reduce(std::size_t chunk, std::size_t j, BlockId unsharded) {
+    const StateRules& states = question_.rules.states;
+    const double parameters = question_.chunks[chunk].portions[j]->parameters;
+    if (unsharded != kNone) {
       drop(reducing_);
-      reducing_ = on_its_way;
+      reducing_ = make(states.bytes.gradient * parameters);
+      drop(unsharded);
     }
     auto& gradients = gradients_[chunk];
     gradients.resize(question_.chunks[chunk].lists.size(), kNone);
     const double all = question_.chunks[chunk].bytes->parameters;
     const double bytes = all > 0 ? question_.terms.chunks[chunk].gradients * parameters / all : 0;
-    if (bytes > 0 && gradients[j] == kNone) gradients[j] = make(bytes);
+    if (bytes == 0) return;
+    BlockId reduced = gradients[j];
+    if (reduced == kNone || states.by_units) {
+      reduced = make(bytes, states.by_units ? kReductions : kKernels);
+    }
+    if (gradients[j] == kNone) {
+      gradients[j] = reduced;
+    } else if (reduced != gradients[j]) {
+      drop(reduced);
+    }
   }
 
   // Gradients for the step, which stay until the next one begins; but the bucket they are flattened
@@ -410,9 +461,13 @@ class Player {
     for (BlockId& block : until_step_end_) drop(block);
     until_step_end_.clear();
     drop(reducing_);
+    drop(filled_);
     drop(sent_);
     copy_gradients();
     gather_weights();
+  }
+  // After the step, in which the states are made.
+  void drop_gradients() {
     for (auto& blocks : gradients_) {
       for (BlockId& block : blocks) drop(block);
     }
@@ -443,6 +498,7 @@ class Player {
   Blocks waiting_;   // gradients of the micro-batch whose backward pass runs
   Bytes requested_;  // the most since all stands that stands
   BlockId reducing_ = kNone;
+  BlockId filled_ = kNone;  // FSDP2's flat buffer that waits to be copied out
   BlockId sent_ = kNone;
   bool backward_ = false;       // a backward pass has begun
   bool has_workspace_ = false;  // of the backward pass's products

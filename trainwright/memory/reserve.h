@@ -5,7 +5,8 @@
 // there first, the optimizer's states come at the end of the first step, when the cache is already
 // cut up by activations (PyTorch's and Transformer Engine's Adam make them lazily), and the second
 // step has to live with that. Of a steady state a few rounds are played. All on one stream, but for
-// collectives where the trainer's file says that what they touch lingers.
+// collectives where the trainer's file says that what they touch lingers, and for what FSDP2 makes
+// on streams of its own.
 #include <map>
 #include <span>
 #include <vector>

@@ -83,7 +83,7 @@ inline Recipe plain_recipe(Dtype compute = Dtype::Bf16) {
   recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
   recipe.vocabulary_split = false;
   recipe.delays_vectors = recipe.stops_early = true;
-  recipe.loss.name = "eager";
+  recipe.loss.by_operators = true;
   return recipe;
 }
 

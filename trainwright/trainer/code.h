@@ -47,7 +47,8 @@ struct Kernel {
 
 // Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
 // most alive in forward, what stays for backward, the most alive in backward; and what earlier
-// micro-batches leave behind in the buffers of the last stage, which is beside the others.
+// micro-batches leave behind in the buffers of the last stage, which is beside the others. Where
+// plain PyTorch runs operator by operator the bytes follow from its operators.
 struct Loss {
   std::string name;  // "vocabulary-parallel"
   Use use = Use::OptIn;
@@ -56,7 +57,8 @@ struct Loss {
   double backward = 0;
   double left_behind = 0;
   bool split_by_tp = false;
-  std::int64_t chunks = 1;  // logits are made and used up piece by piece
+  bool by_operators = false;  // cast to fp32, log-softmax, likelihood, one after the other
+  std::int64_t chunks = 1;    // logits are made and used up piece by piece
   std::string setting, source;
 };
 

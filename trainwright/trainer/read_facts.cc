@@ -114,6 +114,7 @@ void read(JsonFields& fields, Loss& loss) {
   loss.backward = bytes_in(fields, "backward");
   loss.left_behind = bytes_in(fields, "left_behind");
   loss.split_by_tp = fields.boolean("split_by_tp");
+  loss.by_operators = fields.optional_bool("by_operators").value_or(false);
   loss.chunks = fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
   loss.setting = setting_in(fields);
 }

@@ -66,6 +66,7 @@ Json losses(const Trainer& trainer) {
         .add("backward", Json::of(entry.backward))
         .add("left_behind", Json::of(entry.left_behind))
         .add("split_by_tp", Json::of(entry.split_by_tp))
+        .add("by_operators", Json::of(entry.by_operators))
         .add("chunks", Json::of(entry.chunks));
     all.add(entry.name, finish(json, entry.setting, entry.source));
   }

@@ -1,33 +1,83 @@
-// The loss of transformers: ForCausalLMLoss.
+// Cross entropy in plain PyTorch, operator by operator: torch.nn.functional.cross_entropy of an
+// fp32 copy of the logits, as transformers' ForCausalLMLoss and torchtitan's cross_entropy_loss
+// call it, and what torch.distributed.tensor.parallel.loss_parallel makes of it where the
+// vocabulary is cut.
 #include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
+namespace {
 
-// Logits become fp32; of those, log-softmax saves its result. The shifted labels and the sum of
-// their weights, one number, stay too.
-void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
-  const std::int64_t copies = b.at(logits).copies;
-  if (b.model.logit_softcap) {
-    const TensorId divided = b.like(logits, "logits_divided");
-    each(b, "divide", {logits}, divided);
-    const TensorId tanh = b.like(logits, "logits_tanh");
-    each(b, "tanh", {divided}, tanh).saves.push_back({tanh, Half::Input});
-    logits = b.like(tanh, "logits_capped");
-    each(b, "multiply", {tanh}, logits);
-  }
-  const TensorId wide = cast(b, "logits_fp32", logits, Dtype::Fp32);
+// cap x tanh(logits / cap).
+TensorId capped(Builder& b, TensorId logits) {
+  if (!b.model.logit_softcap) return logits;
+  const TensorId divided = b.like(logits, "logits_divided");
+  each(b, "divide", {logits}, divided);
+  const TensorId tanh = b.like(logits, "logits_tanh");
+  each(b, "tanh", {divided}, tanh).saves.push_back({tanh, Half::Input});
+  const TensorId y = b.like(tanh, "logits_capped");
+  each(b, "multiply", {tanh}, y);
+  return y;
+}
+
+// The caller holds the logits until there is a loss.
+TensorId log_softmax(Builder& b, TensorId wide, Bytes held) {
   const TensorId logs = b.like(wide, "log_probabilities");
-  Operator& softmax = each(b, "log_softmax", {wide}, logs, 4);
-  softmax.kind = OperatorKind::Loss;
-  softmax.saves.push_back({logs, Half::Input});
+  Operator& op = each(b, "log_softmax", {wide}, logs, 4);
+  op.kind = OperatorKind::Loss;
+  op.saves.push_back({logs, Half::Input});
+  op.workspace = held;
+  return logs;
+}
+
+void sum_over_tp(Operator& op, std::int64_t rows) {
+  op.collectives.push_back({CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward,
+                            Beside::Nothing, Bytes(rows * byte_size(Dtype::Fp32))});
+}
+
+// torch 2.13 distributed/tensor/parallel/loss.py _log_softmax and, backward,
+// _nll_loss_and_log_softmax_backward: zeros with the labels' places, to which exp of the saved
+// result is added; the sum is scaled into one more tensor.
+TensorId split_log_softmax(Builder& b, TensorId wide, Bytes held, std::int64_t rows) {
+  const Bytes bytes = b.at(wide).bytes();
+  const TensorId shifted = b.like(wide, "logits_shifted");
+  Operator& shift = each(b, "shift", {wide}, shifted);
+  shift.gradients_passed = 1;
+  shift.workspace = held;
+  sum_over_tp(shift, rows);
+  const TensorId powers =
+      b.constant("exponentials", Dtype::Fp32, b.at(wide).elements, b.at(wide).copies);
+  Operator& power = each(b, "exponentiate", {shifted}, powers);
+  power.workspace = held + bytes;
+  sum_over_tp(power, rows);
+  const TensorId logs = b.like(wide, "log_probabilities");
+  Operator& op = each(b, "log_softmax", {shifted}, logs, 2);
+  op.kind = OperatorKind::Loss;
+  op.saves.push_back({logs, Half::Input});
+  op.workspace = held + bytes;
+  op.backward_workspace = bytes;
+  return logs;
+}
+
+}  // namespace
+
+// Of log-softmax its result is saved. The shifted labels and the sum of their weights, one number,
+// stay too.
+void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
+  logits = capped(b, logits);
+  const std::int64_t copies = b.at(logits).copies;
+  const Bytes held = b.at(logits).bytes();
+  const bool split = b.recipe.loss.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1;
+  const TensorId wide = cast(b, "logits_fp32", logits, Dtype::Fp32);
+  const TensorId logs = split ? split_log_softmax(b, wide, held, rows) : log_softmax(b, wide, held);
   // One more label is added at the end of each sequence; of a single one it stays in the storage.
-  const std::int64_t padding = b.slice.mbs == 1 ? 1 : 0;
+  const std::int64_t padding = b.slice.mbs == 1 && !b.recipe.vocabulary_split ? 1 : 0;
   const TensorId labels = b.constant("labels", Dtype::Int64, rows + padding, copies);
   const TensorId loss = b.tensor("loss", Dtype::Fp32, 1, copies);
   const TensorId weight = b.constant("loss_weight", Dtype::Fp32, 1, copies);
   Operator& likelihood = b.add("likelihood", OperatorKind::Loss, {logs}, {loss, labels, weight});
   likelihood.saves = {{logs, Half::Input}, {labels, Half::Input}, {weight, Half::Input}};
   likelihood.forward.other = Flops(real(rows));
+  if (split) sum_over_tp(likelihood, rows);
 }
 
 }  // namespace trainwright::detail

@@ -1,6 +1,8 @@
 // Layers as plain PyTorch runs them, by hand; the real ones are in tests/oracle.
 #include <doctest/doctest.h>
 
+#include <array>
+
 #include "trainwright/testing/work_cases.h"
 
 namespace trainwright {
@@ -28,6 +30,34 @@ Bytes kept(Model model, std::string_view family, const Slice& slice, Dtype compu
 Model llama() { return llama_model(kHidden, kHeads, kKvHeads, kWidth); }
 
 }  // namespace
+
+TEST_CASE(
+    "plain PyTorch's loss needs 12 bytes a logit at its highest, 16 where tp cuts the vocabulary") {
+  // Forward: logits 2, their fp32 copy 4, log-softmax 4, which stays. Backward: beside it the
+  // gradient of the likelihood 4 and that of log-softmax 4. Cut over tp (torch 2.13
+  // distributed/tensor/parallel/loss.py): logits without the largest 4 and their exponentials 4
+  // more; backward zeros, exponentials, their sum and its product with the loss' gradient beside
+  // it.
+  const auto per_logit = [](std::int64_t tp, bool split) {
+    Model wide = llama(), narrow = llama();
+    wide.vocabulary = 2 * (narrow.vocabulary = 1 << 20);
+    Recipe recipe = plain_recipe();
+    recipe.vocabulary_split = recipe.loss.split_by_tp = split;
+    Slice slice = plain_slice(AttentionKernel::Eager);
+    slice.tp = tp;
+    const Totals more = totals(head_work(wide, slice, recipe));
+    const Totals less = totals(head_work(narrow, slice, recipe));
+    const auto logits = static_cast<double>(kRows * narrow.vocabulary / tp);
+    const auto share = [&](Bytes a, Bytes b) {
+      return static_cast<double>((a - b).value()) / logits;
+    };
+    return std::array{share(more.forward.bytes, less.forward.bytes), share(more.kept, less.kept),
+                      share(more.backward.bytes, less.backward.bytes)};
+  };
+  CHECK(per_logit(1, false) == std::array{10.0, 4.0, 12.0});
+  CHECK(per_logit(1, true) == std::array{10.0, 4.0, 12.0});
+  CHECK(per_logit(4, true) == std::array{14.0, 4.0, 16.0});
+}
 
 TEST_CASE("an eager Llama layer keeps sbh(24 + 8f/h + 6as/h) + 8sb bytes") {
   // Each norm: its input in fp32 4, the normalized rows 2, the result 2, and 4 per row; queries and

@@ -60,7 +60,7 @@ TensorId mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
 }
 
 void loss(Builder& b, TensorId logits, std::int64_t rows) {
-  if (b.recipe.loss.name == "eager") {
+  if (b.recipe.loss.by_operators) {
     eager_loss(b, logits, rows);
   } else {
     counted_loss(b, logits, rows);

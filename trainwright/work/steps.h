@@ -119,6 +119,6 @@ TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& na
 void loss(Builder& b, TensorId logits, std::int64_t rows);
 void counted_loss(Builder& b, TensorId logits,
                   std::int64_t rows);                             // by the recipe's bytes per logit
-void eager_loss(Builder& b, TensorId logits, std::int64_t rows);  // if the loss is named "eager"
+void eager_loss(Builder& b, TensorId logits, std::int64_t rows);  // operator by operator
 
 }  // namespace trainwright::detail
