@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
-# build/paddle, one with PaddlePaddle, whose auto tuner a test drives, and build/deepspeed, which adds
-# DeepSpeed to the packages of build/venv. Does nothing where they are there and complete.
+# build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed, which adds
+# DeepSpeed to the packages of build/venv, and build/megatron with Megatron-Core alone. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755)
@@ -28,4 +28,9 @@ if [ ! -e build/deepspeed/.made-with-0.19.8 ]; then
   realpath build/venv/lib/python3.*/site-packages > "$(echo build/deepspeed/lib/python3.*/site-packages)/venv.pth"
   DS_BUILD_OPS=0 build/deepspeed/bin/pip install --quiet deepspeed==0.19.8
   touch build/deepspeed/.made-with-0.19.8
+fi
+if [ ! -e build/megatron/.made-with-0.16.1 ]; then
+  rm -rf build/megatron
+  build/venv/bin/pip install --quiet --no-deps --target build/megatron megatron-core==0.16.1
+  touch build/megatron/.made-with-0.16.1
 fi

@@ -10,7 +10,7 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Activation>, 13> kActivations{{
+constexpr std::array<std::pair<std::string_view, Activation>, 14> kActivations{{
     {"silu", Activation::Silu},
     {"swish", Activation::Silu},
     {"gelu", Activation::Gelu},
@@ -24,6 +24,7 @@ constexpr std::array<std::pair<std::string_view, Activation>, 13> kActivations{{
     {"relu", Activation::Relu},
     {"relu2", Activation::SquaredRelu},
     {"relu_squared", Activation::SquaredRelu},
+    {"squared_relu", Activation::SquaredRelu},
 }};
 
 Activation read_activation(const Family& family, ConfigFields& fields) {
@@ -129,7 +130,13 @@ std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRa
   return range.least > 0 ? range.least : 1;
 }
 
-Model build_model(const Family& family, ConfigFields& fields, Diagnostics& diagnostics) {
+std::int64_t width_or(ConfigFields& fields, const IntegerField& field, std::int64_t derived) {
+  if (field.absent != kNull) return required(fields, field, kWidthRange);
+  return fields.integer(field, kWidthRange).value_or(derived);
+}
+
+Model build_model(const Family& entry, ConfigFields& fields, Diagnostics& diagnostics) {
+  const Family family = entry.decided != nullptr ? entry.decided(entry, fields) : entry;
   Model model;
   model.family = family.model_type;
   model.vocabulary = required(fields, family.vocabulary, kVocabularyRange);
@@ -142,9 +149,7 @@ Model build_model(const Family& family, ConfigFields& fields, Diagnostics& diagn
   numbers.heads = required(fields, family.heads, kHeadsRange);
   numbers.kv_heads = read_kv_heads(family, fields, numbers.heads);
   numbers.head_dim = read_head_dim(family, fields, model.hidden, numbers.heads, model);
-  numbers.width = family.width.absent == kNull
-                      ? fields.integer(family.width, kWidthRange).value_or(4 * model.hidden)
-                      : required(fields, family.width, kWidthRange);
+  numbers.width = width_or(fields, family.width, 4 * model.hidden);
   numbers.activation = read_activation(family, fields);
   model.dropout_hidden = fields.probability(family.dropout_hidden);
   model.dropout_attention = fields.probability(family.dropout_attention);
@@ -155,7 +160,7 @@ Model build_model(const Family& family, ConfigFields& fields, Diagnostics& diagn
     if (auto note = fields.assumption(field)) model.notes.push_back(std::move(*note));
   }
   fields.ignore(family.ignored);
-  fields.finish(family);
+  fields.finish(entry);
   if (diagnostics.empty()) check_total(model, fields);
   return model;
 }

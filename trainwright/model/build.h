@@ -8,7 +8,7 @@ namespace trainwright::detail {
 
 // Reads every field of the family, reports all faults to the diagnostics of `fields`, and gives
 // the model. The model is only meaningful when no fault was reported.
-Model build_model(const Family& family, ConfigFields& fields, Diagnostics& diagnostics);
+Model build_model(const Family& entry, ConfigFields& fields, Diagnostics& diagnostics);
 
 // The layers: fills kinds, layers and mtp.
 struct LayerNumbers {
@@ -36,5 +36,7 @@ inline constexpr IntegerRange kTokensRange{0, std::int64_t{1} << 40};
 // The field's value; a fault if it is null and the class cannot derive it. After a fault it is the
 // class default, or the least allowed number, so that reading goes on and finds more.
 std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRange range);
+// A width; `derived` if it is null and null is the class default.
+std::int64_t width_or(ConfigFields& fields, const IntegerField& field, std::int64_t derived);
 
 }  // namespace trainwright::detail

@@ -82,6 +82,24 @@ void read_rotary(const Family& family, ConfigFields& fields, std::int64_t layers
   for (std::int64_t i = 0; i < layers; ++i) numbers.rotary.push_back((i + 1) % numbers.period != 0);
 }
 
+// Every n-th layer, of a number or as listed, has no window and no positions respectively.
+void read_listed(ConfigFields& fields, std::int64_t layers, AttentionNumbers& numbers) {
+  const auto skipped = fields.frequency("window_attn_skip_freq", layers);
+  const auto unturned = fields.frequency("no_rope_freq", layers);
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (skipped) {
+      const bool window =
+          skipped->number > 0 ? (i + 1) % skipped->number != 0 : skipped->listed[at] == 1;
+      numbers.types.push_back(window ? LayerType::Sliding : LayerType::Full);
+    }
+    if (unturned) {
+      numbers.rotary.push_back(unturned->number > 0 ? (i + 1) % unturned->number != 0
+                                                    : unturned->listed[at] == 0);
+    }
+  }
+}
+
 void read_linear(const Family& family, const LayerNumbers& layer, ConfigFields& fields,
                  AttentionNumbers& numbers) {
   if (family.attention_plan == AttentionPlan::LinearButNth) {
@@ -114,7 +132,9 @@ AttentionNumbers read_attention(const Family& family, const LayerNumbers& layer,
     numbers.period = required(fields, family.period, {1, 1 << 20});
   }
   read_rotary(family, fields, layer.layers, numbers);
-  if (!plan_fields(family.attention_plan).empty()) {
+  if (numbers.plan == AttentionPlan::Listed) {
+    read_listed(fields, layer.layers, numbers);
+  } else if (!plan_fields(family.attention_plan).empty()) {
     numbers.types = read_layer_types(fields, layer.layers);
   }
   const bool qkv_bias = fields.boolean(family.qkv_bias);
@@ -135,7 +155,9 @@ AttentionNumbers read_attention(const Family& family, const LayerNumbers& layer,
                       .rope_dim = required(fields, family.rope_dim, kHeadDimRange),
                       .nope_dim = required(fields, family.nope_dim, kHeadDimRange),
                       .value_dim = required(fields, family.value_dim, kHeadDimRange),
-                      .bias = qkv_bias};
+                      .latent_norm = family.latent_norm,
+                      .down_bias = qkv_bias,
+                      .output_bias = numbers.softmax.output_bias};
   }
   read_linear(family, layer, fields, numbers);
   return numbers;
@@ -149,7 +171,8 @@ LayerType layer_type(const AttentionNumbers& numbers, std::int64_t i) {
   if (!numbers.types.empty()) return numbers.types[static_cast<std::size_t>(i)];
   switch (numbers.plan) {
     case AttentionPlan::Full: return LayerType::Full;
-    case AttentionPlan::Window: return LayerType::Sliding;
+    case AttentionPlan::Window:
+    case AttentionPlan::Listed: return LayerType::Sliding;
     case AttentionPlan::WindowFromLayer:
       return i >= numbers.window_layers ? LayerType::Sliding : LayerType::Full;
     case AttentionPlan::WindowOddBelow:
@@ -200,7 +223,8 @@ void read_shared(const Family& family, ConfigFields& fields, ExpertNumbers& numb
   if (shared.width > 0) numbers.experts.shared = shared;
 }
 
-void read_expert_places(const Family& family, ConfigFields& fields, ExpertNumbers& numbers) {
+void read_expert_places(const Family& family, ConfigFields& fields, std::int64_t layers,
+                        ExpertNumbers& numbers) {
   const IntegerRange layer{0, kLayersRange.most};
   numbers.first = fields.integer(family.expert_first, layer).value_or(0);
   numbers.last = fields.integer(family.expert_last, {-1, kLayersRange.most}).value_or(-1);
@@ -209,6 +233,16 @@ void read_expert_places(const Family& family, ConfigFields& fields, ExpertNumber
   }
   const std::string_view list = plan_fields(family.expert_plan);
   if (list.empty()) return;
+  if (family.expert_plan == ExpertPlan::Listed) {
+    const auto frequency = fields.frequency(list, layers);
+    if (!frequency) return;
+    numbers.has_list = frequency->number == 0;
+    numbers.step = std::max<std::int64_t>(1, frequency->number);
+    for (std::size_t i = 0; i < frequency->listed.size(); ++i) {
+      if (frequency->listed[i] == 1) numbers.listed.push_back(static_cast<std::int64_t>(i));
+    }
+    return;
+  }
   if (auto listed = fields.integers(list, static_cast<std::size_t>(kLayersRange.most))) {
     numbers.has_list = true;
     numbers.listed = std::move(*listed);
@@ -220,13 +254,10 @@ ExpertNumbers read_experts(const Family& family, const LayerNumbers& layer, Conf
                            Model& model) {
   ExpertNumbers numbers;
   numbers.plan = family.expert_plan;
-  numbers.dense = {.width = layer.width,
+  numbers.dense = {.width = width_or(fields, family.dense_width, layer.width),
                    .gated = family.gated,
                    .bias = fields.boolean(family.mlp_bias),
                    .activation = layer.activation};
-  if (!family.dense_width.names.empty()) {
-    numbers.dense.width = required(fields, family.dense_width, kWidthRange);
-  }
   if (family.expert_plan == ExpertPlan::None) return numbers;
 
   MixtureOfExperts& experts = numbers.experts;
@@ -246,18 +277,15 @@ ExpertNumbers read_experts(const Family& family, const LayerNumbers& layer, Conf
                  fmt::format("{} experts per token, but there are only {}",
                              experts.experts_per_token, experts.experts));
   }
-  experts.expert = {.width = layer.width,
+  experts.expert = {.width = width_or(fields, family.expert_width, layer.width),
                     .gated = family.gated,
                     .bias = family.expert_bias,
                     .activation = layer.activation};
-  if (!family.expert_width.names.empty()) {
-    experts.expert.width = required(fields, family.expert_width, kWidthRange);
-  }
   experts.shared_gate = family.shared_gate;
   experts.router_bias = family.router_bias;
   experts.score_correction_trained = family.score_correction_trained;
   read_shared(family, fields, numbers);
-  read_expert_places(family, fields, numbers);
+  read_expert_places(family, fields, layer.layers, numbers);
   return numbers;
 }
 
@@ -270,6 +298,7 @@ bool has_experts(const ExpertNumbers& numbers, std::int64_t i, std::int64_t laye
     case ExpertPlan::AfterFirst: return i >= numbers.first;
     case ExpertPlan::SparseStep: return numbers.experts.experts > 0 && !listed && on_step;
     case ExpertPlan::Interleaved: return numbers.has_list ? listed : on_step;
+    case ExpertPlan::Listed: return numbers.has_list ? listed : i % numbers.step == 0;
     case ExpertPlan::Range: {
       const std::int64_t last = numbers.last == -1 ? layers - 1 : numbers.last;
       return on_step && i >= numbers.first && i <= last;

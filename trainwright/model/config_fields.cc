@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/model/layer_pattern.h"
 
 namespace trainwright::detail {
 namespace {
@@ -152,15 +153,16 @@ std::string ConfigFields::string(const StringField& field) {
   return value->string;
 }
 
-double ConfigFields::probability(std::string_view names) {
-  const Json* value = find(names);
-  if (value == nullptr || value->is_null()) return 0;
+double ConfigFields::probability(const ProbabilityField& field) {
+  const Json* value = find(field.names);
+  if (value == nullptr) return field.absent;
+  if (value->is_null()) return 0;
   if (!value->is_number()) {
-    fault(names, fmt::format("expected a number, found {}", name_of(value->kind)));
+    fault(field.names, fmt::format("expected a number, found {}", name_of(value->kind)));
     return 0;
   }
   if (!(value->number >= 0 && value->number <= 1)) {
-    fault(names, fmt::format("{} is not a probability", shown(*value)), "between 0 and 1");
+    fault(field.names, fmt::format("{} is not a probability", shown(*value)), "between 0 and 1");
     return 0;
   }
   return value->number;
@@ -169,6 +171,35 @@ double ConfigFields::probability(std::string_view names) {
 bool ConfigFields::is_number(std::string_view names) {
   const Json* value = find(names);
   return value != nullptr && value->is_number();
+}
+
+bool ConfigFields::is_set(std::string_view names) {
+  const Json* value = find(names);
+  return value != nullptr && !value->is_null();
+}
+
+std::optional<ConfigFields::Frequency> ConfigFields::frequency(std::string_view name,
+                                                               std::int64_t layers) {
+  if (!is_set(name)) return std::nullopt;
+  const Json& value = *find(name);
+  const auto most = static_cast<std::size_t>(layers);
+  std::optional<std::int64_t> number;
+  std::optional<std::vector<std::int64_t>> listed;
+  if (value.is_integer()) number = value.integer;
+  if (value.is_string()) {
+    number = parse_integer(value.string);
+    listed = parse_layer_pattern(value.string, most);
+  }
+  if (value.is_array()) listed = integers(name, value.items.size());
+  if (number && *number >= 1) return Frequency{*number, {}};
+  if (listed && listed->size() == most &&
+      std::all_of(listed->begin(), listed->end(),
+                  [](std::int64_t layer) { return layer == 0 || layer == 1; })) {
+    return Frequency{0, *std::move(listed)};
+  }
+  fault(name, fmt::format("expected a number or 0 and 1 for each of {} layers", layers),
+        "like 2, [1, 0, 1, 0] or \"[0]*1+[1]*3\"");
+  return std::nullopt;
 }
 
 std::optional<std::vector<std::int64_t>> ConfigFields::integers(std::string_view name,

@@ -23,9 +23,17 @@ class ConfigFields {
   // None counts as false, as Python would.
   bool boolean(const BoolField& field);
   std::string string(const StringField& field);
-  // Absent and null: 0 and false.
-  double probability(std::string_view names);
+  // Null: 0.
+  double probability(const ProbabilityField& field);
+  // Absent and null: false.
   bool is_number(std::string_view names);
+  bool is_set(std::string_view names);  // neither absent nor null
+  // A number n, or a list of 0 and 1 for the layers, as JSON has lists or as a pattern in a string.
+  struct Frequency {
+    std::int64_t number = 0;  // 0: the list
+    std::vector<std::int64_t> listed;
+  };
+  std::optional<Frequency> frequency(std::string_view name, std::int64_t layers);
   // nullopt when absent or null.
   std::optional<std::vector<std::int64_t>> integers(std::string_view name, std::size_t most);
   std::optional<std::vector<std::string>> strings(std::string_view name, std::size_t most);

@@ -184,6 +184,7 @@ TEST_CASE("what published configs carry beyond the shape does not disturb") {
 
 TEST_CASE("every family's entry reads its own defaults without a note or a fault") {
   for (const std::string& family : known_families()) {
+    if (family.starts_with("megatron")) continue;  // Megatron-LM has no sizes of its own
     const auto model = parse_model(R"({"model_type": ")" + family + R"("})", family);
     REQUIRE_MESSAGE(model, family);
     if (family != "deepseek_v2" && family != "glm4_moe") {

@@ -10,6 +10,7 @@ std::vector<Family> sorted_families() {
   std::vector<Family> all = dense_families();
   for (Family& family : classic_families()) all.push_back(std::move(family));
   for (Family& family : expert_families()) all.push_back(std::move(family));
+  all.push_back(megatron_family());
   std::sort(all.begin(), all.end(),
             [](const Family& a, const Family& b) { return a.model_type < b.model_type; });
   return all;
@@ -181,6 +182,7 @@ std::string_view plan_fields(AttentionPlan plan) {
     case AttentionPlan::LinearOdd: return "layer_types";
     case AttentionPlan::NoRotaryNth:
     case AttentionPlan::ChunkedNth: return "layer_types|no_rope_layers";
+    case AttentionPlan::Listed: return "window_attn_skip_freq|no_rope_freq";
   }
   return {};
 }
@@ -193,6 +195,7 @@ std::string_view plan_fields(ExpertPlan plan) {
     case ExpertPlan::Range: return {};
     case ExpertPlan::SparseStep: return "mlp_only_layers";
     case ExpertPlan::Interleaved: return "moe_layers";
+    case ExpertPlan::Listed: return "moe_layer_freq";
   }
   return {};
 }
@@ -223,8 +226,8 @@ std::vector<std::string_view> field_names(const Family& f) {
                                          f.qk_norm_on.names,
                                          f.attention_softcap,
                                          f.logit_softcap,
-                                         f.dropout_hidden,
-                                         f.dropout_attention,
+                                         f.dropout_hidden.names,
+                                         f.dropout_attention.names,
                                          f.window.names,
                                          f.window_on.names,
                                          f.window_layers.names,
@@ -250,6 +253,7 @@ std::vector<std::string_view> field_names(const Family& f) {
                                          f.expert_last.names,
                                          f.expert_step.names,
                                          f.mtp_layers.names,
+                                         f.deciding,
                                          plan_fields(f.norm_plan),
                                          plan_fields(f.kv_plan),
                                          plan_fields(f.attention_plan),

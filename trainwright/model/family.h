@@ -14,6 +14,8 @@
 
 namespace trainwright::detail {
 
+class ConfigFields;  // config_fields.h
+
 constexpr std::int64_t kNull = INT64_MIN;  // the class default is None: absent, or derived
 
 // A field of config.json: its names, the preferred first ("n_embd|hidden_size"), with a dot where
@@ -30,6 +32,10 @@ struct BoolField {
 struct StringField {
   std::string_view names;
   std::string_view absent;
+};
+struct ProbabilityField {
+  std::string_view names;
+  double absent = 0;
 };
 // A field that the class does not act upon, or acts upon in ways that are not modelled.
 struct AssumedField {
@@ -61,6 +67,7 @@ enum class AttentionPlan {
   ChunkedNth,       // as above, and the others attend within chunks (Llama 4)
   LinearButNth,     // every n-th layer is full, the others Gated DeltaNet (Qwen3-Next)
   LinearOdd,        // every other layer is lightning attention (MiniMax)
+  Listed,           // window_attn_skip_freq and no_rope_freq, numbers or patterns (Megatron-LM)
 };
 
 enum class ExpertPlan {
@@ -70,6 +77,7 @@ enum class ExpertPlan {
   SparseStep,   // every decoder_sparse_step-th, mlp_only_layers excepted (Qwen)
   Interleaved,  // moe_layers, or every interleave_moe_layer_step-th (Llama 4)
   Range,        // every moe_layer_interval-th from start to end (ERNIE)
+  Listed,       // moe_layer_freq, a number or a pattern (Megatron-LM)
 };
 
 enum class KvPlan { Field, Falcon };  // Falcon: multi_query and new_decoder_architecture decide
@@ -114,8 +122,8 @@ struct Family {
   bool sinks = false;
   std::string_view attention_softcap = {};  // names of the fields; any number but null is on
   std::string_view logit_softcap = {};
-  std::string_view dropout_hidden = {};
-  std::string_view dropout_attention = "attention_dropout";
+  ProbabilityField dropout_hidden{};
+  ProbabilityField dropout_attention{"attention_dropout"};
 
   AttentionPlan attention_plan = AttentionPlan::Full;
   IntegerField window{};
@@ -126,6 +134,7 @@ struct Family {
 
   bool latent = false;
   IntegerField query_rank{}, kv_rank{}, rope_dim{}, nope_dim{}, value_dim{};
+  Norm latent_norm = Norm::Rms;
 
   IntegerField delta_key_heads{}, delta_value_heads{}, delta_key_dim{}, delta_value_dim{},
       delta_convolution{};
@@ -133,8 +142,8 @@ struct Family {
 
   ExpertPlan expert_plan = ExpertPlan::None;
   IntegerField experts{}, experts_per_token{};
-  IntegerField expert_width{};    // without a name: the family's width
-  IntegerField dense_width{};     // of layers without experts; without a name: the family's width
+  IntegerField expert_width{};    // null: the family's width
+  IntegerField dense_width{};     // of layers without experts; null: the family's width
   IntegerField shared_experts{};  // that many, each as wide as an expert
   IntegerField shared_width{};    // or the width itself
   IntegerField expert_first{}, expert_last{}, expert_step{};  // of the plan
@@ -147,6 +156,10 @@ struct Family {
 
   std::vector<AssumedField> assumed = {};
   std::string_view ignored = {};  // further names that do not matter here, '|' between
+
+  // Where fields of the config decide what the entry says: their names, and the entry they make.
+  std::string_view deciding = {};
+  Family (*decided)(const Family& family, ConfigFields& fields) = nullptr;
 };
 
 std::span<const Family> families();                      // sorted by model_type

@@ -9,5 +9,6 @@ namespace trainwright::detail {
 std::vector<Family> dense_families();
 std::vector<Family> classic_families();
 std::vector<Family> expert_families();
+Family megatron_family();
 
 }  // namespace trainwright::detail

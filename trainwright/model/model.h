@@ -1,9 +1,11 @@
 #pragma once
 // What is trained: a decoder-only language model, read, counted, named.
 //
-// The value `Model` (shape.h, included here) is read from a Hugging Face config.json. A family of
-// models is an entry in a table: how its config names things, what an absent field means, and what
-// the class does with it. A field that is neither known nor known to be harmless is a fault.
+// The value `Model` (shape.h, included here) is read from a Hugging Face config.json, or from one
+// in the words of Megatron-LM's arguments ("model_type": "megatron", num_layers, swiglu, ...). A
+// family of models is an entry in a table: how its config names things, what an absent field means,
+// and what the class does with it. A field that is neither known nor known to be harmless is a
+// fault.
 //
 // Everything that is counted comes from one list, `layer_weights`: the tensors of a layer with
 // their shapes.

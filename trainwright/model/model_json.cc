@@ -65,7 +65,8 @@ Json json_of(const LatentAttention& a) {
   json.add("kind", Json::of("latent")).add("heads", Json::of(a.heads));
   json.add("query_rank", Json::of(a.query_rank)).add("kv_rank", Json::of(a.kv_rank));
   json.add("rope_dim", Json::of(a.rope_dim)).add("nope_dim", Json::of(a.nope_dim));
-  json.add("value_dim", Json::of(a.value_dim)).add("bias", Json::of(a.bias));
+  json.add("value_dim", Json::of(a.value_dim)).add("latent_norm", Json::of(name_of(a.latent_norm)));
+  json.add("down_bias", Json::of(a.down_bias)).add("output_bias", Json::of(a.output_bias));
   return json;
 }
 

@@ -56,7 +56,9 @@ struct LatentAttention {
   std::int64_t rope_dim = 0;   // rotary part of a query or key head
   std::int64_t nope_dim = 0;   // the part without positions
   std::int64_t value_dim = 0;  // of one value head
-  bool bias = false;           // on the down projections and the output
+  Norm latent_norm = Norm::Rms;
+  bool down_bias = false;  // on the projections into the latents
+  bool output_bias = false;
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 

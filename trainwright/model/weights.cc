@@ -62,18 +62,19 @@ void add_attention(std::vector<Weight>& weights, std::int64_t hidden, const Soft
 void add_attention(std::vector<Weight>& weights, std::int64_t hidden, const LatentAttention& a) {
   const std::int64_t query = a.heads * (a.nope_dim + a.rope_dim);
   if (a.query_rank > 0) {
-    weights.push_back(matrix("query_down", Part::SelfAttention, hidden, a.query_rank, a.bias));
-    add_norm(weights, "query_down_norm", Part::SelfAttention, Norm::Rms, a.query_rank);
+    weights.push_back(matrix("query_down", Part::SelfAttention, hidden, a.query_rank, a.down_bias));
+    add_norm(weights, "query_down_norm", Part::SelfAttention, a.latent_norm, a.query_rank);
     weights.push_back(matrix("query_up", Part::SelfAttention, a.query_rank, query));
   } else {
     weights.push_back(matrix("query", Part::SelfAttention, hidden, query));
   }
-  weights.push_back(matrix("kv_down", Part::SelfAttention, hidden, a.kv_rank + a.rope_dim, a.bias));
-  add_norm(weights, "kv_down_norm", Part::SelfAttention, Norm::Rms, a.kv_rank);
+  weights.push_back(
+      matrix("kv_down", Part::SelfAttention, hidden, a.kv_rank + a.rope_dim, a.down_bias));
+  add_norm(weights, "kv_down_norm", Part::SelfAttention, a.latent_norm, a.kv_rank);
   weights.push_back(
       matrix("kv_up", Part::SelfAttention, a.kv_rank, a.heads * (a.nope_dim + a.value_dim)));
-  weights.push_back(
-      matrix("attention_output", Part::SelfAttention, a.heads * a.value_dim, hidden, a.bias));
+  weights.push_back(matrix("attention_output", Part::SelfAttention, a.heads * a.value_dim, hidden,
+                           a.output_bias));
 }
 
 void add_attention(std::vector<Weight>& weights, std::int64_t hidden, const GatedDeltaNet& a) {

@@ -148,17 +148,19 @@ TensorId latent_attention(Builder& b, const Attention& whole, const LatentAttent
   std::int64_t query_in = hidden;
   if (a.query_rank > 0) {
     const Output latent{"query_latent", a.query_rank};
-    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.bias}, x, {&latent, 1})[0];
+    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.down_bias}, x,
+                       {&latent, 1})[0];
     query_in = a.query_rank;
   }
-  const auto down = replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, latents);
+  const auto down =
+      replicated(b, {.name = "kv_down", .in = hidden, .bias = a.down_bias}, x, latents);
   const TensorId key_rope = gathered(b, "key_rope_gathered", down[1]);
   const InModule module(b, RecomputeModule::MlaUpProjection);
-  if (a.query_rank > 0) query = norm(b, "query_down_norm", Norm::Rms, query, a.query_rank);
+  if (a.query_rank > 0) query = norm(b, "query_down_norm", a.latent_norm, query, a.query_rank);
   const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
   query = columns(b, {.name = a.query_rank > 0 ? "query_up" : "query", .in = query_in}, query,
                   {&query_heads, 1})[0];
-  const TensorId latent = norm(b, "kv_down_norm", Norm::Rms, down[0], a.kv_rank);
+  const TensorId latent = norm(b, "kv_down_norm", a.latent_norm, down[0], a.kv_rank);
   // One matrix whatever the recipe joins: keys and values come from one latent.
   const Output kv{"key_value", heads * (a.nope_dim + a.value_dim)};
   const TensorId key_value = columns(b, {.name = "kv_up", .in = a.kv_rank}, latent, {&kv, 1})[0];
@@ -266,7 +268,7 @@ TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention
                                   .all_heads = a.heads,
                                   .key_dim = a.nope_dim + a.rope_dim,
                                   .value_dim = a.value_dim});
-  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.bias}, y,
+  return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.output_bias}, y,
               "attention_out");
 }
 

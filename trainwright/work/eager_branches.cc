@@ -36,7 +36,14 @@ namespace {
 
 // The norm of the key-value latent reads a part of the storage that also holds the rotary key.
 TensorId eager_kv_latent(Builder& b, const LatentAttention& a, TensorId down) {
+  if (a.latent_norm == Norm::None) return down;
   const std::int64_t rows = b.at(down).elements / (a.kv_rank + a.rope_dim);
+  if (a.latent_norm != Norm::Rms) {  // native_layer_norm copies the part it reads
+    const TensorId part = b.tensor("kv_latent_part", b.at(down).dtype, checked_mul(rows, a.kv_rank),
+                                   b.at(down).copies);
+    each(b, "copy", {down}, part, 0);
+    return norm(b, "kv_down_norm", a.latent_norm, part, a.kv_rank);
+  }
   TensorId x = down;
   if (b.at(down).dtype != Dtype::Fp32) {
     x = b.tensor("norm_input", Dtype::Fp32, checked_mul(rows, a.kv_rank), b.at(down).copies);
@@ -55,8 +62,9 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
   TensorId query = x;
   if (a.query_rank > 0) {
     const Output latent{"query_latent", a.query_rank};
-    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.bias}, x, {&latent, 1})[0];
-    query = norm(b, "query_down_norm", Norm::Rms, query, a.query_rank);
+    query = replicated(b, {.name = "query_down", .in = hidden, .bias = a.down_bias}, x,
+                       {&latent, 1})[0];
+    query = norm(b, "query_down_norm", a.latent_norm, query, a.query_rank);
   }
   const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
   query = columns(b,
@@ -65,7 +73,7 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
                   query, {&query_heads, 1})[0];
   const Output kv{"kv_latent", a.kv_rank + a.rope_dim};
   const TensorId down =
-      replicated(b, {.name = "kv_down", .in = hidden, .bias = a.bias}, x, {&kv, 1})[0];
+      replicated(b, {.name = "kv_down", .in = hidden, .bias = a.down_bias}, x, {&kv, 1})[0];
   const Output key_value{"key_value", heads * (a.nope_dim + a.value_dim)};
   const TensorId up = columns(b, {.name = "kv_up", .in = a.kv_rank}, eager_kv_latent(b, a, down),
                               {&key_value, 1})[0];
