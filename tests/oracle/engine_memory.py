@@ -80,7 +80,7 @@ def train(model: torch.nn.Module, wrapped: torch.nn.Module, spec: Layer, tracker
                 storage_bytes(state_tensors(optimizer)), forward, categories(tracker, "peak"), buckets())
 
 
-def fully_sharded(spec: Layer, shard: int, replicate: int) -> Held | None:
+def fully_sharded(spec: Layer, shard: int, replicate: int, reshard: bool = True) -> Held | None:
     """FSDP2, or HSDP when there are replicas: embedding, every layer, and norm with head are units."""
     if replicate > 1:
         mesh = DeviceMesh("cpu", torch.arange(shard * replicate).view(replicate, shard), mesh_dim_names=("replicate", "shard"))
@@ -92,7 +92,7 @@ def fully_sharded(spec: Layer, shard: int, replicate: int) -> Held | None:
     model.lm_head = torch.nn.Sequential(model.model.norm, model.lm_head)
     model.model.norm = torch.nn.Identity()
     for unit in (model.model.embed_tokens, *model.model.layers, model.lm_head):
-        fully_shard(unit, mesh=mesh, reshard_after_forward=True)
+        fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
     fully_shard(model, mesh=mesh)
     return train(model, model, spec, FSDPMemTracker(model))
 

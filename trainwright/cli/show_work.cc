@@ -117,7 +117,8 @@ Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
   Json calls = Json::array();
   if (!bytes || layout.dp * layout.cp == 1) return calls;
   for (const ParameterTraffic& one :
-       parameter_traffic(piece.totals.parameters, 1, layout, question.recipe, *bytes)) {
+       parameter_traffic(piece.totals.parameters, 1, sharding_of(layout, question.setting.trainer),
+                         question.recipe, *bytes)) {
     Json json = Json::object();
     json.add("kind", Json::of(name_of(one.kind)))
         .add("group", Json::of(name_of(one.group)))

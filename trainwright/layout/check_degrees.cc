@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "trainwright/layout/findings.h"
+#include "trainwright/layout/shapes.h"
 
 namespace trainwright::detail {
 namespace {
@@ -78,12 +80,8 @@ void check_batch(const Case& c, Findings& findings) {
 void check_sharding(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   const ShardingKind kind = layout.sharding;
-  const bool fsdp = kind == ShardingKind::Fsdp || kind == ShardingKind::Hsdp;
-  const bool agree = kind == ShardingKind::Ddp    ? layout.zero == 0
-                     : kind == ShardingKind::Zero ? layout.zero >= 1
-                     : fsdp                       ? layout.zero >= 2
-                                                  : true;
-  if (!agree) {
+  const ZeroRange range = zero_range(kind);
+  if (layout.zero < range.least || layout.zero > range.most) {
     findings.forbid(
         "zero-means-sharding",
         fmt::format("zero {} and sharding {} contradict each other", layout.zero, name_of(kind)),
@@ -94,6 +92,13 @@ void check_sharding(const Case& c, Findings& findings) {
         "data-parallel-splits",
         fmt::format("dp {} does not split into {} replicas", layout.dp, layout.dp_replicate),
         divisors_hint("dp_replicate", layout.dp, layout.dp_replicate));
+  } else if (shapes_of(c.model).experts > 0 && expert_dp(layout) % layout.dp_replicate != 0) {
+    findings.forbid(
+        "expert-replicas-split",
+        fmt::format("the {} ranks that hold the same experts do not split into {} "
+                    "replicas",
+                    expert_dp(layout), layout.dp_replicate),
+        divisors_hint("dp_replicate", std::gcd(layout.dp, expert_dp(layout)), layout.dp_replicate));
   } else if (kind == ShardingKind::Fsdp && layout.dp_replicate > 1) {
     findings.forbid(
         "fsdp-is-one-replica",

@@ -41,9 +41,11 @@ std::span<const std::string_view> all_names(Part) {
 }
 
 std::span<const std::string_view> all_names(GroupKind) {
-  static constexpr std::string_view kNames[] = {"tp",    "cp",     "dp",        "pp",    "tp-cp",
-                                                "dp-cp", "shard",  "replicate", "model", "ep",
-                                                "etp",   "etp-ep", "edp",       "world"};
+  static constexpr std::string_view kNames[] = {
+      "tp",    "cp",     "dp",        "pp",           "tp-cp",
+      "dp-cp", "shard",  "replicate", "model",        "ep",
+      "etp",   "etp-ep", "edp",       "expert-shard", "expert-replicate",
+      "world"};
   return kNames;
 }
 

@@ -56,6 +56,7 @@
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/layout/decision.h"
 #include "trainwright/layout/placement.h"
+#include "trainwright/layout/sharding.h"
 #include "trainwright/model/model.h"
 #include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/trainer.h"

@@ -129,7 +129,7 @@ Layout small_layout() {
   const std::int64_t ranks = layout.tp * layout.cp * layout.dp;
   layout.etp = std::gcd(within(1, 4), ranks);
   layout.ep = std::gcd(within(1, 24), ranks / layout.etp);
-  layout.dp_replicate = std::gcd(within(1, 6), layout.dp);
+  layout.dp_replicate = std::gcd(within(1, 6), std::gcd(layout.dp, expert_dp(layout)));
   layout.zero = within(0, 3);
   layout.order = any_order();
   return layout;

@@ -44,18 +44,17 @@ std::vector<Stride> strides_of(const Layout& layout, Weights weights, Flags<Axis
 }
 
 // Of the dp axis the inner part shares one copy of the states, the outer part repeats it.
-std::vector<Stride> shard_strides(const Layout& layout, GroupKind kind) {
-  const bool shard = kind == GroupKind::Shard;
+std::vector<Stride> shard_strides(const Layout& layout, Weights weights, bool shard) {
   // Without sharding all of dp x cp hold the same states.
   if (layout.zero == 0) {
     if (shard) return {};
-    return strides_of(layout, Weights::Dense, {Axis::Cp, Axis::Dp});
+    return strides_of(layout, weights, {Axis::Cp, Axis::Dp});
   }
-  const std::int64_t inner = std::max<std::int64_t>(1, dp_shard(layout));
-  Stride dp = strides_of(layout, Weights::Dense, {Axis::Dp}).front();
-  if (!shard) return {{.members = layout.dp_replicate, .stride = times(dp.stride, inner)}};
+  Stride dp = strides_of(layout, weights, {Axis::Dp}).front();
+  const std::int64_t inner = std::max<std::int64_t>(1, dp.members / layout.dp_replicate);
+  if (!shard) return {{.members = dp.members / inner, .stride = times(dp.stride, inner)}};
   dp.members = inner;
-  std::vector<Stride> strides = strides_of(layout, Weights::Dense, {Axis::Cp});
+  std::vector<Stride> strides = strides_of(layout, weights, {Axis::Cp});
   strides.push_back(dp);
   std::sort(strides.begin(), strides.end(),
             [](const Stride& a, const Stride& b) { return a.stride < b.stride; });
@@ -71,13 +70,15 @@ std::vector<Stride> strides_of(const Layout& layout, GroupKind kind) {
     case GroupKind::Pp: return strides_of(layout, Weights::Dense, {Pp});
     case GroupKind::TpCp: return strides_of(layout, Weights::Dense, {Tp, Cp});
     case GroupKind::DpCp: return strides_of(layout, Weights::Dense, {Cp, Dp});
-    case GroupKind::Shard:
-    case GroupKind::Replicate: return shard_strides(layout, kind);
+    case GroupKind::Shard: return shard_strides(layout, Weights::Dense, true);
+    case GroupKind::Replicate: return shard_strides(layout, Weights::Dense, false);
     case GroupKind::Model: return strides_of(layout, Weights::Dense, {Tp, Pp});
     case GroupKind::Ep: return strides_of(layout, Weights::Expert, {Ep});
     case GroupKind::Etp: return strides_of(layout, Weights::Expert, {Tp});
     case GroupKind::EtpEp: return strides_of(layout, Weights::Expert, {Tp, Ep});
     case GroupKind::Edp: return strides_of(layout, Weights::Expert, {Dp});
+    case GroupKind::ExpertShard: return shard_strides(layout, Weights::Expert, true);
+    case GroupKind::ExpertReplicate: return shard_strides(layout, Weights::Expert, false);
     case GroupKind::World: return strides_of(layout, Weights::Dense, {Tp, Cp, Dp, Pp});
   }
   TW_CHECK(false, "no such kind of group");

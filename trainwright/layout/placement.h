@@ -25,9 +25,10 @@ namespace trainwright {
 // clang-format off
 // Shard: the ranks that share one copy of the states, dp_shard x cp. Replicate: those that hold the
 // same shard. Model: tp x pp, one replica. The expert groups fold ep and etp into tp x cp x dp:
-// world = etp * ep * edp * pp; the pipeline is the same.
+// world = etp * ep * edp * pp; the pipeline is the same, and edp is shared and repeated like dp.
 enum class GroupKind {
-  Tp, Cp, Dp, Pp, TpCp, DpCp, Shard, Replicate, Model, Ep, Etp, EtpEp, Edp, World,
+  Tp, Cp, Dp, Pp, TpCp, DpCp, Shard, Replicate, Model, Ep, Etp, EtpEp, Edp, ExpertShard,
+  ExpertReplicate, World,
 };
 // clang-format on
 std::span<const std::string_view> all_names(GroupKind);  // "tp", "dp-cp", ...

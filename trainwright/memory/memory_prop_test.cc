@@ -37,7 +37,7 @@ Layout any_layout() {
     const bool two = layout.schedule == ScheduleKind::ZbV;
     const bool many = layout.schedule == ScheduleKind::InterleavedOneFOneB ||
                       layout.schedule == ScheduleKind::LoopedBfs;
-    layout.vpp = two ? 2 : many ? *rc::gen::inRange<std::int64_t>(1, 4) : 1;
+    layout.vpp = two ? 2 : many ? *rc::gen::inRange<std::int64_t>(2, 4) : 1;
     layout.placement = usual_placement(layout.schedule, layout.vpp);
   }
   if (layout.pp > 1 && *rc::gen::inRange(0, 4) == 0)
@@ -120,6 +120,52 @@ TEST_CASE("what tensors take does not depend on who is where") {
     for (std::size_t i = 0; i < estimate->classes.size(); ++i) {
       RC_ASSERT(relabelled->classes[i].allocated == estimate->classes[i].allocated);
     }
+  }));
+}
+
+// Whole bytes of what is cut into parts, on the rank with most.
+Bytes stored(double bytes, const HeldParameters& held, const Sharding& sharding, bool cut) {
+  const auto share = [cut](Params count, std::int64_t ways) {
+    return ceil_div(count.value(), cut ? ways : 1);
+  };
+  const std::int64_t numbers =
+      share(held.dense, sharding.dense.ways) + share(held.expert, sharding.expert.ways);
+  return Bytes(static_cast<std::int64_t>(bytes * static_cast<double>(numbers)));
+}
+
+TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
+  CHECK(rc::check([] {
+    Case c = any_case();
+    c.layout.pp = c.layout.vpp = 1;
+    c.layout.first_layers = 0;
+    const auto estimate = estimate_memory(c.question());
+    RC_PRE(estimate.has_value());
+    const Sharding sharding = sharding_of(c.layout, c.trainer);
+    const Recipe recipe = recipe_of(c.trainer, c.layout.precision);
+    const ParameterBytes bytes =
+        parameter_bytes(c.trainer, c.layout.precision, c.job.optimizer).value();
+    WorkCache cache(c.model, recipe);
+    const Stage stage = stage_layers(c.layout, c.model).value().front();
+    const HeldParameters held =
+        compose(cache.stage(stage, slice_of(c.layout, c.trainer))).parameters;
+    const RankClass& of = estimate->classes.front();
+    RC_ASSERT(bytes_of(of, Category::Weights) ==
+              stored(bytes.weight, held, sharding, sharding.weights));
+    RC_ASSERT(bytes_of(of, Category::OptimizerStates) ==
+              stored(bytes.states, held, sharding, sharding.states));
+    const std::int64_t m = micro_batch_count(c.layout);
+    Bytes gathered, reduced;
+    for (const ParameterTraffic& one : parameter_traffic(held, 1, sharding, recipe, bytes)) {
+      const Bytes in_step = one.bytes * (one.every_micro_batch ? m : 1);
+      if (one.kind == CollectiveKind::AllGather) gathered += in_step;
+      if (one.kind == CollectiveKind::ReduceScatter) reduced += in_step;
+    }
+    Params dense = sharding.dense.ways > 1 ? held.dense : Params(0);
+    const Params cut = dense + (sharding.expert.ways > 1 ? held.expert : Params(0));
+    RC_ASSERT(gathered == Bytes(cut.value() * byte_size(recipe.weight) * gathers(sharding, m)));
+    RC_ASSERT(reduced ==
+              Bytes(static_cast<std::int64_t>(
+                  static_cast<double>(cut.value() * reductions(sharding, m)) * bytes.gradient)));
   }));
 }
 

@@ -182,7 +182,7 @@ CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
     const ChunkTerms& of = terms.chunks[c];
     at(bytes, Category::GatherBuffers) += of.gathered;
     // What is summed up unsharded waits to be reduced.
-    const bool unsharded = rules.states.stays_gathered;
+    const bool unsharded = cut_at_step(rules.states.sharding);
     if ((action.has_gradient >> c & 1U) != 0) {
       at(bytes, unsharded ? Category::ReduceBuffers : Category::Gradients) += of.gradients;
       at(bytes, Category::PointToPoint) += of.last_gradient;

@@ -140,8 +140,9 @@ class Player {
   // This rank's part of the parameters in matrices: the first ones, the last of them cut.
   template <class Use>
   void each_shard(Use use) {
-    const StateRules& rules = question_.rules.states;
-    const auto each = [&](std::vector<double> ListWeights::* of, double ways) {
+    const Sharding& sharding = question_.rules.states.sharding;
+    const auto each = [&](std::vector<double> ListWeights::* of, std::int64_t sharers) {
+      const auto ways = static_cast<double>(sharers);
       double left = 0;
       for (const ChunkProgram& chunk : question_.chunks) {
         for (const ListWeights* list : chunk.weights) {
@@ -158,8 +159,8 @@ class Player {
         }
       }
     };
-    each(&ListWeights::dense, rules.dense_ways);
-    each(&ListWeights::expert, rules.expert_ways);
+    each(&ListWeights::dense, sharding.dense.ways);
+    each(&ListWeights::expert, sharding.expert.ways);
   }
   // An empty gradient for each shape that the backward pass meets first.
   void make_stand_ins(const ListWeights& list) {
@@ -345,10 +346,10 @@ class Player {
   // FSDP: the list's weights and, ahead, its neighbour's; a flat buffer per gather.
   void gather(std::size_t chunk, std::size_t own, std::size_t ahead) {
     const StateRules& states = question_.rules.states;
-    if (!states.gathers) return;
+    if (!gathers_parts(states.sharding)) return;
     auto& gathered = gathered_[chunk];
     gathered.resize(question_.chunks[chunk].lists.size(), kNone);
-    if (states.by_units) return gather_unit(chunk, own, ahead);
+    if (states.sharding.flat_buffers) return gather_unit(chunk, own, ahead);
     for (const std::size_t j : {own, ahead}) {
       if (j >= gathered.size() || gathered[j] != kNone) continue;
       const double bytes = gathered_bytes(chunk, j);
@@ -382,20 +383,23 @@ class Player {
       filled_ = make(gathered_bytes(chunk, ahead), kGathers);
     }
   }
-  // The last unit, whose backward pass comes next.
+  // All units, or the last one, whose backward pass comes next.
   bool stays_for_backward(const PortionBytes& portion) const {
     const StateRules& states = question_.rules.states;
-    return states.by_units && states.head_stays && portion.logits;
+    if (states.sharding.gather == Gather::MicroBatch) return true;
+    return states.sharding.flat_buffers && states.head_stays && portion.logits;
   }
   void ungather(std::size_t chunk, std::size_t j) {
-    if (!question_.rules.states.gathers || question_.rules.states.stays_gathered) return;
+    const Sharding& sharding = question_.rules.states.sharding;
+    if (!gathers_parts(sharding) || stays_gathered(sharding)) return;
     if (j < gathered_[chunk].size()) drop(gathered_[chunk][j]);
   }
   // Gradients of a list as autograd makes them, if they are to be sharded.
   BlockId make_unsharded(std::size_t chunk, std::size_t j) {
     const StateRules& states = question_.rules.states;
     const double parameters = question_.chunks[chunk].portions[j]->parameters;
-    const bool sharded = states.gathers && !states.stays_gathered && states.zero >= 2;
+    const bool comes = gathers_parts(states.sharding) && !stays_gathered(states.sharding);
+    const bool sharded = comes && states.sharding.gradients;
     return sharded && parameters > 0 ? make(states.compute * parameters) : kNone;
   }
   // Copied for the reduction, when that of the list after it is done; what it gives are the
@@ -414,8 +418,8 @@ class Player {
     const double bytes = all > 0 ? question_.terms.chunks[chunk].gradients * parameters / all : 0;
     if (bytes == 0) return;
     BlockId reduced = gradients[j];
-    if (reduced == kNone || states.by_units) {
-      reduced = make(bytes, states.by_units ? kReductions : kKernels);
+    if (reduced == kNone || states.sharding.flat_buffers) {
+      reduced = make(bytes, states.sharding.flat_buffers ? kReductions : kKernels);
     }
     if (gradients[j] == kNone) {
       gradients[j] = reduced;
@@ -480,10 +484,11 @@ class Player {
     const StateRules& rules = question_.rules.states;
     if (states.gathered <= 0) return;
     Blocks blocks;
-    const double whole = states.gathered / (rules.step_gathers + 1 / rules.dense_ways);
+    const auto ways = static_cast<double>(rules.sharding.dense.ways);
+    const double whole = states.gathered / (rules.step_gathers + 1 / ways);
     // More parts are too small to matter, and nothing may grow with the ranks of a group.
     constexpr double kMostParts = 1024;
-    const double parts = std::min(rules.dense_ways, kMostParts);
+    const double parts = std::min(ways, kMostParts);
     for (double i = 0; i <= parts; ++i) blocks.push_back(make(whole / parts));
     for (double i = 1; i < rules.step_gathers; ++i) blocks.push_back(make(whole));
     for (BlockId& block : blocks) drop(block);

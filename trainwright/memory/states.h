@@ -11,23 +11,15 @@ namespace trainwright::detail {
 // Everything about weights, gradients and states that does not depend on the stage.
 struct StateRules {
   ParameterBytes bytes;
-  double compute = 2;                      // of a gathered parameter
-  double dense_ways = 1, expert_ways = 1;  // ranks that share one copy
-  std::int64_t zero = 0;
-  bool weights_sharded = false;  // ZeRO 3, and FSDP always
-  bool gathers = false;          // whole weights exist only while in use
-  bool stays_gathered = false;   // or, once gathered, until the step
-  bool by_units = false;         // FSDP2: layer by layer, through flat buffers
-  bool head_stays = false;       // its last unit stays gathered from forward to backward
-  bool replicas = false;         // HSDP: gradients are summed over shards, then over replicas
-  double live_parameters = 0;    // most that are gathered at once; 0: two layers
-  bool weights_moved = false;    // made one by one, then moved into one buffer
-  double step_gathers = 0;       // whole copies of the weights while the step gathers them
-  bool by_matrix = false;        // weights and states are made one by one
-  double made = 2;               // bytes of a weight at first
-  GradientLife gradients = GradientLife::Buffer;
+  double compute = 2;  // of a gathered parameter
+  Sharding sharding;
+  bool head_stays = false;     // FSDP2: its last unit stays gathered from forward to backward
+  double live_parameters = 0;  // most that are gathered at once; 0: two layers
+  bool weights_moved = false;  // made one by one, then moved into one buffer
+  double step_gathers = 0;     // whole copies of the weights while the step gathers them
+  bool by_matrix = false;      // weights and states are made one by one
+  double made = 2;             // bytes of a weight at first
   double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
-  bool reduces = false;                            // there is somebody to reduce gradients with
   bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
 };
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer);
@@ -42,8 +34,8 @@ struct States {
 };
 States states_of(const StateRules& rules, const HeldParameters& held,
                  const HeldParameters& trained);
-// Of the gradients of these parameters, where they come and go: unsharded while they are summed up
-// over micro-batches if weights stay gathered, else as stored.
+// Of the gradients of these parameters, where they come and go: whole while micro-batches are
+// summed up if they are cut at the step only, else as stored.
 double coming_gradients(const StateRules& rules, const HeldParameters& trained);
 
 }  // namespace trainwright::detail

@@ -9,17 +9,22 @@ namespace {
 struct Site {
   const PortionBytes* portion = nullptr;
   double index = 0;
-  double kept_before = 0;  // by earlier lists
-  double half_after = 0;   // by later ones, after I
-  double parameters_after = 0;
-  double next = 0;  // parameters of the list after it
+  double kept_before = 0;                              // by earlier lists
+  double half_after = 0;                               // by later ones, after I
+  double parameters_before = 0, parameters_after = 0;  // of earlier and of later lists
+  double next = 0;                                     // of the list after it
   double previous = 0;
   std::int32_t number = 0;
 };
 
+// Whole weights of a list come and go.
+bool comes_gathered(const Sharding& sharding) {
+  return gathers_parts(sharding) && !stays_gathered(sharding);
+}
+
 // Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather.
 double gathered_for(const StateRules& rules, double own, double ahead) {
-  if (!rules.gathers || rules.stays_gathered) return 0;
+  if (!comes_gathered(rules.sharding)) return 0;
   return rules.compute * (own + ahead + std::max(own, ahead));
 }
 
@@ -34,15 +39,17 @@ class SpotFinder {
  public:
   SpotFinder(const ChunkBytes& chunk, const StateRules& rules, double gradient_share)
       : rules_(rules), gradient_share_(gradient_share) {
-    if (rules.gathers && !rules.stays_gathered && rules.live_parameters > 0) {
+    const bool comes = comes_gathered(rules.sharding);
+    if (comes && rules.live_parameters > 0) {
       live_ = rules.compute * std::min(chunk.parameters, rules.live_parameters);
     }
-    by_units_ = rules.by_units && rules.gathers && !rules.stays_gathered && live_ == 0;
+    by_units_ = rules.sharding.flat_buffers && comes && live_ == 0;
+    stays_for_backward_ = rules.sharding.gather == Gather::MicroBatch;
   }
 
   bool by_units() const { return by_units_; }
   // Every backward pass makes gradients anew.
-  bool accumulates() const { return trainwright::accumulates(rules_.gradients); }
+  bool accumulates() const { return trainwright::accumulates(rules_.sharding.life); }
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
@@ -51,15 +58,16 @@ class SpotFinder {
       spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.next);
       return summed(spot);
     }
+    const double stay = still_gathered(site);
+    const Spot copying = summed(while_copied(site));
     if (site.portion->logits) {
       // The loss is no part of the unit: weights are gone again, or stay for the backward pass.
-      Spot product = summed(inside(spot, unit_gathered(rules_, own, own), 0));
-      spot.gathered = unit_gathered(rules_, own, 0);
-      spot = summed(spot);
-      return product.total > spot.total ? product : spot;
+      Spot product = summed(inside(spot, stay + unit_gathered(rules_, own, own), 0));
+      spot.gathered = stay + unit_gathered(rules_, own, 0);
+      return higher(copying, higher(product, summed(spot)));
     }
-    spot.gathered = unit_gathered(rules_, own, own);
-    return summed(spot);
+    spot.gathered = stay + unit_gathered(rules_, own, own);
+    return higher(copying, summed(spot));
   }
   Spot backward(const Site& site) const {
     return with_buffers(around(site, site.portion->backward, site.kept_before), site, true);
@@ -92,7 +100,7 @@ class SpotFinder {
   Spot with_buffers(Spot spot, const Site& site, bool again) const {
     spot.backward = true;
     const double own = site.portion->parameters;
-    const bool reduces = rules_.gathers && !rules_.stays_gathered && rules_.zero >= 2;
+    const bool reduces = comes_gathered(rules_.sharding) && rules_.sharding.gradients;
     double reduced = reduces ? rules_.compute * own + rules_.bytes.gradient * site.next : 0;
     if (!by_units_) {
       spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.previous);
@@ -101,20 +109,38 @@ class SpotFinder {
     }
     // HSDP holds what it has summed over replicas until the pass ends; in the first one these are
     // the gradients themselves. torch 2.13 _fsdp_param_group.py AllReduceState.
-    if (again && rules_.replicas) {
-      const double shards = rules_.bytes.gradient * site.parameters_after / rules_.dense_ways;
+    if (again && rules_.sharding.dense.replicas > 1) {
+      const double shards = rules_.bytes.gradient * site.parameters_after /
+                            static_cast<double>(rules_.sharding.dense.ways);
       spot.reduced = shards;
       reduced += shards;
     }
-    const Spot unit = inside(spot, unit_gathered(rules_, own, site.previous), reduced);
+    // What was gathered forward and stayed is not gathered again.
+    const double stay = still_gathered(site);
+    const double buffer = stays_for_backward_ ? 0 : site.previous;
+    const Spot unit = inside(spot, stay + unit_gathered(rules_, own, buffer), reduced);
     if (!site.portion->logits) {
       spot.gathered = unit.gathered;
       spot.reduced = unit.reduced;
       return summed(spot);
     }
-    if (rules_.head_stays) spot.gathered = unit_gathered(rules_, own, 0);
-    const Spot product = summed(unit), loss = summed(spot);
-    return product.total > loss.total ? product : loss;
+    const bool stays = rules_.head_stays || stays_for_backward_;
+    spot.gathered = stay + (stays ? unit_gathered(rules_, own, 0) : 0);
+    return higher(summed(unit), summed(spot));
+  }
+  // Forward, while weights are copied out of their flat buffer that of the list before is still
+  // there, and of the list itself no more than its input.
+  Spot while_copied(const Site& site) const {
+    Spot spot = around(site, std::min(number(site.portion->totals->input), site.portion->kept),
+                       site.kept_before);
+    spot.gathered = still_gathered(site) + unit_gathered(rules_, site.portion->parameters,
+                                                         site.portion->parameters + site.previous);
+    return spot;
+  }
+  static Spot higher(const Spot& a, const Spot& b) { return b.total >= a.total ? b : a; }
+  // Weights of earlier lists, which wait for their own backward pass.
+  double still_gathered(const Site& site) const {
+    return stays_for_backward_ ? rules_.compute * site.parameters_before : 0;
   }
   // At the head's product, where of what the loss needs no more than the kept part is there.
   static Spot inside(Spot spot, double gathered, double reduced) {
@@ -132,7 +158,8 @@ class SpotFinder {
   const StateRules& rules_;
   double gradient_share_;
   double live_ = 0;
-  bool by_units_ = false;  // FSDP2, weights come and go
+  bool by_units_ = false;            // FSDP2, weights come and go
+  bool stays_for_backward_ = false;  // but not between forward and backward
 };
 
 void raise(Spot& highest, const Spot& spot) {
@@ -150,6 +177,8 @@ Site site_at(const ChunkBytes& chunk, std::size_t i, double index) {
           .index = index,
           .kept_before = of.before + index * of.kept,
           .half_after = of.half_after + after * of.half,
+          .parameters_before =
+              chunk.parameters - of.parameters_after - (of.count - index) * of.parameters,
           .parameters_after = of.parameters_after + after * of.parameters,
           .next = !last                     ? of.parameters
                   : i + 1 < portions.size() ? portions[i + 1].parameters
@@ -177,11 +206,11 @@ void take_off(Spot& spot, double bytes) {
 ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
                        const StateRules& rules, const PipelineRules& pipeline) {
   ChunkTerms terms;
-  if (comes_and_goes(rules.gradients)) terms.gradients = coming_gradients(rules, bytes.trained);
-  if (rules.stays_gathered) terms.gathered = rules.compute * bytes.parameters;
-  const double share = accumulates(rules.gradients) ? rules.compute
-                       : bytes.parameters > 0       ? terms.gradients / bytes.parameters
-                                                    : 0;
+  if (comes_and_goes(rules.sharding.life)) terms.gradients = coming_gradients(rules, bytes.trained);
+  if (stays_gathered(rules.sharding)) terms.gathered = rules.compute * bytes.parameters;
+  const double share = accumulates(rules.sharding.life) ? rules.compute
+                       : bytes.parameters > 0           ? terms.gradients / bytes.parameters
+                                                        : 0;
   const SpotFinder finder(bytes, rules, share);
   for (std::size_t i = 0; i < bytes.portions.size(); ++i) {
     const double count = bytes.portions[i].count;
@@ -193,7 +222,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
       raise_all(terms, finder, site_at(bytes, i, count - 2));
     }
   }
-  if (accumulates(rules.gradients)) {
+  if (accumulates(rules.sharding.life)) {
     const double all = rules.compute * bytes.parameters;
     const Spot end{.total = all, .gradients = all, .portion = 0, .backward = true};
     raise(terms.spots[3], end);

@@ -113,8 +113,8 @@ Seconds data_time(const SearchQuestion& question, const Layout& layout, const To
   const auto bytes = parameter_bytes(question.trainer, layout.precision, question.job.optimizer);
   if (!bytes) return {};
   Seconds sum;
-  for (const ParameterTraffic& traffic :
-       parameter_traffic(stage.parameters, layers, layout, recipe, *bytes)) {
+  for (const ParameterTraffic& traffic : parameter_traffic(
+           stage.parameters, layers, sharding_of(layout, question.trainer), recipe, *bytes)) {
     const double times =
         traffic.every_micro_batch ? static_cast<double>(micro_batch_count(layout)) : 1.0;
     sum += wires.time(traffic.group, traffic.kind, traffic.bytes) * times;

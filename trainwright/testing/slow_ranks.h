@@ -33,11 +33,14 @@ inline std::vector<std::int64_t> coordinates(const Layout& layout, std::int64_t 
 inline std::vector<std::int64_t> group_key(const Layout& layout, GroupKind kind,
                                            std::int64_t rank) {
   const bool expert = kind == GroupKind::Ep || kind == GroupKind::Etp || kind == GroupKind::EtpEp ||
-                      kind == GroupKind::Edp;
+                      kind == GroupKind::Edp || kind == GroupKind::ExpertShard ||
+                      kind == GroupKind::ExpertReplicate;
   auto at = coordinates(layout, rank, expert ? Counting::Expert : Counting::Dense);
   const auto drop = [&at](Axis axis) { at[static_cast<std::size_t>(axis)] = 0; };
   const std::int64_t dp = at[static_cast<std::size_t>(Axis::Dp)];
   const std::int64_t shard = layout.dp / layout.dp_replicate;
+  const std::int64_t edp = layout.tp * layout.cp * layout.dp / (layout.etp * layout.ep);
+  const std::int64_t expert_shard = std::max<std::int64_t>(1, edp / layout.dp_replicate);
   switch (kind) {
     case GroupKind::Tp: drop(Axis::Tp); break;
     case GroupKind::Cp: drop(Axis::Cp); break;
@@ -63,6 +66,15 @@ inline std::vector<std::int64_t> group_key(const Layout& layout, GroupKind kind,
     case GroupKind::Etp: drop(Axis::Tp); break;
     case GroupKind::EtpEp: drop(Axis::Tp), drop(Axis::Ep); break;
     case GroupKind::Edp: drop(Axis::Dp); break;
+    case GroupKind::ExpertShard:
+      if (layout.zero == 0) break;
+      drop(Axis::Dp);
+      at.push_back(dp / expert_shard);
+      break;
+    case GroupKind::ExpertReplicate:
+      drop(Axis::Dp);
+      if (layout.zero > 0) at.push_back(dp % expert_shard);
+      break;
     case GroupKind::World: at.clear(); break;
   }
   return at;

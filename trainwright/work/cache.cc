@@ -31,7 +31,8 @@ struct KeyHash {
     mix(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
         static_cast<std::int64_t>(s.dispatcher) << 16 |
         static_cast<std::int64_t>(s.precision) << 8 | static_cast<std::int64_t>(s.attention) << 2 |
-        (s.sp ? 2 : 0) | (s.distribute_saved ? 1 : 0));
+        (s.sp ? 2 : 0) | (s.distribute_saved ? 1 : 0) |
+        (s.gradients_wait ? std::int64_t{1} << 62 : 0));
     mix(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
         static_cast<std::int64_t>(s.recompute.kind));
     return hash;

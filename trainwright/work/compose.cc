@@ -22,6 +22,8 @@ std::size_t row_of(GroupKind group) {
     case GroupKind::Model:
     case GroupKind::EtpEp:
     case GroupKind::Edp:
+    case GroupKind::ExpertShard:
+    case GroupKind::ExpertReplicate:
     case GroupKind::World: break;
   }
   TW_CHECK(false, "layers talk over tp, cp, ep and etp only");

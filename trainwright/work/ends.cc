@@ -74,7 +74,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   op.saves = {{tokens, Half::Weight}};
   op.has_weight = b.recipe.delays_vectors;
   // The gradient of the table is made whole, zeros and all, before it is added up.
-  const bool waits = b.recipe.gradients_wait && !b.model.tied;
+  const bool waits = b.slice.gradients_wait && !b.model.tied;
   (waits ? op.waiting : op.backward_workspace) =
       Bytes(checked_mul(checked_mul(local_vocabulary(b.model.vocabulary, b.slice, b.recipe), width),
                         byte_size(b.recipe.compute)));

@@ -316,7 +316,10 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
   const ParameterBytes bytes{.weight = 2, .gradient = 4, .master = 4, .states = 8};
   Layout layout;
   layout.dp = 8;
-  const auto traffic = [&] { return parameter_traffic(held, 5, layout, paper_recipe(), bytes); };
+  const Trainer trainer;
+  const auto traffic = [&] {
+    return parameter_traffic(held, 5, sharding_of(layout, trainer), paper_recipe(), bytes);
+  };
   REQUIRE(traffic().size() == 2);
   CHECK(traffic()[0].kind == CollectiveKind::AllReduce);
   CHECK(traffic()[0].bytes == Bytes(4000));
@@ -331,12 +334,14 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
   layout.sharding = ShardingKind::Hsdp;
   layout.dp_replicate = 2;
   // Gathers before forward and backward, a reduce-scatter, an all-reduce of a quarter; experts
-  // three.
-  REQUIRE(traffic().size() == 7);
+  // likewise.
+  REQUIRE(traffic().size() == 8);
   CHECK(traffic()[0].calls == 5);
   CHECK(traffic()[1].pass == Pass::InputGradient);
   CHECK(traffic()[3].group == GroupKind::Replicate);
   CHECK(traffic()[3].bytes == Bytes(1000));
+  CHECK(traffic()[7].group == GroupKind::ExpertReplicate);
+  CHECK(traffic()[7].bytes == Bytes(600));
 }
 
 TEST_CASE("a boundary between stages passes one hidden state") {

@@ -87,7 +87,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
     }
   } else {
     op.weight_gradient.written = times(numbers, byte_size(b.recipe.compute));
-    (b.recipe.gradients_wait ? op.waiting : op.backward_workspace) = op.weight_gradient.written;
+    (b.slice.gradients_wait ? op.waiting : op.backward_workspace) = op.weight_gradient.written;
   }
   if (b.recipe.splits_products) {
     // The input, then the output's gradient are copied and dropped; then the weight's gradient is

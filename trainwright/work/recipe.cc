@@ -1,5 +1,4 @@
 // A trainer's facts, settled for one precision.
-#include <algorithm>
 #include <utility>
 
 #include "trainwright/work/work.h"
@@ -54,12 +53,6 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   return recipe;
 }
 
-// They are added to a buffer then.
-bool gradients_wait(const Trainer& trainer) {
-  return std::any_of(trainer.shardings.begin(), trainer.shardings.end(),
-                     [](const ShardingFacts& facts) { return accumulates(facts.gradients); });
-}
-
 AttentionKernel usual_attention(const Recipe& recipe) {
   if (recipe.flash) return AttentionKernel::Flash;
   return recipe.softmax ? AttentionKernel::FusedSoftmax : AttentionKernel::Eager;
@@ -85,7 +78,6 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
-  recipe.gradients_wait = gradients_wait(trainer);
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   return with_code(std::move(recipe), trainer.code);
 }

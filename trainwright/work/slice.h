@@ -29,6 +29,7 @@ struct Slice {
   PrecisionKind precision = PrecisionKind::Bf16;
   AttentionKernel attention = AttentionKernel::Flash;
   bool distribute_saved = false;  // the input that full recompute keeps is cut over tp
+  bool gradients_wait = false;    // autograd's, until the backward pass of a micro-batch has ended
   Recompute recompute =
       {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
            // Full; which layers Block and EveryNth mean is settled by the stage
@@ -74,19 +75,18 @@ struct Recipe {
   std::int64_t vocabulary_multiple = 1;  // a rank's share of the vocabulary is padded to it
   bool delays_vectors =
       false;  // the W half holds gradients of gains and biases too, not only matrices
-  bool stops_early = false;         // recompute ends with the last tensor that is needed
-  bool gradient_stand_ins = false;  // empty gradients of products that accumulate themselves
-  bool splits_products = false;     // each gradient of a product is one of its own, over copies
-  bool casts_copy = false;          // also to the type that a tensor has already
-  bool keeps_factors = false;       // of a product, also the one without a use
-  bool inputs_copied = false;       // column-parallel products keep copies of their own
-  bool slices_are_views = false;    // query, key and value stay together
-  bool reorders_heads = false;      // a copy of what attention made of several sequences
-  bool looks_up_rotation = false;   // cosine and sine, layer by layer
-  bool sums_copy = false;           // the gradient of a sum is copied for one of its terms
-  bool expert_rows_stay = false;    // until they are home
-  bool gradients_wait = false;  // autograd's, until the backward pass of a micro-batch has ended
-  bool copies_heads = false;    // queries, keys and values, turned in place
+  bool stops_early = false;          // recompute ends with the last tensor that is needed
+  bool gradient_stand_ins = false;   // empty gradients of products that accumulate themselves
+  bool splits_products = false;      // each gradient of a product is one of its own, over copies
+  bool casts_copy = false;           // also to the type that a tensor has already
+  bool keeps_factors = false;        // of a product, also the one without a use
+  bool inputs_copied = false;        // column-parallel products keep copies of their own
+  bool slices_are_views = false;     // query, key and value stay together
+  bool reorders_heads = false;       // a copy of what attention made of several sequences
+  bool looks_up_rotation = false;    // cosine and sine, layer by layer
+  bool sums_copy = false;            // the gradient of a sum is copied for one of its terms
+  bool expert_rows_stay = false;     // until they are home
+  bool copies_heads = false;         // queries, keys and values, turned in place
   bool gather_buffers_stay = false;  // of products over tp
   ExpertScores expert_scores = ExpertScores::AtCombine;
   Loss loss;  // bytes per logit

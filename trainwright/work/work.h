@@ -158,18 +158,18 @@ class WorkCache {
   std::unique_ptr<State> state_;
 };
 
-// What data parallelism moves for one stage, by layout.sharding and zero: `units` calls (layers,
-// the embedding, the head) of the kinds that work layer by layer.
+// What data parallelism moves for one stage: `units` calls (layers, the embedding, the head) of the
+// shardings that work layer by layer.
 struct ParameterTraffic {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  GroupKind group = GroupKind::DpCp;  // DpCp, Shard or Replicate; Edp of experts
+  GroupKind group = GroupKind::DpCp;  // of the sharding's sharers
   Pass pass = Pass::Forward;          // before which weights are gathered, after which gradients go
   std::int64_t calls = 0;
   Bytes bytes;                     // of all calls, the larger side
   bool every_micro_batch = false;  // or once a step
 };
 std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
-                                                const Layout& layout, const Recipe& recipe,
+                                                const Sharding& sharding, const Recipe& recipe,
                                                 const ParameterBytes& bytes);
 // What one rank sends to the next stage for a micro-batch; the gradient that comes back is as
 // large.
