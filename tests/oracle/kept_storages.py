@@ -24,7 +24,7 @@ from trainwright.engine.recorder import Recorder, _storages
 from trainwright.engine.trace import TraceWriter
 
 DTYPES = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16", torch.int64: "int64",
-          torch.int32: "int32", torch.bool: "bool", torch.uint8: "uint8"}
+          torch.int32: "int32", torch.bool: "bool", torch.uint8: "uint8", torch.int8: "int8"}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,60 +46,42 @@ Result<std::vector<Stage>> stages_named(const std::string& name, const std::vect
   return std::vector<Stage>{all[static_cast<std::size_t>(*number)]};
 }
 
-void add_layers(std::vector<WorkPiece>& pieces, const Setting& setting, const Recipe& recipe,
-                const Slice& slice, LayerKindId id, std::int64_t count) {
-  const Model& model = setting.model;
-  const LayerKind& kind = model.kinds[id.at()];
-  WorkPiece piece;
-  piece.title = fmt::format(
-      "{}, {}{}", describe(kind.attention), describe(kind.feed_forward),
-      slice.recompute.kind == RecomputeKind::None ? "" : "; recompute " + to_text(slice.recompute));
-  if (!pieces.empty() && pieces.back().title == piece.title) {
-    pieces.back().count += count;
-    return;
+std::string title_of(const Model& model, const ListOf& of) {
+  if (of.what != ListOf::What::Layer) return {};
+  const LayerKind& kind = model.kinds[of.kind.at()];
+  std::string title = fmt::format("{}, {}", describe(kind.attention), describe(kind.feed_forward));
+  if (of.slice.recompute.kind != RecomputeKind::None) {
+    title += "; recompute " + to_text(of.slice.recompute);
   }
-  piece.what = "layer";
-  piece.count = count;
-  piece.list = layer_work(model, kind, slice, recipe);
-  piece.totals =
-      totals(piece.list, held_parameters(layer_weights(model, kind), &kind, slice, recipe));
-  pieces.push_back(std::move(piece));
+  if (of.slice.frozen) title += "; frozen";
+  if (!of.slice.input_gradient) title += "; nothing before it is trained";
+  return title;
 }
 
-WorkPiece end_piece(std::string what, OperatorList list, const std::vector<Weight>& weights,
-                    const Slice& slice, const Recipe& recipe) {
-  WorkPiece piece{.what = std::move(what), .title = "", .count = 1, .list = {}, .totals = {}};
-  piece.totals = totals(list, held_parameters(weights, nullptr, slice, recipe));
-  piece.list = std::move(list);
-  return piece;
+std::string_view what_of(const ListOf& of) {
+  switch (of.what) {
+    case ListOf::What::Embedding: return "embedding";
+    case ListOf::What::Layer: return "layer";
+    case ListOf::What::Mtp: return "multi-token prediction";
+    case ListOf::What::Head: return "head and loss";
+  }
+  return "";
 }
 
 std::vector<WorkPiece> pieces_of(const Question& question, const Stage& stage) {
   const auto& [setting, recipe] = question;
-  const Model& model = setting.model;
-  const Slice slice = slice_of(question, stage);
+  WorkCache cache(setting.model, recipe);
   std::vector<WorkPiece> pieces;
-  if (stage.embedding) {
-    pieces.push_back(end_piece("embedding", embedding_work(model, slice, recipe),
-                               embedding_weights(model), slice, recipe));
-  }
-  std::int64_t at = 0;
-  const auto layer = [&](LayerKindId kind) {
-    Slice own = slice;
-    own.recompute = recompute_of_layer(slice.recompute, at++);
-    add_layers(pieces, setting, recipe, own, kind, 1);
-  };
-  for (const LayerRun& run : stage.runs) {
-    for (std::int64_t i = 0; i < run.count; ++i) layer(run.kind);
-  }
-  for (std::int64_t i = 0; i < stage.mtp; ++i) {
-    pieces.push_back(end_piece("multi-token prediction", mtp_work(model, slice, recipe),
-                               mtp_weights(model), slice, recipe));
-    layer(model.mtp[static_cast<std::size_t>(i)]);
-  }
-  if (stage.head) {
-    pieces.push_back(end_piece("head and loss", head_work(model, slice, recipe),
-                               head_weights(model), slice, recipe));
+  for (const Portion& portion : cache.stage(stage, slice_of(question, stage))) {
+    const ListOf& of = *portion.list;
+    WorkPiece piece;
+    piece.what = what_of(of);
+    piece.title = title_of(setting.model, of);
+    piece.count = portion.count;
+    if (of.what == ListOf::What::Layer) piece.count *= of.slice.recompute.n;
+    piece.list = make_list(setting.model, recipe, of);
+    piece.totals = totals(piece.list, held_parameters(setting.model, recipe, of));
+    pieces.push_back(std::move(piece));
   }
   return pieces;
 }
@@ -113,7 +95,7 @@ Totals sum_of(const Question& question, const Stage& stage) {
 Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
   const Layout& layout = question.setting.read.layout;
   const auto bytes =
-      parameter_bytes(question.setting.trainer, layout.precision, question.setting.job.optimizer);
+      trained_bytes(question.setting.job, layout.precision, question.setting.trainer);
   Json calls = Json::array();
   if (!bytes || layout.dp * layout.cp == 1) return calls;
   for (const ParameterTraffic& one :
@@ -212,7 +194,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const auto all = TW_TRY(stage_layers(layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
-  const Question question{setting, recipe_of(setting.trainer, layout.precision)};
+  const Question question{setting, recipe_of(setting.trainer, layout.precision, setting.job)};
   if (invocation.json) {
     Json list = Json::array();
     for (const Stage& stage : stages) list.push(stage_json(question, stage));

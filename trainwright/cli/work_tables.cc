@@ -259,7 +259,15 @@ std::string sums_text(const Totals& sum, int width) {
   if (sum.parameters.expert > Params(0)) {
     text += fmt::format(", of experts {}", to_text(sum.parameters.expert));
   }
-  text += fmt::format("; on every rank of tp alike {}\n", to_text(sum.parameters.replicated));
+  text += fmt::format("; on every rank of tp alike {}", to_text(sum.parameters.replicated));
+  const HeldParameters& held = sum.parameters;
+  const Params adapters = held.adapter_dense + held.adapter_expert;
+  const Params trained = held.trained_dense + held.trained_expert;
+  if (adapters > Params(0)) text += fmt::format("; adapters {}", to_text(adapters));
+  if (trained < held.dense + held.expert) {
+    text += fmt::format("; trained {}", to_text(trained + adapters));
+  }
+  text += '\n';
   return text + collectives_table(sum, width);
 }
 

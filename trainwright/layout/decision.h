@@ -102,10 +102,15 @@ enum class LayerMatrix {
 
 // Low-rank adapters of rank r: y = W x + s B A x with A r x in and B out x r, so r (in + out)
 // parameters beside an in x out matrix (arXiv:2106.09685, section 4.1). `targets` names matrices in
-// any of the words of `matrices_named`; none: every matrix of every layer but routers.
+// any of the words of `matrices_named`; none: every matrix of every layer but routers. Trainers
+// make them in the dtype of the weights or in another (peft: fp32).
+enum class AdapterDtype { AsTrainer, AsWeight, Fp32 };
+std::span<const std::string_view> all_names(AdapterDtype);
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;
+  AdapterDtype dtype = AdapterDtype::AsTrainer;
+  bool dropout = false;  // of their input; how much does not matter here
   friend bool operator==(const Lora&, const Lora&) = default;
 };
 // Of one word: ours ("query", "expert_down"), those of Hugging Face's modules ("q_proj",

@@ -18,7 +18,7 @@ using detail::EntryReader;
 constexpr std::int64_t kMostRank = std::int64_t{1} << 20;
 
 // "16", or "16:query+value". Names of weights have underscores, values hyphens.
-void read_lora(EntryReader& reader, Job& job) {
+void read_rank_and_targets(EntryReader& reader, Job& job) {
   const Entry* entry = reader.with_value("lora");
   if (entry == nullptr) return;
   const std::string_view text = *entry->value;
@@ -35,6 +35,23 @@ void read_lora(EntryReader& reader, Job& job) {
       return;
     }
     if (name != "all_linear") job.lora->targets.push_back(std::move(name));
+  }
+}
+
+void read_lora(EntryReader& reader, Job& job) {
+  read_rank_and_targets(reader, job);
+  const auto dtype = reader.kind<AdapterDtype>("lora_dtype");
+  const bool dropout = reader.flag("lora_dropout");
+  if (job.lora) {
+    job.lora->dtype = dtype.value_or(AdapterDtype::AsTrainer);
+    job.lora->dropout = dropout;
+    return;
+  }
+  for (const char* key : {"lora_dtype", "lora_dropout"}) {
+    const Entry* entry = reader.raw(key);
+    if (entry != nullptr && !reader.has("lora")) {
+      reader.fault(*entry, fmt::format("{} without lora", key), "for example lora=16");
+    }
   }
 }
 
@@ -115,11 +132,33 @@ Json to_json(const Job& job) {
     const std::string targets = join(job.lora->targets, "+");
     json.add("lora",
              Json::of(fmt::format("{}{}{}", job.lora->rank, targets.empty() ? "" : ":", targets)));
+    if (job.lora->dtype != AdapterDtype::AsTrainer) {
+      json.add("lora_dtype", Json::of(name_of(job.lora->dtype)));
+    }
+    if (job.lora->dropout) json.add("lora_dropout", Json::of(true));
   }
   return json;
 }
 
 std::string to_text(const Job& job) { return detail::text_of_entries(to_json(job), {}); }
+
+std::string_view adapter_dtype(const Job& job, const Trainer& trainer) {
+  if (!job.lora) return {};
+  switch (job.lora->dtype) {
+    case AdapterDtype::AsTrainer: return trainer.adapters.dtype;
+    case AdapterDtype::AsWeight: return {};
+    case AdapterDtype::Fp32: return "fp32";
+  }
+  TW_CHECK(false, "no such dtype of adapters");
+}
+
+Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
+                                   const Trainer& trainer) {
+  const ParameterBytes model = TW_TRY(parameter_bytes(trainer, precision, job.optimizer));
+  const std::string_view dtype = adapter_dtype(job, trainer);
+  if (dtype.empty()) return TrainedBytes{model, model};
+  return TrainedBytes{model, TW_TRY(parameter_bytes_in(dtype, trainer, precision, job.optimizer))};
+}
 
 TrainedParameters trained_parameters(const Job& job, const Model& model) {
   TrainedParameters sum;

@@ -24,6 +24,11 @@ std::span<const std::string_view> all_names(Switch) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(AdapterDtype) {
+  static constexpr std::string_view kNames[] = {"as-trainer", "as-weight", "fp32"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(Axis) {
   static constexpr std::string_view kNames[] = {"tp", "cp", "ep", "dp", "pp"};
   return kNames;

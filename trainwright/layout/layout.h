@@ -41,6 +41,8 @@
 //   lora                                     rank, or rank:targets, joined by '+'. A target is our
 //       word for a matrix (query, down), Hugging Face's (q_proj, down_proj, c_attn, all-linear) or
 //       Megatron's (linear_qkv, linear_fc2); left out, every matrix of every layer but routers
+//   lora_dtype                               as-weight or fp32; left out, as the trainer does
+//   lora_dropout                             alone
 //   frozen                                   parts of the model, joined by '+'
 //   frozen_layers                            the first so many, whole, adapters included
 #include <cstdint>
@@ -93,6 +95,14 @@ Result<Job> parse_job(std::string_view text);
 Result<Job> read_job(const Json& json, const std::string& origin);
 std::string to_text(const Job& job);
 Json to_json(const Job& job);
+// The dtype that adapters are made in, if not that of the weights beside them; else empty.
+std::string_view adapter_dtype(const Job& job, const Trainer& trainer);
+// Bytes of one parameter of the model and of one of an adapter. Diagnoses what the trainer does not
+// offer.
+struct TrainedBytes {
+  ParameterBytes model, adapter;
+};
+Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision, const Trainer& trainer);
 // What it names and the model or the trainer lacks, whatever the layout: matrices for adapters,
 // layers to freeze, anything to train, the optimizer. All of it also speaks against every layout.
 Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer);

@@ -16,14 +16,16 @@ inline double number(Params count) { return static_cast<double>(count.value()); 
 // `count` equal lists in a row.
 struct PortionBytes {
   const Totals* totals = nullptr;
+  const ListOf* list = nullptr;
   double count = 1;
-  double before = 0, half_after = 0;  // kept by earlier lists; after I, by later ones
-  double kept = 0, half = 0;          // of one list
-  double forward = 0, backward = 0;   // peaks of one list
-  double backward_input = 0;          // and of its I alone
-  double parameters = 0;              // of one list
-  double parameters_after = 0;        // of all later lists
-  bool logits = false;                // head and loss are in it
+  double before = 0, half_after = 0;          // kept by earlier lists; after I, by later ones
+  double kept = 0, half = 0;                  // of one list
+  double forward = 0, backward = 0;           // peaks of one list
+  double backward_input = 0;                  // and of its I alone
+  double gathered = 0, gathered_before = 0;   // its weights as kernels read them; of earlier lists
+  double unreduced = 0, unreduced_after = 0;  // its gradients as kernels make them; of later lists
+  double gradients = 0, gradients_after = 0;  // as they are summed up
+  bool logits = false;                        // head and loss are in it
 };
 
 struct ChunkBytes {
@@ -34,16 +36,23 @@ struct ChunkBytes {
   double left_behind = 0;     // logits of earlier micro-batches
   double gather_buffers = 0;  // of products over tp, that stay
   double logits = 0;          // of a stage with the head, in the compute type
-  HeldParameters held, trained;
-  double parameters = 0;  // of all portions
-  double largest = 0;     // peak of one list by itself
+  HeldParameters held;
+  double gathered = 0, unreduced = 0, gradients = 0;  // of all portions
+  double largest = 0;                                 // peak of one list by itself
   StandIns stand_ins;
+};
+
+// Bytes of one parameter of the model and of one of an adapter: as kernels read it, of its gradient
+// as they make it and as it is summed up.
+struct PassBytes {
+  double compute = 2, gradient = 2;
+  double adapter_compute = 2, adapter_gradient = 2;
 };
 
 struct ChunkQuestion {
   const Model& model;
-  const Job& job;
   const Recipe& recipe;
+  PassBytes bytes;
   double expert_imbalance = 1;
 };
 ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,

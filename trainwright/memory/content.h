@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "trainwright/base/result.h"
-#include "trainwright/layout/layout.h"
+#include "trainwright/work/work.h"
 
 namespace trainwright::detail {
 
@@ -17,6 +17,7 @@ struct ChunkContent {
   Stage stage;                                          // the first one like it
   bool from_other_rank = false, to_other_rank = false;  // its boundaries cross ranks
   std::int64_t frozen = 0;                              // of its layers, the first so many
+  bool after_trained = true;                            // something before it is trained
   bool tied_copy = false;                               // has a copy of the embedding for its head
   bool shares_embedding = false;  // that copy and the embedding: both have gradients to sum
 };
@@ -32,6 +33,6 @@ struct Partition {
   std::vector<PipelineGroup> groups;  // by their first rank
 };
 // O(stages x contents).
-Result<Partition> partition_of(const Layout& layout, const Model& model, const Job& job);
+Result<Partition> partition_of(const Layout& layout, const Model& model, const Training& training);
 
 }  // namespace trainwright::detail

@@ -15,14 +15,13 @@ using detail::Moments;
 
 Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::min(bytes, 0x1.0p60))); }
 
-std::string_view operator_at(detail::Prepared& work, std::size_t content,
+std::string_view operator_at(const detail::Prepared& work, std::size_t content,
                              const detail::Spot& spot) {
   if (spot.portion < 0) return {};
   const auto& portions = work.chunks[content].portions;
-  const Totals* totals = portions[static_cast<std::size_t>(spot.portion)].totals;
-  const OperatorList list =
-      detail::list_of(work, work.partition.contents[content], work.slices[content], totals);
-  const OperatorId at = spot.backward ? totals->backward.at : totals->forward.at;
+  const detail::PortionBytes& portion = portions[static_cast<std::size_t>(spot.portion)];
+  const OperatorList list = detail::list_of(work, *portion.list);
+  const OperatorId at = spot.backward ? portion.totals->backward.at : portion.totals->forward.at;
   return at.at() < list.operators.size() ? list.operators[at.at()].name : std::string_view{};
 }
 

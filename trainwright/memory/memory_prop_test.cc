@@ -45,13 +45,22 @@ Layout any_layout() {
   return layout;
 }
 
+Job any_job() {
+  const char* text = *rc::gen::element(
+      "", "", "frozen=embedding", "frozen=embedding,frozen_layers=5", "frozen=attention+norm+head",
+      "lora=16", "lora=4:q_proj+v_proj,frozen_layers=7", "lora=64:down_proj,lora_dropout",
+      "lora=8:linear_qkv,lora_dtype=fp32");
+  return parse_job(text).value();
+}
+
 Case any_case() {
   const bool experts = *rc::gen::arbitrary<bool>();
   Case c{.model = experts ? moe(8, 512, 1, 0, {.layers = 48}) : gpt({.layers = 48}),
          .trainer = picked_trainer(*rc::gen::element<std::string>(
              "megatron@0.12", "torchtitan@0.2", "deepspeed@0.16", "pytorch", "nanotron")),
          .cluster = h100s(8),
-         .layout = any_layout()};
+         .layout = any_layout(),
+         .job = any_job()};
   c.model.tied = *rc::gen::arbitrary<bool>();
   c.cluster = h100s(world_size(c.layout));
   c.cluster.groups[0].accelerator.memory_visible = Bytes(std::int64_t{80} << 30);
@@ -138,12 +147,13 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
     Case c = any_case();
     c.layout.pp = c.layout.vpp = 1;
     c.layout.first_layers = 0;
+    c.job = {};
     const auto estimate = estimate_memory(c.question());
     RC_PRE(estimate.has_value());
     const Sharding sharding = sharding_of(c.layout, c.trainer);
     const Recipe recipe = recipe_of(c.trainer, c.layout.precision);
-    const ParameterBytes bytes =
-        parameter_bytes(c.trainer, c.layout.precision, c.job.optimizer).value();
+    const TrainedBytes both = trained_bytes(c.job, c.layout.precision, c.trainer).value();
+    const ParameterBytes& bytes = both.model;
     WorkCache cache(c.model, recipe);
     const Stage stage = stage_layers(c.layout, c.model).value().front();
     const HeldParameters held =
@@ -155,7 +165,7 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
               stored(bytes.states, held, sharding, sharding.states));
     const std::int64_t m = micro_batch_count(c.layout);
     Bytes gathered, reduced;
-    for (const ParameterTraffic& one : parameter_traffic(held, 1, sharding, recipe, bytes)) {
+    for (const ParameterTraffic& one : parameter_traffic(held, 1, sharding, recipe, both)) {
       const Bytes in_step = one.bytes * (one.every_micro_batch ? m : 1);
       if (one.kind == CollectiveKind::AllGather) gathered += in_step;
       if (one.kind == CollectiveKind::ReduceScatter) reduced += in_step;

@@ -143,7 +143,8 @@ struct MemoryModel::State {
     PartitionKey key = partition_key(layout);
     auto found = partitions.find(key);
     if (found == partitions.end()) {
-      auto made = detail::partition_of(layout, model, job);
+      auto made =
+          detail::partition_of(layout, model, precision_for(layout.precision).recipe.training);
       found =
           partitions.emplace(std::move(key), made ? std::optional(*std::move(made)) : std::nullopt)
               .first;
@@ -154,17 +155,19 @@ struct MemoryModel::State {
   OfPrecision& precision_for(PrecisionKind kind) {
     const auto found = precisions.find(kind);
     if (found != precisions.end()) return found->second;
-    const Recipe recipe = recipe_of(trainer, kind);
+    const Recipe recipe = recipe_of(trainer, kind, job);
     return precisions.emplace(kind, OfPrecision{recipe, WorkCache(model, recipe)}).first->second;
   }
 
   const std::vector<ChunkBytes>& chunks_for(const Layout& layout,
-                                            const detail::Partition& partition) {
+                                            const detail::Partition& partition,
+                                            const detail::StateRules& rules) {
     ChunkKey key{&partition, slice_of(layout, trainer, 0, attention)};
     const auto found = chunks.find(key);
     if (found != chunks.end()) return found->second;
     OfPrecision& precision = precision_for(layout.precision);
-    const detail::ChunkQuestion of{model, job, precision.recipe, constants.expert_imbalance};
+    const detail::ChunkQuestion of{model, precision.recipe, detail::pass_bytes(rules),
+                                   constants.expert_imbalance};
     std::vector<ChunkBytes> made;
     for (const detail::ChunkContent& content : partition.contents) {
       const Slice slice = slice_of(layout, trainer, content.stage.id.index(), attention);
@@ -227,7 +230,7 @@ std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
   if (partition == nullptr) return std::nullopt;
   const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
   if (moments == nullptr) return std::nullopt;
-  const std::vector<ChunkBytes>& chunks = state.chunks_for(layout, *partition);
+  const std::vector<ChunkBytes>& chunks = state.chunks_for(layout, *partition, rules->states);
   const detail::Communicators& communicators = state.communicators_for(layout);
   double most = 0;
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {

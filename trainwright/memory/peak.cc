@@ -81,7 +81,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   bool own_products = false;
   terms.gather_buffers = 0;
   terms.shares_embedding = false;
-  HeldParameters held, trained;
+  HeldParameters held;
   StandIns stand_ins;
   double gradients = 0;
   for (const std::size_t chunk : group.chunks) {
@@ -100,7 +100,6 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     gradients += terms.chunks.back().gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
-    trained += bytes[chunk].trained;
     if (content.shares_embedding) terms.shares_embedding = true;
     add_shapes(stand_ins, bytes[chunk].stand_ins);
   }
@@ -111,7 +110,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.stand_ins +=
         rules.states.compute * static_cast<double>(shape.in) * static_cast<double>(shape.out);
   }
-  terms.states = states_of(rules.states, held, trained);
+  terms.states = states_of(rules.states, held);
   // Gradients that come with the backward pass are counted there.
   if (gradients > 0) {
     gradients = terms.states.gradients;

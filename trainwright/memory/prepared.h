@@ -16,16 +16,12 @@ struct Prepared {
   Recipe recipe;
   WorkCache cache;
   std::vector<ChunkBytes> chunks;  // by content
-  std::vector<Slice> slices;       // by content
   std::vector<Moments> moments;    // by pipeline rank
   Communicators communicators;
 };
 Result<Prepared> prepare(const MemoryQuestion& question);
 
-// The list that a portion of a chunk is made of; of several layers that are run again together,
-// that of one of them.
-OperatorList list_of(Prepared& work, const ChunkContent& content, const Slice& slice,
-                     const Totals* totals);
+OperatorList list_of(const Prepared& work, const ListOf& of);
 
 // Reserved beyond allocated, in any step and in the first one.
 struct Slacks {

@@ -1,6 +1,7 @@
 #include "trainwright/memory/reserve.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -72,9 +73,9 @@ class Player {
     } else if (question_.rules.states.by_matrix) {
       make_by_matrix();
     } else {
-      each_list([&](double share) { make(states.weights * share); });
+      each_list(&PortionBytes::gathered, [&](double share) { make(states.weights * share); });
       if (states.gradients > 0) make(states.gradients);
-      each_list([&](double share) { make(states.main_weights * share); });
+      each_list(&PortionBytes::gradients, [&](double share) { make(states.main_weights * share); });
     }
     if (states.buckets > 0) make(states.buckets);
     if (question_.terms.transport > 0) make(question_.terms.transport);
@@ -89,78 +90,73 @@ class Player {
   // Matrix by matrix; then buffers for all of them, into which they are moved. What they leave
   // behind stays in the cache.
   void make_moved() {
-    const StateRules& rules = question_.rules.states;
     Blocks originals;
-    double dense = 0, expert = 0;
-    for (const ChunkProgram& chunk : question_.chunks) {
-      for (const ListWeights* list : chunk.weights) {
-        for (const double numbers : list->dense) dense += numbers;
-        for (const double numbers : list->expert) expert += numbers;
-        for (const auto* matrices : {&list->dense, &list->expert}) {
-          for (const double numbers : *matrices) {
-            originals.push_back(make(rules.bytes.weight * numbers));
-          }
-        }
-      }
-    }
-    for (const double numbers : {dense, expert}) {
-      if (numbers == 0) continue;
-      make(rules.bytes.weight * numbers);
-      make(rules.bytes.gradient * numbers);
+    std::array<double, 2> weights{}, gradients{};  // dense, expert
+    each_tensor([&](const ListTensor& tensor) {
+      const double bytes = bytes_of(tensor).weight * tensor.numbers;
+      const BlockId block = make(bytes);
+      if (!tensor.trained) return;
+      originals.push_back(block);
+      weights[tensor.expert ? 1 : 0] += bytes;
+      gradients[tensor.expert ? 1 : 0] += bytes_of(tensor).gradient * tensor.numbers;
+    });
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      make(weights[i]);
+      make(gradients[i]);
     }
     for (BlockId& block : originals) drop(block);
-    each_shard([&](double numbers) { make(rules.bytes.master * numbers); });
+    each_shard([&](const ListTensor& shard) { make(bytes_of(shard).master * shard.numbers); });
   }
   // Matrix by matrix, wide at first where the model is built so.
   void make_by_matrix() {
     const StateRules& rules = question_.rules.states;
     Blocks wide;
     std::vector<double> sizes;
-    each_matrix([&](double numbers) {
-      wide.push_back(make(rules.made * numbers));
-      sizes.push_back(numbers);
+    each_tensor([&](const ListTensor& tensor) {
+      const double bytes = bytes_of(tensor).weight;
+      wide.push_back(make(std::max(rules.made, bytes) * tensor.numbers));
+      sizes.push_back(bytes * tensor.numbers);
     });
     for (std::size_t i = 0; i < wide.size() && rules.made > rules.bytes.weight; ++i) {
-      make(rules.bytes.weight * sizes[i]);
+      make(sizes[i]);
       drop(wide[i]);
     }
     if (question_.terms.states.gradients > 0) make(question_.terms.states.gradients);
-    each_shard([&](double numbers) { make(rules.bytes.master * numbers); });
+    each_shard([&](const ListTensor& shard) { make(bytes_of(shard).master * shard.numbers); });
+  }
+  const ParameterBytes& bytes_of(const ListTensor& tensor) const {
+    return tensor.adapter ? question_.rules.states.adapter : question_.rules.states.bytes;
   }
   template <class Use>
-  void each_matrix(Use use) {
+  void each_tensor(Use use) {
     for (const ChunkProgram& chunk : question_.chunks) {
       for (const ListWeights* list : chunk.weights) {
-        for (const auto* matrices : {&list->dense, &list->expert}) {
-          for (const double numbers : *matrices) use(numbers);
-        }
+        for (const ListTensor& tensor : list->tensors) use(tensor);
       }
     }
   }
-  // This rank's part of the parameters in matrices: the first ones, the last of them cut.
+  // This rank's part of what is trained, in tensors: the first ones, the last of them cut.
   template <class Use>
   void each_shard(Use use) {
     const Sharding& sharding = question_.rules.states.sharding;
-    const auto each = [&](std::vector<double> ListWeights::* of, std::int64_t sharers) {
-      const auto ways = static_cast<double>(sharers);
+    for (const bool expert : {false, true}) {
+      const double ways = static_cast<double>((expert ? sharding.expert : sharding.dense).ways);
+      const auto mine = [&](const ListTensor& tensor) {
+        return tensor.trained && tensor.expert == expert;
+      };
       double left = 0;
-      for (const ChunkProgram& chunk : question_.chunks) {
-        for (const ListWeights* list : chunk.weights) {
-          for (const double numbers : list->*of) left += numbers / ways;
-        }
-      }
-      for (const ChunkProgram& chunk : question_.chunks) {
-        for (const ListWeights* list : chunk.weights) {
-          for (const double numbers : list->*of) {
-            if (left < 1) return;
-            use(std::min(left, numbers));
-            left -= numbers;
-          }
-        }
-      }
-    };
-    each(&ListWeights::dense, sharding.dense.ways);
-    each(&ListWeights::expert, sharding.expert.ways);
+      each_tensor([&](const ListTensor& tensor) {
+        if (mine(tensor)) left += tensor.numbers / ways;
+      });
+      each_tensor([&](const ListTensor& tensor) {
+        if (!mine(tensor) || left < 1) return;
+        ListTensor shard = tensor;
+        shard.numbers = std::min(left, tensor.numbers);
+        left -= tensor.numbers;
+        use(shard);
+      });
+    }
   }
   // An empty gradient for each shape that the backward pass meets first.
   void make_stand_ins(const ListWeights& list) {
@@ -173,28 +169,32 @@ class Player {
   }
   void make_states() {
     if (question_.rules.states.weights_moved || question_.rules.states.by_matrix) {
-      const double each = question_.rules.states.bytes.states / 2;
-      each_shard([&](double numbers) {
-        make(each * numbers);
-        make(each * numbers);
+      each_shard([&](const ListTensor& shard) {
+        for (int i = 0; i < 2; ++i) make(bytes_of(shard).states / 2 * shard.numbers);
       });
       return;
     }
+    if (question_.terms.states.states <= 0) return;
     double all = 0;
-    each_matrix([&](double numbers) { all += numbers; });
-    each_matrix([&](double numbers) {
-      make(question_.terms.states.states * numbers / all / 2);
-      make(question_.terms.states.states * numbers / all / 2);
+    each_tensor([&](const ListTensor& tensor) {
+      if (tensor.trained) all += bytes_of(tensor).states * tensor.numbers;
+    });
+    each_tensor([&](const ListTensor& tensor) {
+      if (!tensor.trained) return;
+      const double bytes = bytes_of(tensor).states * tensor.numbers;
+      for (int i = 0; i < 2; ++i) make(question_.terms.states.states * bytes / all / 2);
     });
   }
-  // Every list has a share of the parameters.
+  // Every list has a share of the weights, or of their gradients.
   template <class Use>
-  void each_list(Use use) {
+  void each_list(double PortionBytes::* of, Use use) {
     double all = 0;
-    for (const ChunkProgram& chunk : question_.chunks) all += chunk.bytes->parameters;
+    for (const ChunkProgram& chunk : question_.chunks) {
+      for (const PortionBytes* portion : chunk.portions) all += portion->*of;
+    }
     for (const ChunkProgram& chunk : question_.chunks) {
       for (const PortionBytes* portion : chunk.portions) {
-        if (portion->parameters > 0) use(portion->parameters / all);
+        if (portion->*of > 0) use(portion->*of / all);
       }
     }
   }
@@ -360,7 +360,7 @@ class Player {
     }
   }
   double gathered_bytes(std::size_t chunk, std::size_t j) const {
-    return question_.rules.states.compute * question_.chunks[chunk].portions[j]->parameters;
+    return question_.chunks[chunk].portions[j]->gathered;
   }
   // FSDP2 copies weights out of a flat buffer. Forward, the buffer goes when that of the next unit
   // is there; backward, at once, and that of the unit before is filled meanwhile (torch 2.13
@@ -397,25 +397,26 @@ class Player {
   // Gradients of a list as autograd makes them, if they are to be sharded.
   BlockId make_unsharded(std::size_t chunk, std::size_t j) {
     const StateRules& states = question_.rules.states;
-    const double parameters = question_.chunks[chunk].portions[j]->parameters;
+    const PortionBytes& portion = *question_.chunks[chunk].portions[j];
     const bool comes = gathers_parts(states.sharding) && !stays_gathered(states.sharding);
     const bool sharded = comes && states.sharding.gradients;
-    return sharded && parameters > 0 ? make(states.compute * parameters) : kNone;
+    return sharded && portion.unreduced > 0 ? make(portion.unreduced) : kNone;
   }
   // Copied for the reduction, when that of the list after it is done; what it gives are the
   // gradients, or is added to them.
   void reduce(std::size_t chunk, std::size_t j, BlockId unsharded) {
     const StateRules& states = question_.rules.states;
-    const double parameters = question_.chunks[chunk].portions[j]->parameters;
+    const PortionBytes& portion = *question_.chunks[chunk].portions[j];
     if (unsharded != kNone) {
       drop(reducing_);
-      reducing_ = make(states.bytes.gradient * parameters);
+      reducing_ = make(portion.gradients);
       drop(unsharded);
     }
     auto& gradients = gradients_[chunk];
     gradients.resize(question_.chunks[chunk].lists.size(), kNone);
-    const double all = question_.chunks[chunk].bytes->parameters;
-    const double bytes = all > 0 ? question_.terms.chunks[chunk].gradients * parameters / all : 0;
+    const double all = question_.chunks[chunk].bytes->gradients;
+    const double bytes =
+        all > 0 ? question_.terms.chunks[chunk].gradients * portion.gradients / all : 0;
     if (bytes == 0) return;
     BlockId reduced = gradients[j];
     if (reduced == kNone || states.sharding.flat_buffers) {
@@ -439,11 +440,13 @@ class Player {
     const double all = states.step - states.gathered - states.flattened;
     if (all <= 0) return;
     if (question_.rules.states.weights_moved) {
-      const double each = question_.rules.states.bytes.gradient_at_step;
-      each_shard([&](double numbers) { copies_.push_back(make(each * numbers)); });
+      each_shard([&](const ListTensor& shard) {
+        copies_.push_back(make(bytes_of(shard).gradient_at_step * shard.numbers));
+      });
       return;
     }
-    each_list([&](double share) { copies_.push_back(make(all * share)); });
+    each_list(&PortionBytes::gradients,
+              [&](double share) { copies_.push_back(make(all * share)); });
   }
 
   // What is still in flight when a step is cut short goes in order.

@@ -16,9 +16,14 @@
 
 namespace trainwright::detail {
 
-// The parameters of a list's matrices, one by one, and of the rest; empty gradients that it leaves.
+// Parameters of one matrix of a list, or of the rest of it.
+struct ListTensor {
+  double numbers = 0;
+  bool expert = false, trained = true, adapter = false;
+};
+// In the order they are made; empty gradients that the list leaves.
 struct ListWeights {
-  std::vector<double> dense, expert;
+  std::vector<ListTensor> tensors;
   StandIns stand_ins;
 };
 

@@ -49,7 +49,7 @@ Shared shared(const std::string& trainer, const std::string& layout, bool expert
   WorkCache cache(c.model, recipe);
   const Stage stage = stage_layers(c.layout, c.model).value().front();
   const HeldParameters of = compose(cache.stage(stage, slice_of(c.layout, c.trainer))).parameters;
-  const auto bytes = parameter_bytes(c.trainer, c.layout.precision, c.job.optimizer);
+  const auto bytes = trained_bytes(c.job, c.layout.precision, c.trainer);
   return {c.layout, static_cast<double>(of.dense.value()), static_cast<double>(of.expert.value()),
           c.estimate().classes.front(),
           parameter_traffic(of, 1, sharding_of(c.layout, c.trainer), recipe, bytes.value())};

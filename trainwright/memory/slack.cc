@@ -37,31 +37,46 @@ std::vector<std::int32_t> chunks_by_stage(const MemoryQuestion& question) {
   return chunk;
 }
 
-// Matrices whose shapes are known; of experts there are as many as fill their parameters.
+// Matrices whose shapes are known, then what else there is.
+void add_dense(std::vector<ListTensor>& tensors, const OperatorList& list,
+               const HeldParameters& held) {
+  double trained = number(held.trained_dense);
+  double frozen = number(held.dense - held.trained_dense);
+  for (const Operator& op : list.operators) {
+    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
+    if (numbers == 0 || op.part == Part::RoutedExperts) continue;
+    tensors.push_back({numbers, false, op.trained, op.adapter});
+    if (!op.adapter) (op.trained ? trained : frozen) -= numbers;
+  }
+  if (trained > 0) tensors.push_back({trained, false, true, false});
+  if (frozen > 0) tensors.push_back({frozen, false, false, false});
+}
+
+// Of experts there are as many matrices as fill their parameters.
+void add_experts(std::vector<ListTensor>& tensors, const OperatorList& list,
+                 const HeldParameters& held) {
+  std::vector<ListTensor> of_one;
+  double numbers_of_one = 0;
+  for (const Operator& op : list.operators) {
+    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
+    if (numbers == 0 || op.part != Part::RoutedExperts) continue;
+    of_one.push_back({numbers, true, op.trained, op.adapter});
+    if (!op.adapter) numbers_of_one += numbers;
+  }
+  const double experts = number(held.expert);
+  if (numbers_of_one == 0 && experts > 0) {
+    tensors.push_back({experts, true, held.trained_expert == held.expert, false});
+  }
+  const double most =
+      numbers_of_one > 0 ? std::min(std::round(experts / numbers_of_one), 4096.0) : 0;
+  for (double i = 0; i < most; ++i) tensors.insert(tensors.end(), of_one.begin(), of_one.end());
+}
+
 ListWeights weights_of(const OperatorList& list, const Totals& totals) {
   ListWeights weights;
   weights.stand_ins = totals.stand_ins;
-  std::vector<double> expert;
-  double known = 0, of_expert = 0;
-  for (const Operator& op : list.operators) {
-    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
-    if (numbers == 0) continue;
-    if (op.part == Part::RoutedExperts) {
-      expert.push_back(numbers);
-      of_expert += numbers;
-    } else {
-      weights.dense.push_back(numbers);
-      known += numbers;
-    }
-  }
-  const double rest = number(totals.parameters.dense) - known;
-  if (rest > 0) weights.dense.push_back(rest);
-  const double experts = number(totals.parameters.expert);
-  if (of_expert == 0 && experts > 0) weights.expert.push_back(experts);
-  const double most = of_expert > 0 ? std::min(std::round(experts / of_expert), 4096.0) : 0;
-  for (double i = 0; i < most; ++i) {
-    weights.expert.insert(weights.expert.end(), expert.begin(), expert.end());
-  }
+  add_dense(weights.tensors, list, totals.parameters);
+  add_experts(weights.tensors, list, totals.parameters);
   return weights;
 }
 
@@ -85,11 +100,9 @@ StorageEvents joint_events(const Totals& totals) {
   return events;
 }
 
-bool run_together(const Slice& slice, const PortionBytes& portion, const ChunkContent& content,
-                  WorkCache& cache) {
-  const bool grouped = slice.recompute.kind == RecomputeKind::Full && slice.recompute.n > 1;
-  if (!grouped || portion.logits) return false;
-  return !content.stage.embedding || portion.totals != &cache.embedding(slice);
+bool run_together(const ListOf& of) {
+  return of.what == ListOf::What::Layer && of.slice.recompute.kind == RecomputeKind::Full &&
+         of.slice.recompute.n > 1;
 }
 
 }  // namespace
@@ -98,12 +111,9 @@ void SlackReplay::build_programs(const PipelineGroup& group) {
   for (const std::size_t content : group.chunks) {
     for (const PortionBytes& portion : work_.chunks[content].portions) {
       if (events_.contains(portion.totals)) continue;
-      const ChunkContent& held = work_.partition.contents[content];
-      const Slice& slice = work_.slices[content];
-      const OperatorList list = list_of(work_, held, slice, portion.totals);
-      events_.emplace(portion.totals, run_together(slice, portion, held, work_.cache)
-                                          ? joint_events(*portion.totals)
-                                          : storage_events(list));
+      const OperatorList list = list_of(work_, *portion.list);
+      events_.emplace(portion.totals, run_together(*portion.list) ? joint_events(*portion.totals)
+                                                                  : storage_events(list));
       weights_.emplace(portion.totals, weights_of(list, *portion.totals));
     }
   }

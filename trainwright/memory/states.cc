@@ -24,16 +24,35 @@ double shared(Params count, std::int64_t ways) {
   return std::ceil(number(count) / static_cast<double>(ways));
 }
 
-double spread_over(const Sharding& sharding, const HeldParameters& held, bool cut) {
-  return shared(held.dense, cut ? sharding.dense.ways : 1) +
-         shared(held.expert, cut ? sharding.expert.ways : 1);
+// Of a rank with most: so many numbers of the model and of adapters.
+struct Numbers {
+  double model = 0, adapters = 0;
+};
+Numbers spread_over(const Sharding& sharding, const HeldParameters& held, bool cut, Params dense,
+                    Params expert) {
+  const std::int64_t dense_ways = cut ? sharding.dense.ways : 1;
+  const std::int64_t expert_ways = cut ? sharding.expert.ways : 1;
+  return {shared(dense, dense_ways) + shared(expert, expert_ways),
+          shared(held.adapter_dense, dense_ways) + shared(held.adapter_expert, expert_ways)};
+}
+Numbers all_of(const Sharding& sharding, const HeldParameters& held, bool cut) {
+  return spread_over(sharding, held, cut, held.dense, held.expert);
+}
+Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cut) {
+  return spread_over(sharding, held, cut, held.trained_dense, held.trained_expert);
+}
+
+double times(const StateRules& rules, double ParameterBytes::* bytes, const Numbers& numbers) {
+  return rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters;
 }
 
 }  // namespace
 
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
   StateRules rules;
-  rules.bytes = TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer));
+  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  rules.bytes = bytes.model;
+  rules.adapter = bytes.adapter;
   const auto* precision = find_kind(trainer.precisions, layout.precision);
   rules.compute = dtype_bytes(precision->compute).value_or(rules.bytes.weight);
   const Sharding& sharding = rules.sharding = sharding_of(layout, trainer);
@@ -50,21 +69,22 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   return rules;
 }
 
-States states_of(const StateRules& rules, const HeldParameters& held,
-                 const HeldParameters& trained) {
+States states_of(const StateRules& rules, const HeldParameters& held) {
   States of;
   const Sharding& sharding = rules.sharding;
-  const double stored = spread_over(sharding, held, sharding.weights);
-  if (!rules.offload_parameters) of.weights = rules.bytes.weight * stored;
+  const Numbers stored = all_of(sharding, held, sharding.weights);
+  if (!rules.offload_parameters) of.weights = times(rules, &ParameterBytes::weight, stored);
   of.weights += rules.bytes.weight_copies * number(held.low_precision);
-  const double stepped = spread_over(sharding, trained, sharding.states);
+  const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
-    of.main_weights = rules.bytes.master * stepped;
-    of.states = rules.bytes.states * stepped;
-    of.step = rules.bytes.gradient_at_step * stepped;
+    of.main_weights = times(rules, &ParameterBytes::master, stepped);
+    of.states = times(rules, &ParameterBytes::states, stepped);
+    of.step = times(rules, &ParameterBytes::gradient_at_step, stepped);
   }
-  of.gradients = rules.bytes.gradient * spread_over(sharding, trained, sharding.gradients);
-  const double whole = spread_over(sharding, trained, false);
+  of.gradients =
+      times(rules, &ParameterBytes::gradient, trained_of(sharding, held, sharding.gradients));
+  const Numbers trained = trained_of(sharding, held, false);
+  const double whole = trained.model + trained.adapters;
   if (sharding.life == GradientLife::Flattened) {
     of.flattened = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
     of.step += of.flattened;
@@ -77,7 +97,9 @@ States states_of(const StateRules& rules, const HeldParameters& held,
     of.step += of.gathered;
   }
   if (sharding.life == GradientLife::AccumulatedCopied) of.buckets = rules.compute * whole;
-  if (sharding.life == GradientLife::Copied) of.buckets = rules.bytes.gradient * whole;
+  if (sharding.life == GradientLife::Copied) {
+    of.buckets = times(rules, &ParameterBytes::gradient, trained);
+  }
   if (sharding.life == GradientLife::Bucketed) {
     const double bytes = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
     of.buckets = std::max(bytes, std::min(rules.bucket_bytes, rules.bytes.gradient * whole));
@@ -85,10 +107,19 @@ States states_of(const StateRules& rules, const HeldParameters& held,
   return of;
 }
 
-double coming_gradients(const StateRules& rules, const HeldParameters& trained) {
-  const Sharding& sharding = rules.sharding;
-  return rules.bytes.gradient *
-         spread_over(sharding, trained, sharding.gradients && !cut_at_step(sharding));
+PassBytes pass_bytes(const StateRules& rules) {
+  // An adapter of another dtype is read as it is.
+  const bool alike = rules.adapter.weight == rules.bytes.weight;
+  return {.compute = rules.compute,
+          .gradient = rules.bytes.gradient,
+          .adapter_compute = alike ? rules.compute : rules.adapter.weight,
+          .adapter_gradient = rules.adapter.gradient};
+}
+
+double coming_gradients(const StateRules& rules, const HeldParameters& held) {
+  return times(
+      rules, &ParameterBytes::gradient,
+      trained_of(rules.sharding, held, rules.sharding.gradients && !cut_at_step(rules.sharding)));
 }
 
 }  // namespace trainwright::detail

@@ -10,8 +10,8 @@ namespace trainwright::detail {
 
 // Everything about weights, gradients and states that does not depend on the stage.
 struct StateRules {
-  ParameterBytes bytes;
-  double compute = 2;  // of a gathered parameter
+  ParameterBytes bytes, adapter;  // of the model's parameters and of adapters'
+  double compute = 2;             // of a gathered parameter of the model
   Sharding sharding;
   bool head_stays = false;     // FSDP2: its last unit stays gathered from forward to backward
   double live_parameters = 0;  // most that are gathered at once; 0: two layers
@@ -32,10 +32,10 @@ struct States {
   double flattened = 0;  // of `step`: the bucket gradients are flattened into
   double gathered = 0;   // of `step`: weights
 };
-States states_of(const StateRules& rules, const HeldParameters& held,
-                 const HeldParameters& trained);
+States states_of(const StateRules& rules, const HeldParameters& held);
+PassBytes pass_bytes(const StateRules& rules);
 // Of the gradients of these parameters, where they come and go: whole while micro-batches are
 // summed up if they are cut at the step only, else as stored.
-double coming_gradients(const StateRules& rules, const HeldParameters& trained);
+double coming_gradients(const StateRules& rules, const HeldParameters& held);
 
 }  // namespace trainwright::detail

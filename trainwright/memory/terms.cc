@@ -9,12 +9,16 @@ namespace {
 struct Site {
   const PortionBytes* portion = nullptr;
   double index = 0;
-  double kept_before = 0;                              // by earlier lists
-  double half_after = 0;                               // by later ones, after I
-  double parameters_before = 0, parameters_after = 0;  // of earlier and of later lists
-  double next = 0;                                     // of the list after it
-  double previous = 0;
+  double kept_before = 0;                                   // by earlier lists
+  double half_after = 0;                                    // by later ones, after I
+  double gathered_before = 0;                               // weights of earlier lists
+  double unreduced_after = 0, gradients_after = 0;          // of later ones
+  const PortionBytes *next = nullptr, *previous = nullptr;  // the lists beside it
   std::int32_t number = 0;
+
+  double gathered_next() const { return next == nullptr ? 0 : next->gathered; }
+  double gathered_previous() const { return previous == nullptr ? 0 : previous->gathered; }
+  double gradients_next() const { return next == nullptr ? 0 : next->gradients; }
 };
 
 // Whole weights of a list come and go.
@@ -25,23 +29,20 @@ bool comes_gathered(const Sharding& sharding) {
 // Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather.
 double gathered_for(const StateRules& rules, double own, double ahead) {
   if (!comes_gathered(rules.sharding)) return 0;
-  return rules.compute * (own + ahead + std::max(own, ahead));
+  return own + ahead + std::max(own, ahead);
 }
 
 // FSDP2 copies weights out of a flat buffer as large as they are. Forward, the buffer goes when the
 // next one comes, and nothing is gathered ahead; backward, it goes at once, and that of the list
 // before is filled meanwhile. torch 2.13 _fsdp_param_group.py wait_for_unshard, _backward_prefetch.
-double unit_gathered(const StateRules& rules, double own, double buffer) {
-  return rules.compute * (own + buffer);
-}
-
+// So a unit has its own weights and one buffer: its own, that of the list before, or none.
 class SpotFinder {
  public:
   SpotFinder(const ChunkBytes& chunk, const StateRules& rules, double gradient_share)
       : rules_(rules), gradient_share_(gradient_share) {
     const bool comes = comes_gathered(rules.sharding);
     if (comes && rules.live_parameters > 0) {
-      live_ = rules.compute * std::min(chunk.parameters, rules.live_parameters);
+      live_ = std::min(chunk.gathered, rules.compute * rules.live_parameters);
     }
     by_units_ = rules.sharding.flat_buffers && comes && live_ == 0;
     stays_for_backward_ = rules.sharding.gather == Gather::MicroBatch;
@@ -53,20 +54,20 @@ class SpotFinder {
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
-    const double own = site.portion->parameters;
+    const double own = site.portion->gathered;
     if (!by_units_) {
-      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.next);
+      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.gathered_next());
       return summed(spot);
     }
     const double stay = still_gathered(site);
     const Spot copying = summed(while_copied(site));
     if (site.portion->logits) {
       // The loss is no part of the unit: weights are gone again, or stay for the backward pass.
-      Spot product = summed(inside(spot, stay + unit_gathered(rules_, own, own), 0));
-      spot.gathered = stay + unit_gathered(rules_, own, 0);
+      Spot product = summed(inside(spot, stay + own + own, 0));
+      spot.gathered = stay + own;
       return higher(copying, higher(product, summed(spot)));
     }
-    spot.gathered = stay + unit_gathered(rules_, own, own);
+    spot.gathered = stay + own + own;
     return higher(copying, summed(spot));
   }
   Spot backward(const Site& site) const {
@@ -74,8 +75,8 @@ class SpotFinder {
   }
   Spot first_backward(const Site& site) const {
     Spot spot = with_buffers(around(site, site.portion->backward, site.kept_before), site, false);
-    spot.gradients = gradient_share_ * site.parameters_after;
-    if (accumulates()) spot.gradients += gradient_share_ * site.portion->parameters;
+    spot.gradients = accumulates() ? site.unreduced_after + site.portion->unreduced
+                                   : gradient_share_ * site.gradients_after;
     return summed(spot);
   }
   // Later lists have run their I and hold what W needs.
@@ -99,33 +100,32 @@ class SpotFinder {
   // type, and all there; those of the list after it are on their way.
   Spot with_buffers(Spot spot, const Site& site, bool again) const {
     spot.backward = true;
-    const double own = site.portion->parameters;
+    const double own = site.portion->gathered;
     const bool reduces = comes_gathered(rules_.sharding) && rules_.sharding.gradients;
-    double reduced = reduces ? rules_.compute * own + rules_.bytes.gradient * site.next : 0;
+    double reduced = reduces ? site.portion->unreduced + site.gradients_next() : 0;
     if (!by_units_) {
-      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.previous);
+      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.gathered_previous());
       spot.reduced = reduced;
       return summed(spot);
     }
     // HSDP holds what it has summed over replicas until the pass ends; in the first one these are
     // the gradients themselves. torch 2.13 _fsdp_param_group.py AllReduceState.
     if (again && rules_.sharding.dense.replicas > 1) {
-      const double shards = rules_.bytes.gradient * site.parameters_after /
-                            static_cast<double>(rules_.sharding.dense.ways);
+      const double shards = site.gradients_after / static_cast<double>(rules_.sharding.dense.ways);
       spot.reduced = shards;
       reduced += shards;
     }
     // What was gathered forward and stayed is not gathered again.
     const double stay = still_gathered(site);
-    const double buffer = stays_for_backward_ ? 0 : site.previous;
-    const Spot unit = inside(spot, stay + unit_gathered(rules_, own, buffer), reduced);
+    const double buffer = stays_for_backward_ ? 0 : site.gathered_previous();
+    const Spot unit = inside(spot, stay + own + buffer, reduced);
     if (!site.portion->logits) {
       spot.gathered = unit.gathered;
       spot.reduced = unit.reduced;
       return summed(spot);
     }
     const bool stays = rules_.head_stays || stays_for_backward_;
-    spot.gathered = stay + (stays ? unit_gathered(rules_, own, 0) : 0);
+    spot.gathered = stay + (stays ? own : 0);
     return higher(summed(unit), summed(spot));
   }
   // Forward, while weights are copied out of their flat buffer that of the list before is still
@@ -133,14 +133,14 @@ class SpotFinder {
   Spot while_copied(const Site& site) const {
     Spot spot = around(site, std::min(number(site.portion->totals->input), site.portion->kept),
                        site.kept_before);
-    spot.gathered = still_gathered(site) + unit_gathered(rules_, site.portion->parameters,
-                                                         site.portion->parameters + site.previous);
+    const double own = site.portion->gathered;
+    spot.gathered = still_gathered(site) + own + own + site.gathered_previous();
     return spot;
   }
   static Spot higher(const Spot& a, const Spot& b) { return b.total >= a.total ? b : a; }
   // Weights of earlier lists, which wait for their own backward pass.
   double still_gathered(const Site& site) const {
-    return stays_for_backward_ ? rules_.compute * site.parameters_before : 0;
+    return stays_for_backward_ ? site.gathered_before : 0;
   }
   // At the head's product, where of what the loss needs no more than the kept part is there.
   static Spot inside(Spot spot, double gathered, double reduced) {
@@ -177,15 +177,15 @@ Site site_at(const ChunkBytes& chunk, std::size_t i, double index) {
           .index = index,
           .kept_before = of.before + index * of.kept,
           .half_after = of.half_after + after * of.half,
-          .parameters_before =
-              chunk.parameters - of.parameters_after - (of.count - index) * of.parameters,
-          .parameters_after = of.parameters_after + after * of.parameters,
-          .next = !last                     ? of.parameters
-                  : i + 1 < portions.size() ? portions[i + 1].parameters
-                                            : 0,
-          .previous = !first  ? of.parameters
-                      : i > 0 ? portions[i - 1].parameters
-                              : 0,
+          .gathered_before = of.gathered_before + index * of.gathered,
+          .unreduced_after = of.unreduced_after + after * of.unreduced,
+          .gradients_after = of.gradients_after + after * of.gradients,
+          .next = !last                     ? &of
+                  : i + 1 < portions.size() ? &portions[i + 1]
+                                            : nullptr,
+          .previous = !first  ? &of
+                      : i > 0 ? &portions[i - 1]
+                              : nullptr,
           .number = static_cast<std::int32_t>(i)};
 }
 
@@ -206,11 +206,9 @@ void take_off(Spot& spot, double bytes) {
 ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
                        const StateRules& rules, const PipelineRules& pipeline) {
   ChunkTerms terms;
-  if (comes_and_goes(rules.sharding.life)) terms.gradients = coming_gradients(rules, bytes.trained);
-  if (stays_gathered(rules.sharding)) terms.gathered = rules.compute * bytes.parameters;
-  const double share = accumulates(rules.sharding.life) ? rules.compute
-                       : bytes.parameters > 0           ? terms.gradients / bytes.parameters
-                                                        : 0;
+  if (comes_and_goes(rules.sharding.life)) terms.gradients = coming_gradients(rules, bytes.held);
+  if (stays_gathered(rules.sharding)) terms.gathered = bytes.gathered;
+  const double share = bytes.gradients > 0 ? terms.gradients / bytes.gradients : 0;
   const SpotFinder finder(bytes, rules, share);
   for (std::size_t i = 0; i < bytes.portions.size(); ++i) {
     const double count = bytes.portions[i].count;
@@ -223,7 +221,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
     }
   }
   if (accumulates(rules.sharding.life)) {
-    const double all = rules.compute * bytes.parameters;
+    const double all = bytes.unreduced;
     const Spot end{.total = all, .gradients = all, .portion = 0, .backward = true};
     raise(terms.spots[3], end);
     raise(terms.first_backward, end);

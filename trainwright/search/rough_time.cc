@@ -110,7 +110,7 @@ Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Wires& wires)
 // What the weights and gradients of one stage cost on the wire, in one step.
 Seconds data_time(const SearchQuestion& question, const Layout& layout, const Totals& stage,
                   std::int64_t layers, const Recipe& recipe, Wires& wires) {
-  const auto bytes = parameter_bytes(question.trainer, layout.precision, question.job.optimizer);
+  const auto bytes = trained_bytes(question.job, layout.precision, question.trainer);
   if (!bytes) return {};
   Seconds sum;
   for (const ParameterTraffic& traffic : parameter_traffic(
@@ -127,7 +127,7 @@ Seconds data_time(const SearchQuestion& question, const Layout& layout, const To
 RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkCache& work) {
   const Accelerator& accelerator = question.cluster.groups.front().accelerator;
   const FlopsPerSecond rate = peak_rate(accelerator, layout.precision) * kShareOfPeak;
-  const Recipe recipe = recipe_of(question.trainer, layout.precision);
+  const Recipe recipe = recipe_of(question.trainer, layout.precision, question.job);
   Wires wires(layout, question.cluster);
   std::vector<Visit> ranks(static_cast<std::size_t>(layout.pp));
   std::vector<Seconds> data(ranks.size());

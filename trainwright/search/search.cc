@@ -21,17 +21,33 @@ bool faster(const Fitting& a, const Fitting& b) {
   return a.text < b.text;
 }
 
-double mfu_of(const SearchQuestion& question, Seconds step) {
+// What the model needs for a step: all of its products forward and, backward, those of gradients
+// that a job makes.
+Flops needed_work(const SearchQuestion& question) {
+  const double tokens = static_cast<double>(question.gbs) * static_cast<double>(question.seq);
+  const Flops all =
+      token_flops(question.model, Tokens(question.seq), AttentionPairs::Causal).train() * tokens;
+  const Job& asked = question.job;
+  if (!asked.lora && asked.frozen.empty() && asked.frozen_layers == 0) return all;
+  // One sequence on one rank with flash attention, with and without what the job leaves out.
+  const auto work = [&](const Job& job) {
+    const Recipe recipe = recipe_of(question.trainer, question.precision, job);
+    WorkCache cache(question.model, recipe);
+    Stage stage = stage_layers(Layout{}, question.model)->front();
+    const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = question.seq}));
+    return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
+  };
+  return all * (work(asked) / work({}));
+}
+
+double mfu_of(const SearchQuestion& question, Flops work, Seconds step) {
   const Accelerator& accelerator = question.cluster.groups.front().accelerator;
   const auto rate = peak(accelerator, ComputeType::Bf16);
   if (!rate || step <= Seconds(0)) return 0;
-  const double tokens = static_cast<double>(question.gbs) * static_cast<double>(question.seq);
-  const Flops work =
-      token_flops(question.model, Tokens(question.seq), AttentionPairs::Causal).train() * tokens;
   return utilization(work, step, *rate * static_cast<double>(accelerator_count(question.cluster)));
 }
 
-Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fitting) {
+Result<PlannedLayout> planned(const SearchQuestion& question, Flops work, const Fitting& fitting) {
   const MemoryQuestion memory{.model = question.model,
                               .cluster = question.cluster,
                               .trainer = question.trainer,
@@ -40,7 +56,7 @@ Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fit
                               .constants = question.constants};
   auto estimate = estimate_memory(memory);
   if (!estimate) return fail(estimate.error().diagnostics);
-  return PlannedLayout{fitting.layout, fitting.time, mfu_of(question, fitting.time.step),
+  return PlannedLayout{fitting.layout, fitting.time, mfu_of(question, work, fitting.time.step),
                        *std::move(estimate)};
 }
 
@@ -64,7 +80,7 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
   parallel_for(kPieces, {}, [&](std::size_t piece) {
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
                        question.constants);
-    WorkCache work(question.model, recipe_of(question.trainer, question.precision));
+    WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
     const std::size_t end = layouts.size() * (piece + 1) / kPieces;
     for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {
       weighed[i].bytes = memory.worst(layouts[i]);
@@ -81,6 +97,7 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
 Result<SearchResult> search(const SearchQuestion& question) {
   const std::vector<Layout> layouts = list_layouts(question);
   const std::vector<Weighed> weighed = weigh(question, layouts);
+  const Flops needed = needed_work(question);
   SearchResult result;
   std::vector<Fitting> fitting;
   std::vector<std::pair<Bytes, const Layout*>> large;
@@ -101,7 +118,7 @@ Result<SearchResult> search(const SearchQuestion& question) {
       ++result.refused;
       continue;
     }
-    auto plan = planned(question, fitting[asked]);
+    auto plan = planned(question, needed, fitting[asked]);
     if (!plan) return fail(plan.error().diagnostics);
     // The replay of the allocator may say otherwise than the quick estimate.
     if (plan->memory.oom > question.risk) {
@@ -115,10 +132,10 @@ Result<SearchResult> search(const SearchQuestion& question) {
 
   std::stable_sort(large.begin(), large.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  WorkCache work(question.model, recipe_of(question.trainer, question.precision));
+  WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
   for (const auto& [bytes, layout] : large) {
     if (!legal(question, *layout)) continue;
-    auto plan = planned(question, {*layout, rough_time(question, *layout, work), {}});
+    auto plan = planned(question, needed, {*layout, rough_time(question, *layout, work), {}});
     if (!plan) return fail(plan.error().diagnostics);
     result.smallest = *std::move(plan);
     break;

@@ -51,7 +51,8 @@ RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkC
 struct PlannedLayout {
   Layout layout;
   RoughTime time;
-  double mfu = 0;  // by the rough time; of attention the pairs below the diagonal
+  double mfu = 0;  // by the rough time, of the gradients that the job makes and the pairs of
+                   // attention below the diagonal
   MemoryEstimate memory;
 };
 

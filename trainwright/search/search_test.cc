@@ -82,6 +82,28 @@ TEST_CASE("without parallelism but data's, compute is the model's FLOPs at half 
   CHECK(time.bubble == Seconds(0));
 }
 
+TEST_CASE("adapters cost no weight gradients of the base, in time or on the wire") {
+  Job8 job;
+  const Layout layout =
+      parse_layout("dp=8,mbs=1,gbs=64,seq=4096", {.world = 8, .usual = {}})->layout;
+  const auto time = [&] {
+    WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16, job.job));
+    return rough_time(job.question(), layout, work);
+  };
+  const RoughTime all = time();
+  job.job = parse_job("lora=16").value();
+  const RoughTime lora = time();
+  // Forward and input gradients, and the first layer's are the adapters' only; rank 16 beside
+  // matrices 4,096 wide adds a hundredth. The attention core has no weights: both its gradients
+  // stay.
+  CHECK(lora.compute / all.compute == doctest::Approx(2.0 / 3).epsilon(0.05));
+  // 40 million of 6.7 billion parameters: r (in + out) for 4 + 3 matrices of 32 layers.
+  const double adapters = 32.0 * 16 * (4 * 8192 + 3 * (4096 + 11008));
+  CHECK(lora.data / all.data ==
+        doctest::Approx(adapters / static_cast<double>(parameters(job.model).total().value()))
+            .epsilon(0.001));
+}
+
 TEST_CASE("the bubble is (p - 1) / (m v) of the work") {
   const Job8 job;
   WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));

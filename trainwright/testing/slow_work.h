@@ -224,7 +224,7 @@ class SlowLiveness {
     }
     for (const auto& [tensor, storage] : old) all.insert(storage);
     for (const auto& [tensor, storage] : gradient_) all.insert(storage);
-    Bytes sum = saved_at(i, 0) + op.backward_workspace;
+    Bytes sum = saved_at(i, 0) + op.backward_workspace + op.weight_workspace;
     for (const int storage : all) sum += sizes_.at(storage);
     for (const TensorId id : op.outputs) {
       if (!holds(op.inputs, id.at())) gradient_.erase(id.at());

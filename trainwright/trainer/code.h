@@ -139,4 +139,12 @@ struct AllocatorFacts {
   std::string setting, source;
 };
 
+// Low-rank adapters, where a job asks for them.
+struct AdapterFacts {
+  std::string dtype;  // as they are made; empty: that of the weights they stand beside
+  // Where layers are run again, the embedding's result is made to require a gradient.
+  bool flows_when_run_again = false;
+  std::string setting, source;
+};
+
 }  // namespace trainwright

@@ -229,6 +229,19 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
   at.finish();
 }
 
+void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faults) {
+  const Json* object = fields.raw("adapters");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("adapters"), faults);
+  if (!object->is_object()) return;
+  adapters.dtype = at.optional_string("dtype").value_or("");
+  if (!adapters.dtype.empty()) check_name(at, "dtype", adapters.dtype, to_strings(dtype_names()));
+  adapters.flows_when_run_again = at.optional_bool("flows_when_run_again").value_or(false);
+  adapters.setting = setting_in(at);
+  adapters.source = source_in(at);
+  at.finish();
+}
+
 // Fields that a file leaves out stay as they were.
 void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   const Json* object = fields.raw("code");
@@ -361,6 +374,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_all("workspaces", trainer.workspaces);
   read_pipeline(fields, trainer.pipeline, faults);
   read_code(fields, trainer.code, faults);
+  read_adapters(fields, trainer.adapters, faults);
   read_allocator(fields, trainer.allocator, faults);
   read_settings(fields, trainer);
 }

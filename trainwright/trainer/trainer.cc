@@ -68,6 +68,19 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind pre
   return bytes;
 }
 
+Result<ParameterBytes> parameter_bytes_in(std::string_view dtype, const Trainer& trainer,
+                                          PrecisionKind precision, OptimizerKind optimizer) {
+  ParameterBytes bytes = TW_TRY(parameter_bytes(trainer, precision, optimizer));
+  bytes.weight = bytes.gradient = bytes_of(std::string(dtype));
+  bytes.weight_copies = bytes.gradient_at_step = 0;
+  if (bytes.weight >= bytes_of("fp32")) bytes.master = 0;
+  bytes.states = 0;
+  for (const std::string& state : find_kind(trainer.optimizers, optimizer)->states) {
+    bytes.states += state == kAsWeight ? bytes.weight : bytes_of(state);
+  }
+  return bytes;
+}
+
 const Kernel* find_kernel(const Trainer& trainer, KernelKind kind) {
   return find_kind(trainer.kernels, kind);
 }

@@ -110,6 +110,7 @@ struct Trainer {
   std::vector<Choice> communicators;  // the groups a rank opens a communicator for
   std::vector<Bucket> buckets;
   std::vector<Workspace> workspaces;
+  AdapterFacts adapters;
   PipelineFacts pipeline;
   AllocatorFacts allocator;
   std::vector<std::pair<std::string, std::string>> settings;  // our name -> the trainer's name
@@ -129,6 +130,11 @@ struct ParameterBytes {
 // offer, with what it does.
 Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind precision,
                                        OptimizerKind optimizer, std::string_view gradient = {});
+
+// The same for a parameter that is made in that dtype, whatever the precision says, as adapters may
+// be: gradient and states follow it where they follow the weight, and fp32 needs no exact copy.
+Result<ParameterBytes> parameter_bytes_in(std::string_view dtype, const Trainer& trainer,
+                                          PrecisionKind precision, OptimizerKind optimizer);
 
 // Bytes of one number of that dtype ("bf16" -> 2, "none" -> 0); nullopt for an unknown name.
 std::optional<double> dtype_bytes(std::string_view dtype);

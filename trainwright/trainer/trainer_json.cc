@@ -186,6 +186,13 @@ Json code(const CodeFacts& facts) {
   return finish(json, "", facts.source);
 }
 
+Json adapters(const AdapterFacts& facts) {
+  Json json = Json::object();
+  if (!facts.dtype.empty()) json.add("dtype", Json::of(facts.dtype));
+  json.add("flows_when_run_again", Json::of(facts.flows_when_run_again));
+  return finish(json, facts.setting, facts.source);
+}
+
 Json allocator(const AllocatorFacts& facts) {
   Json json = Json::object();
   json.add("expandable_segments", Json::of(facts.expandable_segments));
@@ -248,6 +255,7 @@ Json to_json(const Trainer& trainer) {
       .add("workspaces", workspaces(trainer))
       .add("pipeline", pipeline(trainer.pipeline));
   if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
+  if (!trainer.adapters.source.empty()) json.add("adapters", adapters(trainer.adapters));
   json.add("allocator", allocator(trainer.allocator))
       .add("settings", std::move(settings))
       .add("rules", rules(trainer));

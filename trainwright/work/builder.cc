@@ -33,11 +33,20 @@ void add_moved(const OperatorList& list, Operator& op) {
   }
   op.forward.read += in;
   op.forward.written += out;
-  if (op.gradients_passed < op.inputs.size()) {
+  const bool only_weights = in_gradients == Bytes(0) && op.has_weight;
+  if (op.gradients_passed < op.inputs.size() && !only_weights) {
     op.input_gradient.read += out_gradients + saved_for_inputs;
     op.input_gradient.written += in_gradients;
   }
   if (op.has_weight) op.weight_gradient.read += out_gradients + saved_for_weights;
+}
+
+OperatorList summed_up(Builder&& builder, TensorId output) {
+  OperatorList list = std::move(builder.list);
+  list.input = TensorId(0);
+  list.output = output;
+  for (Operator& op : list.operators) add_moved(list, op);
+  return list;
 }
 
 }  // namespace
@@ -80,12 +89,15 @@ Operator& Builder::add(std::string_view name, OperatorKind kind,
   return op;
 }
 
-OperatorList finished(Builder&& builder, TensorId output) {
-  OperatorList list = std::move(builder.list);
-  list.input = TensorId(0);
-  list.output = output;
-  for (Operator& op : list.operators) add_moved(list, op);
-  return list;
+OperatorList finished_layer(Builder&& builder, TensorId output) {
+  settle_gradients(builder);
+  mark_recompute(builder);
+  return summed_up(std::move(builder), output);
+}
+
+OperatorList finished_end(Builder&& builder, TensorId output) {
+  settle_gradients(builder);
+  return summed_up(std::move(builder), output);
 }
 
 }  // namespace trainwright::detail

@@ -7,6 +7,7 @@
 //   b.add("square", OperatorKind::Elementwise, {x}, {squared}).saves.push_back({x, Half::Input});
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Builder {
   Part part = Part::Norm;
   Flags<RecomputeModule> modules = {};
   std::vector<Flags<RecomputeModule>> module_of = {};  // of each operator
+  // The loss writes the gradient over it: it has no other one, and stays until it was used.
+  std::optional<TensorId> overwritten = std::nullopt;
 
   Builder(const Model& of_model, const Slice& of_slice, const Recipe& of_recipe);
 
@@ -54,6 +57,12 @@ struct Builder {
   Operator& add(std::string_view name, OperatorKind kind, std::initializer_list<TensorId> inputs,
                 std::initializer_list<TensorId> outputs);
   Operator& last() { return list.operators.back(); }
+  // Whether weights of the part that operators are added for are trained. A tied head is the
+  // embedding's.
+  bool trains() const {
+    const bool tied = part == Part::Head && model.tied;
+    return trainwright::trains(recipe, slice, tied ? Part::Embedding : part);
+  }
 };
 
 // Operators added while it lives belong to that module too.
@@ -76,9 +85,13 @@ inline std::int64_t share(std::int64_t n, std::int64_t ways) { return ceil_div(n
 // Ranks that hold the same part when n things are split more ways than there are.
 inline std::int64_t copies_of(std::int64_t n, std::int64_t ways) { return n < ways ? ways / n : 1; }
 
-// The first tensor is the input. Bytes that operators move are added up from their tensors.
-OperatorList finished(Builder&& builder, TensorId output);
+// The first tensor is the input. Settles which gradients are made and, of a layer, what is run
+// again; bytes that operators move are added up from their tensors.
+OperatorList finished_layer(Builder&& builder, TensorId output);
+OperatorList finished_end(Builder&& builder, TensorId output);
 
+// Takes away what serves gradients that nobody makes (gradients.cc).
+void settle_gradients(Builder& builder);
 // Marks what the slice's recompute runs again (recompute.cc). The list is one whole layer.
 void mark_recompute(Builder& builder);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <unordered_map>
 
 #include "trainwright/work/work.h"
@@ -5,20 +6,11 @@
 namespace trainwright {
 namespace {
 
-// What a list is of: a layer kind, or one of the ends.
-constexpr std::int32_t kEmbedding = -1;
-constexpr std::int32_t kHead = -2;
-constexpr std::int32_t kMtp = -3;
+using What = ListOf::What;
 
-struct Key {
-  std::int32_t of = 0;
-  Slice slice;
-  friend bool operator==(const Key&, const Key&) = default;
-};
-
-struct KeyHash {
-  std::size_t operator()(const Key& key) const {
-    std::uint64_t hash = 0x9e3779b97f4a7c15U + static_cast<std::uint32_t>(key.of);
+struct ListHash {
+  std::size_t operator()(const ListOf& key) const {
+    std::uint64_t hash = 0x9e3779b97f4a7c15U + static_cast<std::uint32_t>(key.kind.index());
     const auto mix = [&hash](std::int64_t value) {
       hash = (hash ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
       hash ^= hash >> 32U;
@@ -35,109 +27,154 @@ struct KeyHash {
         (s.gradients_wait ? std::int64_t{1} << 62 : 0));
     mix(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
         static_cast<std::int64_t>(s.recompute.kind));
+    mix(static_cast<std::int64_t>(key.what) << 2 | (s.frozen ? 2 : 0) | (s.input_gradient ? 1 : 0));
     return hash;
   }
 };
 
+// Whether whole layers are run again.
+bool runs_layers_again(const Recompute& recompute) {
+  return recompute.kind == RecomputeKind::Full || recompute.kind == RecomputeKind::Block ||
+         recompute.kind == RecomputeKind::EveryNth;
+}
+
 }  // namespace
+
+OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& of) {
+  switch (of.what) {
+    case What::Embedding: return embedding_work(model, of.slice, recipe);
+    case What::Mtp: return mtp_work(model, of.slice, recipe);
+    case What::Head: return head_work(model, of.slice, recipe);
+    case What::Layer: break;
+  }
+  Slice one = of.slice;
+  one.recompute.n = 1;
+  return layer_work(model, model.kinds[of.kind.at()], one, recipe);
+}
+
+HeldParameters held_parameters(const Model& model, const Recipe& recipe, const ListOf& of) {
+  const auto held = [&](const std::vector<Weight>& weights, const LayerKind* kind) {
+    return held_parameters(weights, kind, of.slice, recipe);
+  };
+  switch (of.what) {
+    case What::Embedding: return held(embedding_weights(model), nullptr);
+    case What::Mtp: return held(mtp_weights(model), nullptr);
+    case What::Head: return held(head_weights(model), nullptr);
+    case What::Layer: break;
+  }
+  const LayerKind& kind = model.kinds[of.kind.at()];
+  return held(layer_weights(model, kind), &kind);
+}
 
 struct WorkCache::State {
   Model model;
   Recipe recipe;
-  std::unordered_map<Key, Totals, KeyHash> made;
+  std::int64_t first_trained = -1;
+  std::unordered_map<ListOf, Totals, ListHash> made = {};
 
-  // A recompute that only layers know makes no difference to the ends.
-  template <class Make>
-  const Totals& find(std::int32_t of, const Slice& slice, Make make) {
-    const Key key{of, slice};
-    const auto found = made.find(key);
-    if (found != made.end()) return found->second;
-    return made.emplace(key, make()).first->second;
+  Portion find(const ListOf& of) {
+    auto found = made.find(of);
+    if (found == made.end()) {
+      found =
+          made.emplace(of, totals(make_list(model, recipe, of), held_parameters(model, recipe, of)))
+              .first;
+    }
+    return {&found->second, 1, &found->first};
+  }
+  // n layers that are run again as one; how many is part of the key.
+  Portion together(LayerKindId kind, const Slice& slice, std::int64_t n) {
+    ListOf of{What::Layer, kind, slice};
+    of.slice.recompute = {.kind = RecomputeKind::Full, .modules = {}, .n = 1};
+    const Portion one = find(of);
+    if (n <= 1) return one;
+    ListOf plain = of;
+    plain.slice.recompute = {};
+    of.slice.recompute.n = n;
+    auto found = made.find(of);
+    if (found == made.end()) {
+      found = made.emplace(of, checkpointed_together(*find(plain).totals, *one.totals, n)).first;
+    }
+    return {&found->second, 1, &found->first};
+  }
+  // The i-th layer of the model, `at` in its stage.
+  Portion one(LayerKindId kind, const Slice& of_stage, std::int64_t i, std::int64_t at) {
+    ListOf of{What::Layer, kind, slice_at(of_stage, i)};
+    of.slice.recompute = recompute_of_layer(of_stage.recompute, at);
+    of.slice.recompute.n = 1;
+    return find(of);
+  }
+  // How many of the next `left` layers, all of a kind, are run again together: those that are
+  // alike.
+  std::int64_t grouped(const Slice& of_stage, std::int64_t i, std::int64_t left) const {
+    if (of_stage.recompute.kind != RecomputeKind::Full) return 1;
+    std::int64_t n = 1;
+    while (n < std::min(left, of_stage.recompute.n) &&
+           slice_at(of_stage, i + n) == slice_at(of_stage, i)) {
+      ++n;
+    }
+    return n;
+  }
+  // As the i-th layer of the model, or what follows all layers, has it.
+  Slice slice_at(const Slice& of_stage, std::int64_t i) const {
+    Slice own = of_stage;
+    const Training& training = recipe.training;
+    own.frozen = i < training.frozen_layers;
+    own.input_gradient = first_trained < i ||
+                         (training.flows_when_run_again && runs_layers_again(of_stage.recompute));
+    return own;
   }
 };
 
 WorkCache::WorkCache(const Model& model, const Recipe& recipe)
-    : state_(std::make_unique<State>(State{model, recipe, {}})) {}
+    : state_(std::make_unique<State>(
+          State{model, recipe, first_trained_layer(model, recipe.training)})) {}
 WorkCache::~WorkCache() = default;
 WorkCache::WorkCache(WorkCache&&) noexcept = default;
 WorkCache& WorkCache::operator=(WorkCache&&) noexcept = default;
 
 const Totals& WorkCache::layer(LayerKindId id, const Slice& slice) {
-  return state_->find(id.index(), slice, [&] {
-    const LayerKind& kind = state_->model.kinds[id.at()];
-    const auto weights = layer_weights(state_->model, kind);
-    return totals(layer_work(state_->model, kind, slice, state_->recipe),
-                  held_parameters(weights, &kind, slice, state_->recipe));
-  });
+  return *state_->find({What::Layer, id, slice}).totals;
 }
-
-// Layers of one kind that are run again as one; how many is part of the key.
 const Totals& WorkCache::together(LayerKindId id, const Slice& slice, std::int64_t n) {
-  Slice full = slice;
-  full.recompute = {.kind = RecomputeKind::Full, .modules = {}, .n = 1};
-  if (n <= 1) return layer(id, full);
-  Slice plain = slice;
-  plain.recompute = {};
-  Slice key = full;
-  key.recompute.n = n;
-  const Totals& one = layer(id, full);
-  const Totals& whole = layer(id, plain);
-  return state_->find(id.index(), key, [&] { return checkpointed_together(whole, one, n); });
+  return *state_->together(id, slice, n).totals;
 }
-
 const Totals& WorkCache::embedding(const Slice& slice) {
-  return state_->find(kEmbedding, slice, [&] {
-    return totals(
-        embedding_work(state_->model, slice, state_->recipe),
-        held_parameters(embedding_weights(state_->model), nullptr, slice, state_->recipe));
-  });
+  return *state_->find({What::Embedding, LayerKindId(0), slice}).totals;
 }
-
 const Totals& WorkCache::head(const Slice& slice) {
-  return state_->find(kHead, slice, [&] {
-    return totals(head_work(state_->model, slice, state_->recipe),
-                  held_parameters(head_weights(state_->model), nullptr, slice, state_->recipe));
-  });
+  return *state_->find({What::Head, LayerKindId(0), slice}).totals;
 }
-
 const Totals& WorkCache::mtp(const Slice& slice) {
-  return state_->find(kMtp, slice, [&] {
-    return totals(mtp_work(state_->model, slice, state_->recipe),
-                  held_parameters(mtp_weights(state_->model), nullptr, slice, state_->recipe));
-  });
+  return *state_->find({What::Mtp, LayerKindId(0), slice}).totals;
 }
 
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
-  if (stage.embedding) portions.push_back({&embedding(slice), 1});
-  const bool grouped = slice.recompute.kind == RecomputeKind::Full && slice.recompute.n > 1;
+  const auto add = [&](const Portion& one) {
+    if (!portions.empty() && portions.back().totals == one.totals) {
+      ++portions.back().count;
+    } else {
+      portions.push_back(one);
+    }
+  };
+  if (stage.embedding) add(state_->find({What::Embedding, LayerKindId(0), slice}));
   std::int64_t at = 0;  // of the layer in its stage
   for (const LayerRun& run : stage.runs) {
-    if (grouped) {
-      const std::int64_t n = slice.recompute.n;
-      if (run.count >= n) portions.push_back({&together(run.kind, slice, n), run.count / n});
-      if (run.count % n > 0) portions.push_back({&together(run.kind, slice, run.count % n), 1});
-      continue;
-    }
-    for (std::int64_t i = 0; i < run.count; ++i, ++at) {
-      Slice own = slice;
-      own.recompute = recompute_of_layer(slice.recompute, at);
-      const Totals* one = &layer(run.kind, own);
-      if (!portions.empty() && portions.back().totals == one) {
-        ++portions.back().count;
-      } else {
-        portions.push_back({one, 1});
-      }
+    const std::int64_t end = at + run.count;
+    while (at < end) {
+      const std::int64_t n = state_->grouped(slice, stage.first + at, end - at);
+      add(n > 1 ? state_->together(run.kind, state_->slice_at(slice, stage.first + at), n)
+                : state_->one(run.kind, slice, stage.first + at, at));
+      at += n;
     }
   }
+  const auto layers = static_cast<std::int64_t>(state_->model.layers.size());
+  const Slice after = state_->slice_at(slice, layers);
   for (std::int64_t i = 0; i < stage.mtp; ++i) {
-    portions.push_back({&mtp(slice), 1});
-    Slice own = slice;
-    own.recompute = recompute_of_layer(slice.recompute, at++);
-    own.recompute.n = 1;
-    portions.push_back({&layer(state_->model.mtp[static_cast<std::size_t>(i)], own), 1});
+    add(state_->find({What::Mtp, LayerKindId(0), after}));
+    add(state_->one(state_->model.mtp[static_cast<std::size_t>(i)], slice, layers, at++));
   }
-  if (stage.head) portions.push_back({&head(slice), 1});
+  if (stage.head) add(state_->find({What::Head, LayerKindId(0), after}));
   return portions;
 }
 

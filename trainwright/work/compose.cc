@@ -44,13 +44,21 @@ void add(Effort& sum, const Effort& one, std::int64_t times) {
   sum.written += one.written * times;
 }
 
+void add(HeldParameters& sum, const HeldParameters& one, std::int64_t times) {
+  sum.dense += one.dense * times;
+  sum.expert += one.expert * times;
+  sum.trained_dense += one.trained_dense * times;
+  sum.trained_expert += one.trained_expert * times;
+  sum.adapter_dense += one.adapter_dense * times;
+  sum.adapter_expert += one.adapter_expert * times;
+  sum.replicated += one.replicated * times;
+  sum.low_precision += one.low_precision * times;
+}
+
 }  // namespace
 
 HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {
-  dense += other.dense;
-  expert += other.expert;
-  replicated += other.replicated;
-  low_precision += other.low_precision;
+  add(*this, other, 1);
   return *this;
 }
 
@@ -117,10 +125,7 @@ Totals compose(std::span<const Portion> portions) {
     sum.kept_of_experts += one.kept_of_experts * n;
     sum.kept_for_weights += one.kept_for_weights * n;
     sum.held_gradients += one.held_gradients * n;
-    sum.parameters.dense += one.parameters.dense * n;
-    sum.parameters.expert += one.parameters.expert * n;
-    sum.parameters.replicated += one.parameters.replicated * n;
-    sum.parameters.low_precision += one.parameters.low_precision * n;
+    add(sum.parameters, one.parameters, n);
     add_shapes(sum.stand_ins, one.stand_ins);
     sum.traffic.add(one.traffic, n);
   }

@@ -74,7 +74,8 @@ TensorId eager_activation(Builder& b, const Preactivation& x) {
   const std::int64_t elements = joined ? b.at(x.gate).elements / 2 : b.at(x.gate).elements;
   const TensorId gate = activated(b, x.activation, x.gate, elements, "gate_activated");
   const TensorId product = b.like(gate, "activated");
-  each(b, "gate_product", {gate, x.up}, product).saves = {{gate, Half::Input}, {x.up, Half::Input}};
+  each(b, "gate_product", {gate, x.up}, product).saves = {{gate, Half::Input, of_input(1)},
+                                                          {x.up, Half::Input, of_input(0)}};
   return product;
 }
 

@@ -73,7 +73,8 @@ Operator& core_product(Builder& b, const Core& core, std::string_view name, Tens
   Operator& op = b.add(name, OperatorKind::AttentionCore, {left, right}, {result});
   op.forward.matmul = core_flops(b, core, AttentionPairs::Full) * share;
   op.input_gradient.matmul = op.forward.matmul * 2.0;
-  op.saves = {{left, Half::Input}, {right, Half::Input}};
+  op.saves = {{left, Half::Input, of_input(1)}, {right, Half::Input, of_input(0)}};
+  op.gradients_apart = true;
   if (b.recipe.splits_products) {
     // When the left factor or the result's gradient is copied, the right factor is gone and has no
     // gradient yet.

@@ -11,7 +11,9 @@ TensorId eager_joined_attention(Builder& b, const Attention& whole, const Softma
                                 TensorId x) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
   const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
-  const Output joined{"query_key_value", (heads + 2 * kv_heads) * a.head_dim};
+  const Output joined{.name = "query_key_value",
+                      .width = (heads + 2 * kv_heads) * a.head_dim,
+                      .matrices = matrices_named("query_key_value")};
   const TensorId made = columns(
       b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x, {&joined, 1})[0];
   Rotated turned{made, made};

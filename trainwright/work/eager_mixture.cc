@@ -28,13 +28,14 @@ TensorId logits(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed&
   Operator& op = b.add("router", OperatorKind::Route, {input}, {result});
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
   op.saves.push_back({input, Half::Weight});
+  op.trained = b.trains();
   op.has_weight = true;
   if (wide && b.recipe.weight != Dtype::Fp32) {
     const TensorId weight =
         b.tensor("router_weight", Dtype::Fp32, checked_mul(m.experts, b.model.hidden),
                  b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(weight);
-    b.last().saves.push_back({weight, Half::Input});
+    b.last().saves.push_back({weight, Half::Input, of_input(0)});
   }
   return result;
 }
@@ -83,15 +84,19 @@ TensorId crossed(Builder& b, std::string_view name, TensorId x) {
 }
 
 // One grouped product; `offsets` of the groups, int32, is saved by both.
-TensorId grouped(Builder& b, std::string_view name, TensorId x, TensorId offsets, std::int64_t rows,
-                 std::int64_t in, std::int64_t out) {
+TensorId grouped(Builder& b, const MixtureOfExperts& m, std::string_view name, TensorId x,
+                 TensorId offsets, std::int64_t rows, std::int64_t in, std::int64_t out) {
   const TensorId result = b.tensor(name, b.at(x).dtype, checked_mul(rows, out), b.at(x).copies);
   const Flops work = Flops(2 * real(rows) * real(in) * real(out));
   Operator& op = b.add(name, OperatorKind::Matmul, {x, offsets}, {result});
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
   op.saves = {{x, Half::Weight}, {offsets, Half::Both}};
+  op.trained = b.trains();
   op.has_weight = true;
-  return result;
+  const Matrix matrix{.name = name, .in = in, .copies = share(m.experts, b.slice.ep)};
+  Output output{name, out};
+  if (name == "expert_gate_up") output.matrices = {LayerMatrix::ExpertGate, LayerMatrix::ExpertUp};
+  return adapted(b, matrix, x, {&output, 1}, {result})[0];
 }
 
 TensorId expert_activation(Builder& b, const Mlp& expert, TensorId up) {
@@ -118,17 +123,18 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
   const TensorId offsets = b.constant("offsets", Dtype::Int32, share(m.experts, b.slice.ep));
   b.add("count", OperatorKind::Permute, {}, {offsets});
   const std::int64_t width = m.expert.width;
-  const TensorId up = grouped(b, "expert_gate_up", sent, offsets, routed.pairs, hidden,
+  const TensorId up = grouped(b, m, "expert_gate_up", sent, offsets, routed.pairs, hidden,
                               m.expert.gated ? 2 * width : width);
   const TensorId activated = expert_activation(b, m.expert, up);
-  TensorId down = grouped(b, "expert_down", activated, offsets, routed.pairs, width, hidden);
+  TensorId down = grouped(b, m, "expert_down", activated, offsets, routed.pairs, width, hidden);
   if (parallel) {
     down = reordered(b, "expert_output", down, routed.pairs, "order_back", hidden);
     down = crossed(b, "returned", down);
   }
   // The scores are fp32, and so is the product.
   const TensorId weighted = b.like(down, "expert_weighted", Dtype::Fp32);
-  each(b, "weigh", {down, scores}, weighted).saves = {{down, Half::Input}, {scores, Half::Input}};
+  each(b, "weigh", {down, scores}, weighted).saves = {{down, Half::Input, of_input(1)},
+                                                      {scores, Half::Input, of_input(0)}};
   const TensorId ordered =
       reordered(b, "expert_ordered", weighted, routed.pairs, "order_restored", hidden);
   const TensorId sum =
@@ -150,7 +156,8 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
   const TensorId scale = b.like(logit, "shared_sigmoid");
   each(b, "sigmoid", {logit}, scale, 4).saves.push_back({scale, Half::Input});
   const TensorId scaled = b.like(y, "shared_scaled");
-  each(b, "scale_shared", {scale, y}, scaled).saves = {{scale, Half::Input}, {y, Half::Input}};
+  each(b, "scale_shared", {scale, y}, scaled).saves = {{scale, Half::Input, of_input(1)},
+                                                       {y, Half::Input, of_input(0)}};
   return scaled;
 }
 

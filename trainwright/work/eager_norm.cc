@@ -6,7 +6,8 @@ namespace {
 void gain(Builder& b, std::string_view name, TensorId normalized, TensorId result) {
   Operator& op = each(b, name, {normalized}, result);
   op.kind = OperatorKind::Norm;
-  op.saves.push_back({normalized, half_of_vector(b)});
+  op.saves.push_back({normalized, half_of_vector(b), kOfWeights});
+  op.trained = b.trains();
   op.has_weight = b.recipe.delays_vectors;
 }
 
@@ -50,7 +51,7 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
     // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
     const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
-    b.last().saves.push_back({sum, Half::Input});
+    b.last().saves.push_back({sum, Half::Input, of_input(0)});
   }
   return cast(b, "normed", scaled, dtype);
 }
@@ -78,11 +79,12 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
   const bool delayed = has_gain && b.recipe.delays_vectors;
   const Half half = delayed ? Half::Both : Half::Input;
   op.saves = {{x, half}, {mean, half}, {inverse, half}};
+  op.trained = has_gain && b.trains();
   op.has_weight = delayed;
   if (eager_style(b.model.family).one_plus_norm_gain) {
     const TensorId sum = b.tensor("one_plus_gain", b.recipe.weight, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
-    b.last().saves.push_back({sum, Half::Input});
+    b.last().saves.push_back({sum, Half::Input, of_input(0)});
   }
   return normed;
 }

@@ -14,20 +14,6 @@ std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const
   return checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
 }
 
-namespace {
-
-// The loss has written the gradient over the logits: there is no other one, and it stays until the
-// operator that made the logits has used it.
-void leave_gradient(Builder& b, TensorId logits) {
-  b.list.tensors[logits.at()].has_gradient = false;
-  for (Operator& op : b.list.operators) {
-    const bool made = std::find(op.outputs.begin(), op.outputs.end(), logits) != op.outputs.end();
-    if (made) op.saves.push_back({logits, Half::Both});
-  }
-}
-
-}  // namespace
-
 void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   const Loss& facts = b.recipe.loss;
   const Tensor of = b.at(logits);
@@ -48,7 +34,7 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   op.backward_workspace = bytes(facts.backward - facts.kept - (keeps_logits ? 0 : size));
   op.forward.other = Flops(5 * real(of.elements));
   op.input_gradient.other = Flops(2 * real(of.elements));
-  if (keeps_logits && facts.backward <= size) leave_gradient(b, logits);
+  if (keeps_logits && facts.backward <= size) b.overwritten = logits;
   if (facts.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1) {
     // The largest logit, the one of the label and the sum, of every token in fp32.
     for (int call = 0; call < 3; ++call) {
@@ -72,10 +58,11 @@ TensorId looked_up(Builder& b, TensorId tokens) {
                                   checked_mul(rows, width), scatters ? 1 : b.rows.outer_copies);
   Operator& op = b.add("embedding", OperatorKind::Lookup, {tokens}, {found});
   op.saves = {{tokens, Half::Weight}};
+  op.trained = b.trains();
   op.has_weight = b.recipe.delays_vectors;
   // The gradient of the table is made whole, zeros and all, before it is added up.
   const bool waits = b.slice.gradients_wait && !b.model.tied;
-  (waits ? op.waiting : op.backward_workspace) =
+  (waits ? op.waiting : op.weight_workspace) =
       Bytes(checked_mul(checked_mul(local_vocabulary(b.model.vocabulary, b.slice, b.recipe), width),
                         byte_size(b.recipe.compute)));
   const Bytes bytes = b.at(found).bytes();
@@ -101,6 +88,7 @@ TensorId with_positions(Builder& b, TensorId x) {
   if (b.model.learned_positions == 0) return x;
   const TensorId rows = b.like(x, "positions");
   Operator& look = b.add("positions", OperatorKind::Lookup, {}, {rows});
+  look.trained = b.trains();
   look.has_weight = b.recipe.delays_vectors;
   if (!b.recipe.permutes_tokens) {  // The modules of transformers number the tokens themselves.
     const TensorId places = b.constant("places", Dtype::Int64, b.rows.sequence, b.slice.tp);
@@ -235,14 +223,14 @@ OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe
   detail::Builder b(model, slice, recipe);
   const TensorId tokens = b.constant("tokens", Dtype::Int64, b.rows.inner, slice.tp);
   const TensorId y = detail::embedded(b, tokens);
-  return detail::finished(std::move(b), y);
+  return detail::finished_end(std::move(b), y);
 }
 
 OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe) {
   detail::Builder b(model, slice, recipe);
   const TensorId x = detail::hidden_input(b);
   const TensorId y = detail::head_and_loss(b, "final_norm", x);
-  return detail::finished(std::move(b), y);
+  return detail::finished_end(std::move(b), y);
 }
 
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe) {
@@ -256,7 +244,7 @@ OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& reci
       detail::norm(b, "mtp_hidden_norm", model.final_norm, hidden, model.hidden);
   const TensorId x = detail::projected(b, next, normed);
   const TensorId y = detail::head_and_loss(b, "mtp_final_norm", x);
-  return detail::finished(std::move(b), y);
+  return detail::finished_end(std::move(b), y);
 }
 
 }  // namespace trainwright

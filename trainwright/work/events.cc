@@ -173,7 +173,8 @@ class Program {
       if (gradient_[id.at()] >= 0) summed.push_back(gradient_[id.at()]);
       give(id, storage);
     }
-    const std::int32_t beside = begin_work(events_.backward, op.backward_workspace);
+    const std::int32_t beside =
+        begin_work(events_.backward, op.backward_workspace + op.weight_workspace);
     if (op.waiting > Bytes(0)) {
       events_.waiting.push_back(events_.storages);
       make(events_.backward, events_.storages++, op.waiting);

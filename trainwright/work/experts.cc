@@ -100,7 +100,7 @@ TensorId scaled(Builder& b, TensorId x, TensorId scores) {
   b.add("widen_rows", OperatorKind::Elementwise, {x}, {wide});
   const TensorId y = b.like(x, "rows_scaled");
   Operator& op = b.add("scale_rows", OperatorKind::Elementwise, {wide, scores}, {y});
-  op.saves = {{wide, Half::Input}, {scores, Half::Input}};
+  op.saves = {{wide, Half::Input, of_input(1)}, {scores, Half::Input, of_input(0)}};
   op.forward.other = op.input_gradient.other = Flops(2 * real(b.at(x).elements));
   return y;
 }
@@ -150,9 +150,8 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
                      .in = b.model.hidden,
                      .copies = held,
                      .bias = m.expert.bias};
-  const auto made =
-      product(b, first, rows, r.received, 1, std::span(outputs).last(m.expert.gated ? 2 : 1))
-          .outputs;
+  const auto of = std::span(outputs).last(m.expert.gated ? 2 : 1);
+  const auto made = adapted(b, first, rows, of, product(b, first, rows, r.received, 1, of).outputs);
   const bool scale = b.recipe.expert_scores == ExpertScores::InActivation;
   Preactivation x{.gate = made[0],
                   .up = made[made.size() - 1],
@@ -168,7 +167,8 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
   }
   const Output out{"expert_out", b.model.hidden, r.seen_by};
   const Matrix second{.name = "expert_down", .in = width, .copies = held, .bias = m.expert.bias};
-  return product(b, second, activated, r.received, 1, {&out, 1}).outputs[0];
+  const auto worked = product(b, second, activated, r.received, 1, {&out, 1}).outputs;
+  return adapted(b, second, activated, {&out, 1}, worked, Cut::Rows)[0];
 }
 
 // Back to where the tokens came from, summed over the experts of each.
@@ -207,8 +207,8 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
   if (holds) op.workspace = one * 3;
   if (b.recipe.expert_scores == ExpertScores::AtCombine) {
     op.inputs.push_back(routed.scores);
-    op.saves.push_back({rows, Half::Input});
-    op.saves.push_back({routed.scores, Half::Input});
+    op.saves.push_back({rows, Half::Input, of_input(2)});
+    op.saves.push_back({routed.scores, Half::Input, of_input(0)});
   }
   op.forward.other = op.input_gradient.other = Flops(2 * real(b.at(rows).elements));
   return y;
@@ -225,7 +225,7 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
       b, {.name = "shared_scale", .in = b.model.hidden, .low_precision = false}, x, {&out, 1})[0];
   const TensorId gated = b.like(y, "shared_gated");
   Operator& op = b.add("shared_gate", OperatorKind::Elementwise, {y, gate}, {gated});
-  op.saves = {{y, Half::Input}, {gate, Half::Input}};
+  op.saves = {{y, Half::Input, of_input(1)}, {gate, Half::Input, of_input(0)}};
   op.forward.other = op.input_gradient.other = Flops(real(b.at(y).elements));
   return gated;
 }

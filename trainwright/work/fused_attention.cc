@@ -63,7 +63,8 @@ TensorId softmax_core(Builder& b, const Core& core) {
   const std::int64_t rows = b.slice.mbs * core.query_tokens * core.heads;
   const TensorId scores = b.tensor("scores", b.recipe.compute, checked_mul(rows, core.key_tokens));
   Operator& first = b.add("scores", OperatorKind::AttentionCore, {core.query, key}, {scores});
-  first.saves = {{core.query, Half::Input}, {key, Half::Input}};
+  first.saves = {{core.query, Half::Input, of_input(1)}, {key, Half::Input, of_input(0)}};
+  first.gradients_apart = true;
   first.forward.matmul = flops * key_part;
   first.input_gradient.matmul = first.forward.matmul * 2;
   const TensorId probabilities = b.like(scores, "probabilities");
@@ -74,7 +75,8 @@ TensorId softmax_core(Builder& b, const Core& core) {
   const TensorId weights = softmax_dropout(b, probabilities);
   const TensorId y = b.tensor("attended", b.recipe.compute, checked_mul(rows, core.value_dim));
   Operator& last = b.add("context", OperatorKind::AttentionCore, {weights, value}, {y});
-  last.saves = {{weights, Half::Input}, {value, Half::Input}};
+  last.saves = {{weights, Half::Input, of_input(1)}, {value, Half::Input, of_input(0)}};
+  last.gradients_apart = true;
   last.forward.matmul = flops * (1 - key_part);
   last.input_gradient.matmul = last.forward.matmul * 2;
   return y;

@@ -41,6 +41,7 @@ TensorId fused_norm(Builder& b, std::string_view name, Norm norm, TensorId x, st
   Operator& op = b.add(name, OperatorKind::Norm, {x}, {});
   op.outputs = outputs;
   op.saves = saves;
+  op.trained = has_gain(norm) && b.trains();
   op.has_weight = half == Half::Both;
   op.forward.other = Flops(8 * real(of.elements));
   op.input_gradient.other = Flops(12 * real(of.elements));

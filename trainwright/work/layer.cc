@@ -13,7 +13,10 @@ TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& na
   std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
   std::size_t used = mlp.gated ? 2 : 1;
   if (mlp.gated && !b.recipe.permutes_tokens && eager_style(b.model.family).joined_feed_forward) {
-    outputs.back() = {names.joined, 2 * width};  // of which gate and up are views
+    // Of which gate and up are views.
+    outputs.back() = {.name = names.joined,
+                      .width = 2 * width,
+                      .matrices = {*layer_matrix(names.gate), *layer_matrix(names.up)}};
     used = 1;
   }
   const auto made = columns(
@@ -116,8 +119,7 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
                         slice.tp > 1 && !slice.sp;
   if (in_parts) x = input_in_parts(b, x);
   const TensorId y = kind.parallel ? parallel_layer(b, kind, x) : sequential_layer(b, kind, x);
-  mark_recompute(b);
-  return finished(std::move(b), y);
+  return finished_layer(std::move(b), y);
 }
 
 }  // namespace trainwright

@@ -45,6 +45,7 @@ TensorId convolved(Builder& b, TensorId x, std::int64_t taps, std::string_view n
   const TensorId y = b.like(x, name);
   Operator& op = b.add("convolution", OperatorKind::Matmul, {x}, {y});
   op.saves = {{x, b.recipe.delays_vectors ? Half::Both : Half::Input}};
+  op.trained = b.trains();
   op.has_weight = b.recipe.delays_vectors;
   op.forward.matmul = Flops(2 * real(taps) * real(b.at(x).elements));
   op.input_gradient.matmul = op.weight_gradient.matmul = op.forward.matmul;
@@ -80,9 +81,12 @@ TensorId gated_delta_net(Builder& b, const Attention& attention, TensorId x) {
   const std::int64_t value_heads = share(a.value_heads, b.slice.tp);
   const std::int64_t keys = share(a.key_heads, b.slice.tp) * a.key_dim;
   const std::int64_t values = value_heads * a.value_dim;
-  const std::array<Output, 5> outputs = {Output{"query", keys}, Output{"key", keys},
-                                         Output{"value", values}, Output{"attention_gate", values},
-                                         Output{"beta_decay", 2 * value_heads}};
+  const std::array<Output, 5> outputs = {
+      Output{"query", keys}, Output{"key", keys}, Output{"value", values},
+      Output{"attention_gate", values},
+      Output{.name = "beta_decay",
+             .width = 2 * value_heads,
+             .matrices = {LayerMatrix::Beta, LayerMatrix::Decay}}};
   const auto made = columns(b, {.name = "query_key_value", .in = b.model.hidden}, x, outputs);
   const auto spread = [&](TensorId of, std::string_view name) {
     return exchanged(b, of, name, b.at(of).elements, ways(b));

@@ -11,6 +11,9 @@
 //               operators from outside is kept instead;
 //   alive       from the operator that writes a tensor to the last one that reads it, or, if kept,
 //               to the backward of the first one that saves it;
+//   gradients   a result has one if an input has one or a weight of the operator is trained. What
+//               only serves gradients that nobody makes is not saved, not computed and not sent:
+//               frozen weights have no W, and nothing runs backward below the first trained one;
 //   I and W     the backward pass has two halves, the gradients of the inputs (I) and of the
 //               weights (W), which zero-bubble schedules run apart. A saved tensor that W needs
 //               lives until W, and so does the gradient that enters an operator with weights.
@@ -74,16 +77,23 @@ struct Tensor {
   // Ranks of the tp x cp group that hold the same numbers. 1: each has its own part, and the parts
   // add up to the whole. tp: replicated. Key and value heads beyond their number are in between.
   std::int64_t copies = 1;
-  bool has_gradient = true;  // false for masks, indices, statistics
+  bool has_gradient = true;  // false for masks, indices, statistics, and where nothing is trained
 
   Bytes bytes() const { return Bytes(checked_mul(elements, byte_size(dtype))); }
 };
 
 // Which half of the backward pass needs a saved tensor.
 enum class Half : std::uint8_t { Input, Weight, Both };
+// Which gradients a saved tensor serves, a bit each: those of the operator's inputs in their order,
+// and of its weights.
+using GradientSet = std::uint8_t;
+inline constexpr GradientSet kOfWeights = 0x80;
+inline constexpr GradientSet kOfAny = 0xff;
+constexpr GradientSet of_input(std::size_t k) { return static_cast<GradientSet>(1U << k); }
 struct Save {
   TensorId tensor;
   Half half = Half::Input;
+  GradientSet serves = kOfAny;  // of Half::Weight always the weights only
 };
 
 // What one pass of one operator costs, whatever the machine.
@@ -159,12 +169,17 @@ struct Operator {
   Few<Save, 8> saves;
   Few<Collective, 6> collectives;
   Effort forward, input_gradient, weight_gradient;
-  Bytes workspace;           // beside inputs and outputs, while it runs forward
-  Bytes backward_workspace;  // beside what is saved and the gradients
-  MatrixShape matrix;        // the weight of a product; 0 x 0: none
-  Bytes waiting;             // gradients of its weights that stay until the pass has ended
-  MatrixShape stand_in;      // an empty gradient of that shape stays for good; 0 x 0: none
-  bool has_weight = false;   // has a weight-gradient half that can be put off
+  Bytes workspace;               // beside inputs and outputs, while it runs forward
+  Bytes backward_workspace;      // beside what is saved and the gradients, and
+  Bytes weight_workspace;        // so much more where its weights are trained
+  MatrixShape matrix;            // the weight of a product; 0 x 0: none
+  std::int64_t matrices = 1;     // of that shape: experts of this rank
+  Bytes waiting;                 // gradients of its weights that stay until the pass has ended
+  MatrixShape stand_in;          // an empty gradient of that shape stays for good; 0 x 0: none
+  bool trained = false;          // has weights of its own that get a gradient
+  bool adapter = false;          // these are a low-rank adapter's, not the model's
+  bool has_weight = false;       // has a weight-gradient half that can be put off
+  bool gradients_apart = false;  // that of each input is a product by itself
   // So many of the first inputs have the gradient of the output itself, as the terms of a sum.
   std::uint8_t gradients_passed = 0;
   Again again = Again::No;

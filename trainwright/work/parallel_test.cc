@@ -76,7 +76,7 @@ TEST_CASE("split products copy what they fold") {
   const auto workspace = [&] {
     const OperatorList list = layer_work(model, model.kinds.front(), slice_with(1), recipe);
     for (const Operator& op : list.operators) {
-      if (op.name == "down") return op.backward_workspace;
+      if (op.name == "down") return op.weight_workspace;
     }
     return Bytes(-1);
   };
@@ -312,8 +312,16 @@ TEST_CASE("weight gradients that can wait hold the inputs of matrices and what e
 }
 
 TEST_CASE("data parallelism: what ZeRO and FSDP move") {
-  const HeldParameters held{Params(1000), Params(600), Params(10), Params(1500)};
-  const ParameterBytes bytes{.weight = 2, .gradient = 4, .master = 4, .states = 8};
+  HeldParameters held{.dense = Params(1000),
+                      .expert = Params(600),
+                      .trained_dense = Params(1000),
+                      .trained_expert = Params(600),
+                      .adapter_dense = Params(0),
+                      .adapter_expert = Params(0),
+                      .replicated = Params(10),
+                      .low_precision = Params(1500)};
+  const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = 8};
+  const TrainedBytes bytes{.model = model, .adapter = model};
   Layout layout;
   layout.dp = 8;
   const Trainer trainer;
@@ -342,6 +350,16 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
   CHECK(traffic()[3].bytes == Bytes(1000));
   CHECK(traffic()[7].group == GroupKind::ExpertReplicate);
   CHECK(traffic()[7].bytes == Bytes(600));
+  // Frozen weights are gathered all the same, but only the others' gradients travel.
+  held.trained_dense = Params(300);
+  CHECK(traffic()[0].bytes == Bytes(2000));
+  CHECK(traffic()[2].bytes == Bytes(1200));
+  layout.zero = 0;
+  layout.dp_replicate = 1;
+  layout.sharding = ShardingKind::Ddp;
+  held.trained_expert = Params(0);
+  REQUIRE(traffic().size() == 1);
+  CHECK(traffic()[0].bytes == Bytes(1200));
 }
 
 TEST_CASE("a boundary between stages passes one hidden state") {

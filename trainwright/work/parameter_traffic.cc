@@ -14,41 +14,47 @@ Bytes times(Params count, double bytes) {
 
 // Weights of one sort and who shares them.
 struct Shared {
-  Params count;
-  Params low_precision;
+  Params count, low_precision;
+  Params trained, adapters;
   const Sharers& sharers;
 };
 
-// Of gathered weights: in fp8 if asked for and taken.
+// Of gathered weights: in fp8 if asked for and taken. Those that are not cut are gathered when the
+// step has changed them.
 Bytes gathered_bytes(const Shared& weights, const Sharding& sharding, const Recipe& recipe) {
+  const Params count = sharding.weights ? weights.count : weights.trained;
   const double whole = static_cast<double>(byte_size(recipe.weight));
-  if (!sharding.fp8_gather) return times(weights.count, whole);
-  return times(weights.low_precision, 1) + times(weights.count - weights.low_precision, whole);
+  const auto& adapters = recipe.training.adapters;
+  const double adapter = adapters ? static_cast<double>(byte_size(adapters->dtype)) : 0;
+  const Params low = sharding.fp8_gather ? std::min(count, weights.low_precision) : Params(0);
+  return times(low, 1) + times(count - low, whole) + times(weights.adapters, adapter);
 }
 
 void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std::int64_t units,
-                 const Sharding& sharding, const Recipe& recipe, const ParameterBytes& bytes) {
+                 const Sharding& sharding, const Recipe& recipe, const TrainedBytes& bytes) {
   if (weights.count == Params(0)) return;
   const Sharers& among = weights.sharers;
   const std::int64_t calls = sharding.by_unit ? units : 1;
   const bool every = sharding.reduce == Reduce::MicroBatch;
-  const Bytes gradients = times(weights.count, bytes.gradient);
+  const Bytes gradients = times(weights.trained, bytes.model.gradient) +
+                          times(weights.adapters, bytes.adapter.gradient);
+  const auto add = [&](CollectiveKind kind, GroupKind group, Pass pass, Bytes moved, bool each) {
+    if (moved > Bytes(0)) list.push_back({kind, group, pass, calls, moved, each});
+  };
   if (among.ways > 1 && sharding.gather != Gather::Never) {
     const Bytes whole = gathered_bytes(weights, sharding, recipe);
-    list.push_back({CollectiveKind::AllGather, among.shard, Pass::Forward, calls, whole,
-                    sharding.gather != Gather::Step});
+    add(CollectiveKind::AllGather, among.shard, Pass::Forward, whole,
+        sharding.gather != Gather::Step);
     if (sharding.gather == Gather::Pass) {
-      list.push_back(
-          {CollectiveKind::AllGather, among.shard, Pass::InputGradient, calls, whole, true});
+      add(CollectiveKind::AllGather, among.shard, Pass::InputGradient, whole, true);
     }
   }
   if (among.ways > 1) {
-    list.push_back({CollectiveKind::ReduceScatter, among.shard, Pass::WeightGradient, calls,
-                    gradients, every});
+    add(CollectiveKind::ReduceScatter, among.shard, Pass::WeightGradient, gradients, every);
   }
   if (among.replicas > 1) {
-    list.push_back({CollectiveKind::AllReduce, among.replicate, Pass::WeightGradient, calls,
-                    gradients / among.ways, every});
+    add(CollectiveKind::AllReduce, among.replicate, Pass::WeightGradient, gradients / among.ways,
+        every);
   }
 }
 
@@ -56,13 +62,17 @@ void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std
 
 std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
                                                 const Sharding& sharding, const Recipe& recipe,
-                                                const ParameterBytes& bytes) {
+                                                const TrainedBytes& bytes) {
   std::vector<ParameterTraffic> list;
   // Of the copies in low precision, those of experts are all of the experts' matrices.
   const Params expert_low = std::min(stage.expert, stage.low_precision);
-  add_traffic(list, {stage.dense, stage.low_precision - expert_low, sharding.dense}, units,
-              sharding, recipe, bytes);
-  add_traffic(list, {stage.expert, expert_low, sharding.expert}, units, sharding, recipe, bytes);
+  add_traffic(list,
+              {stage.dense, stage.low_precision - expert_low, stage.trained_dense,
+               stage.adapter_dense, sharding.dense},
+              units, sharding, recipe, bytes);
+  add_traffic(
+      list, {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert, sharding.expert},
+      units, sharding, recipe, bytes);
   return list;
 }
 

@@ -93,6 +93,10 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
   const bool unsplit = cut_of(weight) == Cut::Vocabulary && !recipe.vocabulary_split;
   if (cut_of(weight) == Cut::Whole || unsplit) held.replicated = numbers;
   if (takes_low_precision(weight)) held.low_precision = numbers;
+  if (trains(recipe, slice, weight.part)) {
+    held.trained_dense = held.dense;
+    held.trained_expert = held.expert;
+  }
   return held;
 }
 

@@ -47,56 +47,66 @@ void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std:
   op.backward_workspace += whole;
   if (b.recipe.gather_buffers_stay) return;
   op.workspace += sent;
-  op.backward_workspace += sent;
+  op.weight_workspace += sent;
+}
+
+// What the gradient of `numbers` weights costs: added to a buffer by the product itself, or made
+// in the dtype of the weights.
+void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, Dtype dtype,
+                         std::int64_t numbers) {
+  if (!b.recipe.accumulates_in_product) {
+    op.weight_gradient.written = times(numbers, byte_size(dtype));
+    (b.slice.gradients_wait ? op.waiting : op.weight_workspace) = op.weight_gradient.written;
+    return;
+  }
+  op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
+  if (!b.recipe.gradient_stand_ins) return;
+  // Matrices that a low-precision recipe takes are the library's. Megatron's own head keeps one
+  // too (learned: B200 runs with experts reach their peak while it is there from the micro-batch
+  // before).
+  if (matrix.low_precision || b.part == Part::Head) {
+    op.stand_in = op.matrix;
+  } else {
+    op.weight_workspace = times(numbers, byte_size(dtype));
+  }
 }
 
 }  // namespace
 
 Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
                 std::int64_t row_copies, std::span<const Output> outputs) {
+  const Dtype dtype = matrix.adapter ? b.recipe.training.adapters->dtype : b.recipe.compute;
   Product made;
   made.saved = saved_of(b, matrix, x);
   for (const Output& output : outputs) {
     const std::int64_t elements = checked_mul(row_count, output.width);
-    made.outputs.push_back(
-        b.tensor(output.name, b.recipe.compute, elements, row_copies * output.copies));
+    made.outputs.push_back(b.tensor(output.name, dtype, elements, row_copies * output.copies));
   }
   Operator& op = b.add(matrix.name, OperatorKind::Matmul, {x}, {});
   op.outputs = made.outputs;
   if (made.saved != x) op.outputs.push_back(made.saved);
   op.saves.push_back({made.saved, Half::Weight});
+  op.adapter = matrix.adapter;
+  op.trained = matrix.adapter || b.trains();
   op.has_weight = true;
   const std::int64_t width = width_of(outputs);
   op.matrix = {matrix.in, width};
+  op.matrices = matrix.copies;
   const Flops flops(2 * real(row_count) * real(matrix.in) * real(width));
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = flops;
   if (matrix.bias) op.forward.other = Flops(real(row_count) * real(width));
   const std::int64_t numbers = checked_mul(checked_mul(matrix.in, width), matrix.copies);
-  op.forward.read = op.input_gradient.read = times(numbers, byte_size(b.recipe.weight));
-  if (b.recipe.accumulates_in_product) {
-    op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
-    if (b.recipe.gradient_stand_ins) {
-      // Matrices that a low-precision recipe takes are the library's. Megatron's own head keeps one
-      // too (learned: B200 runs with experts reach their peak while it is there from the
-      // micro-batch before).
-      if (matrix.low_precision || b.part == Part::Head) {
-        op.stand_in = {matrix.in, width};
-      } else {
-        op.backward_workspace = times(numbers, byte_size(b.recipe.compute));
-      }
-    }
-  } else {
-    op.weight_gradient.written = times(numbers, byte_size(b.recipe.compute));
-    (b.slice.gradients_wait ? op.waiting : op.backward_workspace) = op.weight_gradient.written;
-  }
+  const Dtype weight = matrix.adapter ? dtype : b.recipe.weight;
+  op.forward.read = op.input_gradient.read = times(numbers, byte_size(weight));
+  add_weight_gradient(b, matrix, op, dtype, numbers);
   if (b.recipe.splits_products) {
     // The input, then the output's gradient are copied and dropped; then the weight's gradient is
     // made, and copied when both are gone.
     const Bytes input = b.at(made.saved).bytes();
-    const Bytes output = times(checked_mul(row_count, width), byte_size(b.recipe.compute));
-    const Bytes weight = times(numbers, byte_size(b.recipe.compute));
-    op.backward_workspace +=
-        std::max({Bytes(0), weight - input - output, input - weight, output - weight});
+    const Bytes output = times(checked_mul(row_count, width), byte_size(dtype));
+    const Bytes of_weight = times(numbers, byte_size(dtype));
+    op.weight_workspace +=
+        std::max({Bytes(0), of_weight - input - output, input - of_weight, output - of_weight});
   }
   return made;
 }
@@ -137,7 +147,7 @@ Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
     const Product made = product(b, part, input, b.rows.inner, 1, of);
     add_column_calls(b, b.last(), input, made.saved, part.in, !first && !copies);
     first = false;
-    return made.outputs;
+    return adapted(b, part, input, of, made.outputs, Cut::Columns);
   };
   if (b.recipe.joined_projections || outputs.size() == 1) return one(matrix, outputs);
   Few<TensorId, 6> all;
@@ -153,12 +163,13 @@ TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view out
   const bool scatters = b.slice.sp && b.slice.tp > 1;
   const Output wide{scatters ? "partial_sum" : output, b.model.hidden, b.slice.tp};
   const TensorId sum = product(b, matrix, x, b.rows.inner, 1, {&wide, 1}).outputs[0];
-  if (b.slice.tp == 1) return sum;
   const Bytes bytes = b.at(sum).bytes();
   if (!scatters) {
-    b.last().collectives.push_back(
-        {CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
-    return sum;
+    if (b.slice.tp > 1) {
+      b.last().collectives.push_back(
+          {CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
+    }
+    return adapted_rows(b, matrix, x, sum);
   }
   const TensorId part =
       b.tensor(output, b.recipe.compute, checked_mul(b.rows.outer, b.model.hidden));
@@ -167,13 +178,14 @@ TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view out
       {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
   op.collectives.push_back(
       {CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient, Beside::OwnProduct, bytes});
-  return part;
+  return adapted_rows(b, matrix, x, part);
 }
 
 Few<TensorId, 6> replicated(Builder& b, const Matrix& matrix, TensorId x,
                             std::span<const Output> outputs) {
   const Tensor of = b.at(x);
-  return product(b, matrix, x, of.elements / matrix.in, of.copies, outputs).outputs;
+  return adapted(b, matrix, x, outputs,
+                 product(b, matrix, x, of.elements / matrix.in, of.copies, outputs).outputs);
 }
 
 }  // namespace trainwright::detail

@@ -53,6 +53,19 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   return recipe;
 }
 
+Training training_of(const Trainer& trainer, const Recipe& recipe, const Job& job) {
+  Training training{.frozen = job.frozen, .frozen_layers = job.frozen_layers, .adapters = {}};
+  if (!job.lora) return training;
+  training.adapters = AdapterRecipe{.rank = job.lora->rank,
+                                    .targets = target_matrices(*job.lora),
+                                    .dtype = recipe.compute,
+                                    .dropout = job.lora->dropout};
+  const std::string_view dtype = adapter_dtype(job, trainer);
+  if (!dtype.empty()) training.adapters->dtype = dtype_named(dtype);
+  training.flows_when_run_again = trainer.adapters.flows_when_run_again;
+  return training;
+}
+
 AttentionKernel usual_attention(const Recipe& recipe) {
   if (recipe.flash) return AttentionKernel::Flash;
   return recipe.softmax ? AttentionKernel::FusedSoftmax : AttentionKernel::Eager;
@@ -60,7 +73,7 @@ AttentionKernel usual_attention(const Recipe& recipe) {
 
 }  // namespace
 
-Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
+Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job) {
   Recipe recipe;
   if (const PrecisionFacts* facts = precision_facts(trainer, precision)) {
     recipe.compute = recipe.weight = dtype_named(facts->compute);
@@ -79,7 +92,30 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision) {
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
+  recipe.training = training_of(trainer, recipe, job);
   return with_code(std::move(recipe), trainer.code);
+}
+
+bool trains(const Recipe& recipe, const Slice& slice, Part part) {
+  return !slice.frozen && !recipe.training.adapters && !recipe.training.frozen.has(part);
+}
+
+std::int64_t first_trained_layer(const Model& model, const Training& training) {
+  const auto trained = [&](const Weight& weight) {
+    if (!training.adapters) return !training.frozen.has(weight.part);
+    const auto matrix = layer_matrix(weight.name);
+    return matrix && training.adapters->targets.has(*matrix);
+  };
+  const auto any = [&](const std::vector<Weight>& weights) {
+    return std::any_of(weights.begin(), weights.end(), trained);
+  };
+  if (!training.adapters && any(embedding_weights(model))) return -1;
+  const auto layers = static_cast<std::int64_t>(model.layers.size());
+  for (std::int64_t i = training.frozen_layers; i < layers; ++i) {
+    const LayerKindId kind = model.layers[static_cast<std::size_t>(i)];
+    if (any(layer_weights(model, model.kinds[kind.at()]))) return i;
+  }
+  return layers;
 }
 
 }  // namespace trainwright

@@ -1,4 +1,6 @@
 // What is run again in the backward pass, as marks on a layer's operators.
+#include <algorithm>
+
 #include "trainwright/work/builder.h"
 
 namespace trainwright::detail {
@@ -117,6 +119,10 @@ void cut_tails(Builder& b) {
 }  // namespace
 
 void mark_recompute(Builder& b) {
+  const auto& tensors = b.list.tensors;
+  const bool runs_back = std::any_of(tensors.begin(), tensors.end(),
+                                     [](const Tensor& tensor) { return tensor.has_gradient; });
+  if (!runs_back) return;
   const Recompute& recompute = b.slice.recompute;
   switch (recompute.kind) {
     case RecomputeKind::None:

@@ -30,6 +30,8 @@ struct Slice {
   AttentionKernel attention = AttentionKernel::Flash;
   bool distribute_saved = false;  // the input that full recompute keeps is cut over tp
   bool gradients_wait = false;    // autograd's, until the backward pass of a micro-batch has ended
+  bool frozen = false;            // none of the list's weights is trained, adapters included
+  bool input_gradient = true;     // something before the list is trained
   Recompute recompute =
       {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
            // Full; which layers Block and EveryNth mean is settled by the stage
@@ -52,6 +54,24 @@ struct FusedKeeps {
   bool input = false;
   bool output = false;
   double row_bytes = 0;
+};
+
+// Adapters beside the matrices `targets`: products with A and B in `dtype`, scaled and added.
+struct AdapterRecipe {
+  std::int64_t rank = 16;
+  Flags<LayerMatrix> targets;
+  Dtype dtype = Dtype::Bf16;
+  bool dropout = false;  // of their input
+};
+
+// What of a model is trained (Job, layout.h); with adapters nothing else is.
+struct Training {
+  Flags<Part> frozen;
+  std::int64_t frozen_layers = 0;  // the first so many
+  std::optional<AdapterRecipe> adapters;
+  // Where layers are run again, the embedding's result is made to have a gradient, so that one
+  // flows through layers below the first adapter too (peft with transformers).
+  bool flows_when_run_again = false;
 };
 
 // Which code runs, as far as it changes what is kept or moved: the trainer's facts, settled for one
@@ -93,7 +113,14 @@ struct Recipe {
   double input_copy =
       0;  // bytes per element kept of a matrix' input instead of the input; 0: itself
   double weight_copy = 0;  // bytes per parameter of low-precision weights beside the stored ones
+  Training training;
 };
-Recipe recipe_of(const Trainer& trainer, PrecisionKind precision);
+Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job = {});
+
+// Whether weights of that part are trained in a list of that slice.
+bool trains(const Recipe& recipe, const Slice& slice, Part part);
+// The first layer of which anything is trained; -1: something before all layers is, the number of
+// layers: only what follows them.
+std::int64_t first_trained_layer(const Model& model, const Training& training);
 
 }  // namespace trainwright

@@ -15,6 +15,8 @@ struct Output {
   std::string_view name;
   std::int64_t width = 0;
   std::int64_t copies = 1;  // ranks of tp with the same columns
+  // Of the layer's matrices, those that make it, where neither its name nor the operator's says so.
+  Flags<LayerMatrix> matrices = {};
 };
 // The tensor saved for the weight gradient is x, or its low-precision copy (recipe.input_copy).
 struct Matrix {
@@ -23,6 +25,7 @@ struct Matrix {
   std::int64_t copies = 1;  // matrices: experts on this rank
   bool bias = false;
   bool low_precision = true;  // of those a low-precision recipe takes
+  bool adapter = false;       // A or B of one
 };
 // Column-parallel: x has outer rows, which are gathered first with sp; the outputs have inner rows
 // and are split over tp. One product for all outputs if the recipe joins them, else one each, named
@@ -41,6 +44,15 @@ struct Product {
 };
 Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
                 std::int64_t row_copies, std::span<const Output> outputs);
+// What a product has made of x, with adapters beside the matrices that the job names (adapters.cc).
+// Where one product makes several outputs and all are named, they share one adapter.
+// How the matrix is cut: Columns over tp; Rows over etp, by ranks that sum up later.
+enum class Cut { Whole, Columns, Rows };
+Few<TensorId, 6> adapted(Builder& b, const Matrix& matrix, TensorId x,
+                         std::span<const Output> outputs, const Few<TensorId, 6>& made,
+                         Cut cut = Cut::Whole);
+// The same beside a row-parallel product, whose input is cut over tp.
+TensorId adapted_rows(Builder& b, const Matrix& matrix, TensorId x, TensorId made);
 // x with outer rows to one with inner rows, by an all-gather over tp where they differ.
 TensorId gathered(Builder& b, std::string_view name, TensorId x);
 

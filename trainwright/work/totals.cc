@@ -28,6 +28,16 @@ void add_work(const OperatorList& list, Totals& sum) {
   }
 }
 
+// Those of adapters stand in the list only.
+void add_adapters(const OperatorList& list, HeldParameters& sum) {
+  for (const Operator& op : list.operators) {
+    if (!op.adapter) continue;
+    const Params numbers =
+        Params(checked_mul(checked_mul(op.matrix.in, op.matrix.out), op.matrices));
+    (op.part == Part::RoutedExperts ? sum.adapter_expert : sum.adapter_dense) += numbers;
+  }
+}
+
 void add_kept(const OperatorList& list, const std::vector<Stay>& stays, Totals& sum) {
   for (std::size_t i = 0; i < stays.size(); ++i) {
     const Stay& stay = stays[i];
@@ -224,7 +234,8 @@ class BackwardWalk {
       gradients_.give(id, passes ? from : gradients_.make(list_.at(id).bytes()));
     }
     // The workspace of a matrix is its weight gradient, which W makes.
-    const Bytes workspace = split_ && op.has_weight ? Bytes(0) : op.backward_workspace;
+    const Bytes workspace =
+        split_ && op.has_weight ? Bytes(0) : op.backward_workspace + op.weight_workspace;
     raise(result_.backward, saved_ + gradients_.now() + workspace, i);
     gradients_.finish_sums();
     for (const TensorId id : op.outputs) {
@@ -288,6 +299,7 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   sum.input = list.at(list.input).bytes();
   sum.output = list.at(list.output).bytes();
   sum.parameters = parameters;
+  add_adapters(list, sum.parameters);
   add_work(list, sum);
   return sum;
 }

@@ -34,9 +34,12 @@ OperatorList head_work(const Model& model, const Slice& slice, const Recipe& rec
 // and loss.
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe);
 
-// Weights one rank holds. Expert weights are sharded over another group (edp), hence apart.
+// Weights one rank holds, without those of adapters, which are in the list (`totals` adds them).
+// Expert weights are sharded over another group (edp), hence apart.
 struct HeldParameters {
   Params dense, expert;
+  Params trained_dense, trained_expert;  // of these, those that get gradients
+  Params adapter_dense, adapter_expert;  // beside these: low-rank adapters, all trained
   Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
   Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
   HeldParameters& operator+=(const HeldParameters& other);
@@ -121,10 +124,23 @@ struct StorageEvents {
 };
 StorageEvents storage_events(const OperatorList& list);
 
+// Which list: of a layer kind or of an end.
+struct ListOf {
+  enum class What : std::uint8_t { Embedding, Layer, Mtp, Head };
+  What what = What::Layer;
+  LayerKindId kind = LayerKindId(0);  // of a layer
+  Slice slice;
+  friend bool operator==(const ListOf&, const ListOf&) = default;
+};
+// Of layers that are run again together, the list of one.
+OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& of);
+HeldParameters held_parameters(const Model& model, const Recipe& recipe, const ListOf& of);
+
 // `count` equal lists in a row, of a stage.
 struct Portion {
   const Totals* totals = nullptr;
   std::int64_t count = 1;
+  const ListOf* list = nullptr;
 };
 // The sums of a stage, in the order of its layers; allocates nothing. Its peaks are the highest of
 //   forward   kept of all before + forward peak          backward   kept of all before + backward
@@ -148,8 +164,9 @@ class WorkCache {
   const Totals& embedding(const Slice& slice);
   const Totals& head(const Slice& slice);
   const Totals& mtp(const Slice& slice);
-  // A stage's portions in order; `slice` as from slice_of for that stage. Of `full:n` layers of a
-  // kind that follow each other are grouped.
+  // A stage's portions in order; `slice` as from slice_of for that stage. Which layers are frozen,
+  // and into which a gradient flows, is settled here. With `full:n`, layers that are alike and
+  // follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
   std::size_t size() const;  // lists made
 
@@ -159,7 +176,7 @@ class WorkCache {
 };
 
 // What data parallelism moves for one stage: `units` calls (layers, the embedding, the head) of the
-// shardings that work layer by layer.
+// shardings that work layer by layer. Gradients are those of trained parameters only.
 struct ParameterTraffic {
   CollectiveKind kind = CollectiveKind::AllReduce;
   GroupKind group = GroupKind::DpCp;  // of the sharding's sharers
@@ -170,7 +187,7 @@ struct ParameterTraffic {
 };
 std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
                                                 const Sharding& sharding, const Recipe& recipe,
-                                                const ParameterBytes& bytes);
+                                                const TrainedBytes& bytes);
 // What one rank sends to the next stage for a micro-batch; the gradient that comes back is as
 // large.
 Bytes boundary_bytes(const Model& model, const Slice& slice, const Recipe& recipe);

@@ -64,8 +64,9 @@ Json operator_json(const Operator& op) {
       .add("input_gradient", effort_json(op.input_gradient))
       .add("weight_gradient", effort_json(op.weight_gradient))
       .add("workspace", bytes(op.workspace))
-      .add("backward_workspace", bytes(op.backward_workspace))
+      .add("backward_workspace", bytes(op.backward_workspace + op.weight_workspace))
       .add("waiting", bytes(op.waiting))
+      .add("trained", Json::of(op.trained))
       .add("has_weight", Json::of(op.has_weight))
       .add("gradients_passed", Json::of(static_cast<std::int64_t>(op.gradients_passed)))
       .add("again", Json::of(name_of_again(op.again)))
@@ -112,6 +113,10 @@ Json parameters_json(const HeldParameters& held) {
   Json json = Json::object();
   json.add("dense", Json::of(held.dense.value()))
       .add("expert", Json::of(held.expert.value()))
+      .add("trained_dense", Json::of(held.trained_dense.value()))
+      .add("trained_expert", Json::of(held.trained_expert.value()))
+      .add("adapter_dense", Json::of(held.adapter_dense.value()))
+      .add("adapter_expert", Json::of(held.adapter_expert.value()))
       .add("replicated", Json::of(held.replicated.value()))
       .add("low_precision", Json::of(held.low_precision.value()));
   return json;

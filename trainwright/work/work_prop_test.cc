@@ -84,6 +84,29 @@ Recipe any_recipe() {
   return recipe;
 }
 
+// What is trained, if not everything.
+Training any_training() {
+  Training training;
+  training.frozen.bits = static_cast<std::uint32_t>(within(0, 255));
+  if (any_bool()) {
+    training.adapters = AdapterRecipe{.rank = within(1, 64),
+                                      .targets = {},
+                                      .dtype = any_bool() ? Dtype::Fp32 : Dtype::Bf16,
+                                      .dropout = any_bool()};
+    training.adapters->targets.bits = static_cast<std::uint32_t>(within(0, (1 << 22) - 1));
+  }
+  return training;
+}
+Recipe partly_trained(Recipe recipe) {
+  if (any_bool()) recipe.training = any_training();
+  return recipe;
+}
+Slice partly_trained(Slice slice) {
+  slice.frozen = within(0, 3) == 0;
+  slice.input_gradient = any_bool();
+  return slice;
+}
+
 Slice any_slice() {
   Slice slice{.tp = power(3), .cp = power(2), .ep = power(4), .mbs = within(1, 3), .seq = 2048};
   slice.etp = any_bool() ? slice.tp : 1;
@@ -150,8 +173,8 @@ double flops(const Totals& sum) {
 TEST_CASE("kept bytes and peaks equal those of the obvious count") {
   CHECK(rc::check([] {
     const Model model = any_model();
-    const Slice slice = any_slice();
-    const OperatorList list = list_of(model, slice, any_recipe());
+    const Slice slice = partly_trained(any_slice());
+    const OperatorList list = list_of(model, slice, partly_trained(any_recipe()));
     const Totals sum = totals(list);
     const SlowWork slow = SlowLiveness(list).run();
     std::string marks;
@@ -170,9 +193,9 @@ TEST_CASE("kept bytes and peaks equal those of the obvious count") {
 TEST_CASE("parts of all ranks add up to the whole, copies counted once") {
   CHECK(rc::check([] {
     const Model model = any_model();
-    Recipe recipe = any_recipe();
+    Recipe recipe = partly_trained(any_recipe());
     recipe.gathers_again = true;  // else gathered inputs are kept beside the parts
-    Slice slice = any_slice();
+    Slice slice = partly_trained(any_slice());
     slice.recompute = {};
     slice.dispatcher = DispatcherKind::AllToAll;
     if (slice.cp_kind != CpKind::AllGather) slice.cp_kind = CpKind::Ring;
@@ -229,9 +252,37 @@ TEST_CASE("recompute never keeps more than nothing does, and runs again at most 
   }));
 }
 
+TEST_CASE("what is frozen is neither kept for nor worked on, and adds nothing") {
+  CHECK(rc::check([] {
+    const Model model = any_model();
+    Recipe recipe = any_recipe();
+    const Slice slice = any_slice();
+    const OperatorList all = list_of(model, slice, recipe);
+    recipe.training.frozen = any_training().frozen;
+    const Slice part = partly_trained(slice);
+    const OperatorList list = list_of(model, part, recipe);
+    RC_ASSERT(totals(list).effort[0] == totals(all).effort[0]);
+    for (std::size_t i = 0; i < list.operators.size(); ++i) {
+      const Operator &op = list.operators[i], &whole = all.operators[i];
+      RC_ASSERT(op.saves.size() <= whole.saves.size());
+      RC_ASSERT(op.input_gradient.matmul <= whole.input_gradient.matmul);
+      RC_ASSERT(op.weight_gradient.matmul ==
+                (op.trained ? whole.weight_gradient.matmul : Flops(0)));
+      RC_ASSERT(!op.trained || !(part.frozen || recipe.training.frozen.has(op.part)));
+    }
+    // Below the first trained operator nothing runs backward.
+    bool seen = part.input_gradient;
+    for (const Operator& op : list.operators) {
+      seen = seen || op.trained;
+      RC_ASSERT(seen || op.input_gradient == Effort{});
+    }
+  }));
+}
+
 TEST_CASE("lists and sums as JSON read back as they were written") {
   CHECK(rc::check([] {
-    const OperatorList list = list_of(any_model(), any_slice(), any_recipe());
+    const OperatorList list =
+        list_of(any_model(), partly_trained(any_slice()), partly_trained(any_recipe()));
     for (const Json& json : {to_json(list), to_json(totals(list))}) {
       const std::string text = to_text(json);
       const auto read = parse_json(text, "work");
@@ -244,8 +295,8 @@ TEST_CASE("lists and sums as JSON read back as they were written") {
 TEST_CASE("degrees of any size that divide nothing make a list") {
   CHECK(rc::check([] {
     const Model model = any_model();
-    const Recipe recipe = any_recipe();
-    Slice slice = any_slice();
+    const Recipe recipe = partly_trained(any_recipe());
+    Slice slice = partly_trained(any_slice());
     slice.tp = within(1, kMostDegree);
     slice.cp = within(1, kMostDegree / slice.tp);
     slice.ep = within(1, kMostDegree);
@@ -259,7 +310,7 @@ TEST_CASE("degrees of any size that divide nothing make a list") {
     const Totals first = totals(embedding_work(model, slice, recipe));
     const std::vector<Portion> portions = {{&first, 1}, {&layer, 1000}, {&head, 1}};
     RC_ASSERT(compose(portions).kept >= layer.kept);
-    RC_ASSERT(totals(mtp_work(model, slice, recipe)).kept > Bytes(0));
+    RC_ASSERT(totals(mtp_work(model, slice, recipe)).forward.bytes > Bytes(0));
   }));
 }
 

@@ -1,0 +1,158 @@
+// What is trained and what is not, by hand; real models are in tests/oracle/test_adapters.py.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "trainwright/testing/work_cases.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::int64_t kHidden = 1024;
+constexpr std::int64_t kWidth = 4096;
+constexpr std::int64_t kKeys = 256;  // 4 of 16 heads of 64
+constexpr std::int64_t kRank = 16;
+constexpr std::int64_t kTokens = 512;
+
+Model llama(std::size_t layers = 1) {
+  Model model = llama_model(kHidden, 16, 4, kWidth);
+  model.layers.assign(layers, LayerKindId(0));
+  return model;
+}
+Slice slice_of_tokens() { return {.mbs = 1, .seq = kTokens}; }
+
+Recipe with_adapters(Recipe recipe, std::string_view target, Dtype dtype = Dtype::Bf16) {
+  recipe.training.adapters =
+      AdapterRecipe{.rank = kRank, .targets = matrices_named(target), .dtype = dtype};
+  return recipe;
+}
+
+std::vector<Operator> adapters_in(const OperatorList& list) {
+  std::vector<Operator> found;
+  std::copy_if(list.operators.begin(), list.operators.end(), std::back_inserter(found),
+               [](const Operator& op) { return op.adapter; });
+  return found;
+}
+
+OperatorList layer(const Slice& slice, const Recipe& recipe) {
+  const Model model = llama();
+  return layer_work(model, model.kinds[0], slice, recipe);
+}
+
+}  // namespace
+
+TEST_CASE("adapters beside query, key and value are one where their product is one") {
+  const auto joined =
+      adapters_in(layer(slice_of_tokens(), with_adapters(paper_recipe(), "c_attn")));
+  REQUIRE(joined.size() == 2);
+  CHECK(joined[0].matrix == MatrixShape{kHidden, kRank});
+  CHECK(joined[1].matrix == MatrixShape{kRank, kHidden + 2 * kKeys});
+  // Of which only the query was named, or where each is a product of its own.
+  CHECK(adapters_in(layer(slice_of_tokens(), with_adapters(paper_recipe(), "query"))).size() == 2);
+  CHECK(adapters_in(layer(slice_of_tokens(), with_adapters(plain_recipe(), "c_attn"))).size() == 6);
+}
+
+TEST_CASE("over tp, A is whole and B cut beside columns, and the other way round beside rows") {
+  const Recipe recipe = with_adapters(paper_recipe(), "linear_fc1");
+  Slice slice = slice_of_tokens();
+  slice.tp = slice.etp = 4;
+  for (const bool sp : {false, true}) {
+    slice.sp = sp;
+    const auto columns = adapters_in(layer(slice, recipe));
+    REQUIRE(columns.size() == 2);
+    CHECK(columns[0].matrix == MatrixShape{kHidden, kRank});
+    CHECK(columns[1].matrix == MatrixShape{kRank, 2 * kWidth / 4});
+    // With sequence parallelism A works on a quarter of the tokens, and its result is gathered.
+    CHECK(columns[0].forward.matmul == Flops(2.0 * kTokens / (sp ? 4 : 1) * kHidden * kRank));
+    CHECK(columns[1].forward.matmul == Flops(2.0 * kTokens * kRank * 2 * kWidth / 4));
+    const auto rows = adapters_in(layer(slice, with_adapters(paper_recipe(), "down")));
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].matrix == MatrixShape{kWidth / 4, kRank});
+    CHECK(rows[1].matrix == MatrixShape{kRank, kHidden});
+    CHECK(rows[1].forward.matmul == Flops(2.0 * kTokens / (sp ? 4 : 1) * kRank * kHidden));
+  }
+  // What travels beside the layer's own calls: r numbers a token, summed forward or backward.
+  slice.sp = false;
+  const auto bytes = [&](const Recipe& of, Pass pass) {
+    const Totals sum = totals(layer(slice, of));
+    return sum.traffic.at(GroupKind::Tp, CollectiveKind::AllReduce, pass).bytes;
+  };
+  Recipe frozen = paper_recipe();
+  frozen.training.frozen.bits = 0xff;
+  const Bytes rank = Bytes(2 * kTokens * kRank);
+  CHECK(bytes(recipe, Pass::InputGradient) - bytes(frozen, Pass::InputGradient) == rank);
+  const Recipe down = with_adapters(paper_recipe(), "down");
+  CHECK(bytes(down, Pass::Forward) - bytes(frozen, Pass::Forward) == rank);
+}
+
+TEST_CASE("experts have adapters each, and they are expert parameters") {
+  Model model = with_experts(llama(), {.experts = 8,
+                                       .experts_per_token = 2,
+                                       .expert = {.width = kWidth, .gated = true},
+                                       .shared = std::nullopt});
+  const Recipe recipe = with_adapters(paper_recipe(), "expert_down");
+  Slice slice = slice_of_tokens();
+  slice.ep = 4;
+  const Totals sum = totals(layer_work(model, model.kinds[0], slice, recipe));
+  CHECK(sum.parameters.adapter_expert == Params(2 * kRank * (kWidth + kHidden)));
+  CHECK(sum.parameters.adapter_dense == Params(0));
+}
+
+TEST_CASE("weights that are not trained make no gradient, wide adapters keep wide inputs") {
+  // Beside the down projection alone, fp32: its input is 4 bytes wide, not 2, and so is A's result.
+  const Totals narrow = totals(layer(slice_of_tokens(), with_adapters(plain_recipe(), "down")));
+  const Totals wide =
+      totals(layer(slice_of_tokens(), with_adapters(plain_recipe(), "down", Dtype::Fp32)));
+  CHECK(wide.kept - narrow.kept == Bytes(2 * kTokens * (kWidth + kRank)));
+  const auto weights = static_cast<std::size_t>(Pass::WeightGradient);
+  CHECK(narrow.effort[weights].matmul == Flops(2.0 * kTokens * kRank * (kWidth + kHidden)));
+  CHECK(narrow.parameters.adapter_dense == Params(kRank * (kWidth + kHidden)));
+}
+
+TEST_CASE("the first trained layer is the first with a weight of a trained part or an adapter") {
+  const Model model = llama(4);
+  Training training;
+  CHECK(first_trained_layer(model, training) == -1);
+  training.frozen = {Part::Embedding};
+  CHECK(first_trained_layer(model, training) == 0);
+  training.frozen_layers = 3;
+  CHECK(first_trained_layer(model, training) == 3);
+  training.frozen.bits = 0xff;
+  CHECK(first_trained_layer(model, training) == 4);
+  Recipe recipe = with_adapters(paper_recipe(), "query");
+  CHECK(first_trained_layer(model, recipe.training) == 0);
+  recipe.training.adapters->targets = {LayerMatrix::ExpertDown};
+  CHECK(first_trained_layer(model, recipe.training) == 4);
+}
+
+TEST_CASE("a stage knows which of its layers are frozen and into which a gradient flows") {
+  const Model model = llama(6);
+  Recipe recipe = plain_recipe();
+  recipe.training.frozen = {Part::Embedding};
+  recipe.training.frozen_layers = 2;
+  WorkCache cache(model, recipe);
+  Stage stage;
+  stage.count = 6;
+  stage.runs = {{LayerKindId(0), 6}};
+  stage.embedding = stage.head = true;
+  const auto portions = cache.stage(stage, slice_of_tokens());
+  REQUIRE(portions.size() == 5);
+  const std::vector<std::int64_t> counts = {1, 2, 1, 3, 1};
+  for (std::size_t i = 0; i < counts.size(); ++i) CHECK(portions[i].count == counts[i]);
+  // Frozen: nothing kept, nothing backward. The first trained one gives no gradient further down,
+  // for which its first norm would keep its input and a number per token in fp32.
+  CHECK(portions[1].totals->kept == Bytes(0));
+  CHECK(portions[1].totals->effort[1].matmul == Flops(0));
+  CHECK(portions[2].totals->effort[2].matmul == portions[3].totals->effort[2].matmul);
+  CHECK(portions[3].totals->kept - portions[2].totals->kept == Bytes(4 * kTokens * (kHidden + 1)));
+  CHECK(portions[4].list->slice.input_gradient);
+  // With adapters and layers that are run again, peft lets a gradient flow from the embedding on.
+  recipe = with_adapters(recipe, "query");
+  recipe.training.flows_when_run_again = true;
+  WorkCache adapted(model, recipe);
+  CHECK(!adapted.stage(stage, slice_of_tokens())[1].list->slice.input_gradient);
+  const Slice again = recomputed(slice_of_tokens(), RecomputeKind::Full);
+  CHECK(adapted.stage(stage, again)[1].list->slice.input_gradient);
+}
+
+}  // namespace trainwright
