@@ -11,6 +11,7 @@
 //
 // Bytes, Tokens and Params are 64-bit integers with checked arithmetic: an overflow is a bug and
 // throws InternalError, it never wraps. (10^13 parameters x 20 bytes = 2 x 10^14 uses 48 bits.)
+// Averages and spreads of bytes are RealBytes: exact up to 2^53, and they cannot overflow.
 // Flops are doubles: one micro-batch of a million tokens through 10^13 parameters is 2 x 10^19
 // FLOPs, more than 63 bits hold, while every whole number up to 2^53 is still exact.
 //
@@ -85,6 +86,7 @@ class Quantity {
 };
 
 using Bytes = Quantity<struct BytesTag, std::int64_t>;
+using RealBytes = Quantity<struct BytesTag, double>;  // averages, shares and spreads of bytes
 using Tokens = Quantity<struct TokensTag, std::int64_t>;
 using Params = Quantity<struct ParamsTag, std::int64_t>;  // a count of trained numbers
 using Flops = Quantity<struct FlopsTag, double>;
@@ -111,6 +113,10 @@ constexpr Flops operator*(FlopsPerSecond rate, Seconds time) {
 constexpr Bytes operator*(BytesPerSecond rate, Seconds time) {
   return Bytes(static_cast<std::int64_t>(rate.value() * time.value()));
 }
+
+constexpr RealBytes real(Bytes size) { return RealBytes(static_cast<double>(size.value())); }
+// The nearest whole byte; beyond 2^60, which no device has, 2^60.
+Bytes rounded(RealBytes size);
 
 namespace literals {
 using ull = unsigned long long;  // the type the language prescribes for integer literals

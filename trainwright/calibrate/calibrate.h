@@ -12,8 +12,7 @@
 //    with rho(s) = s for s <= k^2 and 2 k sqrt(s) - k^2 beyond (Huber).
 // 4. The errors on rows left out are the uncertainty: with n of them, the ceil((n + 1)(1 - a))-th
 //    smallest bounds the next one with probability 1 - a if it is like the others (split conformal
-//    prediction; Lei et al., JASA 2018), and their distribution gives the chance that memory
-//    exceeds a capacity.
+//    prediction; Lei et al., JASA 2018).
 //
 // Errors are relative, of the logarithm where they become intervals: log(measured / predicted).
 #include <cstdint>
@@ -87,7 +86,7 @@ struct ErrorScore {
 ErrorScore score_errors(std::span<const HeldOut> rows);
 
 struct VerdictRow {
-  double oom_probability = 0;  // said to fit when below one half
+  double oom_probability = 0;  // said to fit up to one half
   bool out_of_memory = false;
   std::string fold;
 };
@@ -95,6 +94,9 @@ struct VerdictScore {
   std::int64_t rows = 0, right = 0;
   std::int64_t false_fits = 0;  // said to fit, ran out of memory
   std::int64_t false_ooms = 0;
+  // Of all of them, those that fit by a hair: a chance above the usual risk and up to one half; and
+  // how many of these ran out of memory.
+  std::int64_t tight = 0, tight_ooms = 0;
   double brier = 0;  // mean of (probability - outcome)^2
   std::string worst_fold;
   double worst_fold_right = 1;  // share
@@ -135,23 +137,6 @@ Coverage coverage(std::span<const HeldOut> rows, std::span<const Interval> inter
 Interval conformal_log_interval(std::span<const double> log_errors, double level = 0.9);
 // For each row the interval from the errors of all rows outside its fold.
 std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double level = 0.9);
-
-// A Student t law of log(measured / predicted): heavy tails, since some rows err far more.
-struct ErrorLaw {
-  double location = 0;
-  double scale = 0;    // > 0
-  double degrees = 4;  // of freedom
-  friend bool operator==(const ErrorLaw&, const ErrorLaw&) = default;
-};
-// Most likely location, scale and degrees (3, 4, 6, 10 or 30). Needs two different errors at least;
-// the scale is never below `least_scale`.
-Result<ErrorLaw> fit_error_law(std::span<const double> log_errors, double least_scale = 1e-4);
-// The same from verdicts alone: excess[i] = log(predicted / capacity). Degrees stay as given, and
-// the location is 0 where the law is to be centred.
-Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const VerdictRow> verdicts,
-                               double degrees = 4, bool centred = false);
-// The chance that what was predicted as exp(excess) capacities is more than one.
-double oom_probability(double excess, const ErrorLaw& law);
 
 }  // namespace trainwright
 

@@ -1,13 +1,11 @@
-// Intervals and chances from the errors of rows that were held out.
+// Intervals from the errors of rows that were held out.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "trainwright/base/check.h"
 #include "trainwright/calibrate/calibrate.h"
-#include "trainwright/calibrate/distributions.h"
 
 namespace trainwright {
 namespace {
@@ -36,40 +34,6 @@ double log_error(const HeldOut& row) {
   return std::log(row.measured / row.predicted);
 }
 
-// Most likely location and scale for given degrees, by the EM iteration in which a row weighs
-// (degrees + 1) / (degrees + z^2) (Lange, Little and Taylor, JASA 1989).
-ErrorLaw likeliest(std::span<const double> errors, double degrees, double least_scale) {
-  constexpr int kIterations = 200;
-  ErrorLaw law{.location = 0, .scale = 0, .degrees = degrees};
-  for (const double error : errors) law.location += error / static_cast<double>(errors.size());
-  for (const double error : errors) law.scale += std::pow(error - law.location, 2);
-  law.scale = std::max(std::sqrt(law.scale / static_cast<double>(errors.size())), least_scale);
-  for (int i = 0; i < kIterations; ++i) {
-    double weights = 0;
-    double sum = 0;
-    double squares = 0;
-    for (const double error : errors) {
-      const double z = (error - law.location) / law.scale;
-      const double weight = (degrees + 1) / (degrees + z * z);
-      weights += weight;
-      sum += weight * error;
-      squares += weight * (error - law.location) * (error - law.location);
-    }
-    law.location = sum / weights;
-    law.scale = std::max(std::sqrt(squares / static_cast<double>(errors.size())), least_scale);
-  }
-  return law;
-}
-
-double log_likelihood(std::span<const double> errors, const ErrorLaw& law) {
-  double sum = 0;
-  for (const double error : errors) {
-    sum += detail::student_t_log_density((error - law.location) / law.scale, law.degrees) -
-           std::log(law.scale);
-  }
-  return sum;
-}
-
 }  // namespace
 
 Interval conformal_log_interval(std::span<const double> log_errors, double level) {
@@ -77,7 +41,7 @@ Interval conformal_log_interval(std::span<const double> log_errors, double level
   const double tail = (1 - level) / 2;
   const double high = conformal_quantile({log_errors.begin(), log_errors.end()}, 1 - tail);
   const double low = conformal_quantile(mapped(log_errors, [](double e) { return -e; }), 1 - tail);
-  // Equal tails need more rows than a symmetric interval; 1 / tail of them are a fair number.
+  // Equal tails need more rows than a symmetric interval: 2 / tail - 1 of them.
   if (static_cast<double>(log_errors.size()) >= 2 / tail - 1 - 1e-9) return {-low, high};
   const double both =
       conformal_quantile(mapped(log_errors, [](double e) { return std::abs(e); }), level);
@@ -98,64 +62,6 @@ std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double l
     }
   }
   return intervals;
-}
-
-Result<ErrorLaw> fit_error_law(std::span<const double> log_errors, double least_scale) {
-  const auto [low, high] = std::minmax_element(log_errors.begin(), log_errors.end());
-  const bool finite = std::all_of(log_errors.begin(), log_errors.end(),
-                                  [](double error) { return std::isfinite(error); });
-  if (log_errors.size() < 2 || !finite || !(*low < *high)) {
-    return fail("error law", "two different finite errors are needed at least");
-  }
-  constexpr std::array<double, 5> kDegrees{3, 4, 6, 10, 30};
-  ErrorLaw best;
-  double best_likelihood = -kInfinity;
-  for (const double degrees : kDegrees) {
-    const ErrorLaw law = likeliest(log_errors, degrees, least_scale);
-    const double likelihood = log_likelihood(log_errors, law);
-    if (likelihood > best_likelihood) {
-      best = law;
-      best_likelihood = likelihood;
-    }
-  }
-  return best;
-}
-
-Result<ErrorLaw> fit_error_law(std::span<const double> excess, std::span<const VerdictRow> verdicts,
-                               double degrees, bool centred) {
-  if (excess.size() != verdicts.size()) return fail("error law", "one verdict per row is needed");
-  // Half the square of each residual is the surprise of the verdict.
-  const auto surprises = [&](std::span<const double> c, std::span<double> residuals) {
-    const ErrorLaw law{.location = centred ? 0 : c[1], .scale = std::exp(c[0]), .degrees = degrees};
-    for (std::size_t i = 0; i < residuals.size(); ++i) {
-      const double z = (excess[i] + law.location) / law.scale;
-      const double right = detail::student_t_cdf(verdicts[i].out_of_memory ? z : -z, degrees);
-      residuals[i] = std::sqrt(-2 * std::log(std::max(right, 1e-300)));
-    }
-    return true;
-  };
-  std::vector<Constant> constants{{.name = "log scale",
-                                   .unit = "log of a log ratio",
-                                   .meaning = "spread",
-                                   .source = "fitted",
-                                   .lower = std::log(1e-4),
-                                   .upper = 0,
-                                   .start = std::log(0.03)}};
-  if (!centred) {
-    constants.push_back({.name = "location",
-                         .unit = "log ratio",
-                         .meaning = "typical error",
-                         .source = "fitted",
-                         .lower = -1,
-                         .upper = 1,
-                         .start = 0});
-  }
-  const Fitted fitted = TW_TRY(fit(constants, excess.size(), surprises, {.robust_from = 0}));
-  return ErrorLaw{centred ? 0 : fitted.values[1], std::exp(fitted.values[0]), degrees};
-}
-
-double oom_probability(double excess, const ErrorLaw& law) {
-  return detail::student_t_cdf((excess + law.location) / law.scale, law.degrees);
 }
 
 }  // namespace trainwright

@@ -52,14 +52,4 @@ double beta_quantile(double a, double b, double probability) {
   return (low + high) / 2;
 }
 
-double student_t_cdf(double t, double degrees) {
-  const double tail = incomplete_beta(degrees / 2, 0.5, degrees / (degrees + t * t)) / 2;
-  return t > 0 ? 1 - tail : tail;
-}
-
-double student_t_log_density(double t, double degrees) {
-  return std::lgamma((degrees + 1) / 2) - std::lgamma(degrees / 2) -
-         std::log(degrees * std::numbers::pi) / 2 - (degrees + 1) / 2 * std::log1p(t * t / degrees);
-}
-
 }  // namespace trainwright::detail

@@ -1,5 +1,5 @@
 #pragma once
-// Private to the module: the few probability laws that scoring needs.
+// Private to the module: the law behind exact intervals of shares.
 
 namespace trainwright::detail {
 
@@ -9,10 +9,5 @@ double incomplete_beta(double a, double b, double x);
 
 // The x with I_x(a, b) = probability, by bisection.
 double beta_quantile(double a, double b, double probability);
-
-// P(T <= t) for Student's law.
-double student_t_cdf(double t, double degrees);
-// Logarithm of its density.
-double student_t_log_density(double t, double degrees);
 
 }  // namespace trainwright::detail

@@ -1,7 +1,6 @@
 #pragma once
 // Private to the module: the constants of memory, fitted to rows.
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,26 +10,14 @@ namespace trainwright::detail {
 
 using Indices = std::vector<std::size_t>;  // of rows
 
-// Everything taken from the rows that were fitted on.
-struct MemoryLesson {
-  MemoryFit values{};
-  std::int64_t constants = 0;   // of them, how many were fitted
-  double cost = 0;              // of those rows, as the fit counts it
-  Interval log_interval;        // of log(measured / predicted), 90 %
-  std::optional<ErrorLaw> law;  // for verdicts
-};
+// The constants that these rows tell, and their values. O(leads x evaluations x rows).
+FittedConstants fitted_on(const ScoredRows& scored, const Indices& among,
+                          const MemoryConstants& constants);
 
-MemoryLesson learn_memory(const std::vector<ScoredRow>& rows, const Indices& among,
-                          Learned learned);
-
-// By source, the constants that its rows tell and the values that fit it best.
-using OwnValues = std::map<std::string, std::map<MemoryConstant, double>>;
-OwnValues own_values(const std::vector<ScoredRow>& rows);
-// Of every constant the median of what sources say, one of them left out, so that a source whose
-// tensors are not understood does not decide for the others.
-MemoryFit agreed(const OwnValues& own, const std::string& but);
-// Values that are given, and how wrong they are on these rows.
-MemoryLesson judged_on(const std::vector<ScoredRow>& rows, const Indices& among,
-                       const MemoryFit& values);
+// The lead that the rows of each source tell by themselves.
+using OwnLeads = std::map<std::string, std::size_t>;
+OwnLeads own_leads(const ScoredRows& scored, const MemoryConstants& constants);
+// The median of them, one source left out; of an even number the lower of the two in the middle.
+FittedConstants agreed(const OwnLeads& own, const std::string& but);
 
 }  // namespace trainwright::detail

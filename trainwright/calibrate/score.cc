@@ -64,7 +64,10 @@ VerdictScore score_verdicts(std::span<const VerdictRow> rows) {
   std::map<std::string, Mean> folds;
   Mean brier;
   for (const VerdictRow& row : rows) {
-    const bool says_oom = row.oom_probability >= 0.5;
+    const bool says_oom = fit_of(row.oom_probability) == Fit::DoesNotFit;
+    const bool tight = fit_of(row.oom_probability) == Fit::Tight;
+    score.tight += tight;
+    score.tight_ooms += tight && row.out_of_memory;
     score.right += says_oom == row.out_of_memory;
     score.false_fits += !says_oom && row.out_of_memory;
     score.false_ooms += says_oom && !row.out_of_memory;

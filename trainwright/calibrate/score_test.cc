@@ -73,14 +73,6 @@ TEST_CASE("at each limit the observed count is just as improbable as allowed") {
   }
 }
 
-TEST_CASE("Student's law has the quantiles of the tables") {
-  // Two-sided 5 %: 12.706 at 1 degree, 2.776 at 4, 2.042 at 30.
-  CHECK(detail::student_t_cdf(12.7062, 1) == doctest::Approx(0.975).epsilon(1e-5));
-  CHECK(detail::student_t_cdf(2.77645, 4) == doctest::Approx(0.975).epsilon(1e-5));
-  CHECK(detail::student_t_cdf(-2.04227, 30) == doctest::Approx(0.025).epsilon(1e-4));
-  CHECK(detail::student_t_cdf(0, 4) == near(0.5));
-}
-
 TEST_CASE("reliability judges bins of twenty rows and more") {
   std::vector<VerdictRow> rows;
   // 40 rows at 0.05 of which 2 ran out: fine. 30 rows at 0.95 of which 15 did: not.
@@ -149,54 +141,6 @@ TEST_CASE("held-out intervals cover what is drawn from the same law") {
   // 5 % and 95 % of that law: 10 exp(0.02 -+ 1.645 * 0.05).
   CHECK(intervals[0].low == doctest::Approx(10 * std::exp(0.02 - 0.08224)).epsilon(0.01));
   CHECK(intervals[0].high == doctest::Approx(10 * std::exp(0.02 + 0.08224)).epsilon(0.01));
-}
-
-TEST_CASE("an error law finds location and scale, and outliers only thicken its tails") {
-  Random random(11);
-  std::vector<double> errors;
-  for (int i = 0; i < 3000; ++i) errors.push_back(0.03 + 0.02 * normal(random));
-  const auto law = fit_error_law(errors);
-  REQUIRE(law.has_value());
-  CHECK(law->location == doctest::Approx(0.03).epsilon(0.05));
-  CHECK(law->scale == doctest::Approx(0.02).epsilon(0.05));
-  CHECK(law->degrees == 30);
-  for (int i = 0; i < 60; ++i) errors.push_back(0.5);
-  const auto thick = fit_error_law(errors);
-  REQUIRE(thick.has_value());
-  CHECK(thick->degrees < 10);
-  CHECK(thick->location == doctest::Approx(0.03).epsilon(0.1));
-  CHECK_FALSE(fit_error_law(std::vector<double>{0.1, 0.1}).has_value());
-}
-
-TEST_CASE("an error law from verdicts alone gives calibrated chances") {
-  // Truth: measured = predicted exp(0.05 + 0.1 t), with t close to normal.
-  Random random(5);
-  std::vector<double> excess;
-  std::vector<VerdictRow> verdicts;
-  for (int i = 0; i < 4000; ++i) {
-    excess.push_back(2 * random.real() - 1);
-    verdicts.push_back({0, excess.back() + 0.05 + 0.1 * normal(random) > 0, ""});
-  }
-  const auto law = fit_error_law(excess, verdicts, 30);
-  REQUIRE(law.has_value());
-  CHECK(law->location == doctest::Approx(0.05).epsilon(0.3));
-  CHECK(law->scale == doctest::Approx(0.1).epsilon(0.15));
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    verdicts[i].oom_probability = oom_probability(excess[i], *law);
-  }
-  CHECK(calibrated(reliability(verdicts)));
-  // Centred, the shift of 0.05 becomes spread.
-  const auto centred = fit_error_law(excess, verdicts, 30, true);
-  REQUIRE(centred.has_value());
-  CHECK(centred->location == 0);
-  CHECK(centred->scale > law->scale);
-}
-
-TEST_CASE("the chance of an OOM is one half where the corrected prediction meets the capacity") {
-  const ErrorLaw law{.location = 0.1, .scale = 0.05, .degrees = 4};
-  CHECK(oom_probability(-0.1, law) == near(0.5));
-  CHECK(oom_probability(-0.1 + 0.05 * 2.77645, law) == doctest::Approx(0.975).epsilon(1e-5));
-  CHECK(oom_probability(-1, law) < 1e-4);
 }
 
 }  // namespace

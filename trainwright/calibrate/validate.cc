@@ -1,6 +1,5 @@
 // Judges every row by constants that never saw it: fold by fold, and source by source.
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "trainwright/calibrate/memory_fit.h"
@@ -9,204 +8,206 @@ namespace trainwright {
 namespace {
 
 using detail::Indices;
-using detail::MemoryLesson;
 
-// Rows of one source with what was predicted for each when it was not fitted on.
+// Rows of one source with what was predicted for each, by index of the row.
 struct Judged {
-  std::vector<HeldOut> errors;
-  std::vector<const ScoredRow*> error_rows;
-  std::vector<Interval> intervals;  // from the rows fitted on
-  std::vector<VerdictRow> verdicts;
-  std::vector<VerdictRow> crashes;      // verdicts of failures that are probably none of memory
-  std::map<std::size_t, double> bytes;  // predicted, by index of the row
+  const ScoredRows& of;
+  std::map<std::size_t, Predicted> figures = {};
 };
 
-void judge(const std::vector<ScoredRow>& rows, std::size_t index, const MemoryLesson& lesson,
-           Learned learned, Judged& judged) {
-  const ScoredRow& row = rows[index];
-  const double bytes = std::max(predicted(row, lesson.values, learned), 1.0);
-  judged.bytes[index] = bytes;
-  if (row.verdict) {
-    const ErrorLaw law = lesson.law.value_or(ErrorLaw{0, 0.05, 4});
-    const double chance = oom_probability(std::log(bytes / row.measured), law);
-    (row.crash_likely ? judged.crashes : judged.verdicts)
-        .push_back({chance, row.out_of_memory, row.fold});
-    return;
+std::vector<HeldOut> errors_where(const Judged& judged, auto keep) {
+  std::vector<HeldOut> kept;
+  for (const auto& [i, figure] : judged.figures) {
+    const ScoredRow& row = judged.of.rows[i];
+    if (row.verdict || !keep(row)) continue;
+    kept.push_back({std::max(figure.bytes, 1.0), row.measured, row.fold});
   }
-  judged.errors.push_back({bytes, row.measured, row.fold});
-  judged.error_rows.push_back(&row);
-  judged.intervals.push_back(
-      {bytes * std::exp(lesson.log_interval.low), bytes * std::exp(lesson.log_interval.high)});
+  return kept;
 }
 
-template <class Keep>
-std::optional<ErrorScore> score_where(const Judged& judged, const Keep& keep) {
-  std::vector<HeldOut> kept;
-  for (std::size_t i = 0; i < judged.errors.size(); ++i) {
-    if (keep(*judged.error_rows[i])) kept.push_back(judged.errors[i]);
-  }
+std::optional<ErrorScore> score_where(const Judged& judged, auto keep) {
+  const std::vector<HeldOut> kept = errors_where(judged, keep);
   if (kept.empty()) return std::nullopt;
   return score_errors(kept);
 }
 
+bool determined(const ScoredRow& row) { return !row.undetermined; }
+bool sound(const ScoredRow& row) { return !row.undetermined && !row.broken; }
+
 std::map<std::string, ErrorScore> scored_by_kind(const Judged& judged) {
   std::set<MemoryKind> kinds;
-  for (const ScoredRow* row : judged.error_rows) kinds.insert(row->kind);
+  for (const auto& [i, figure] : judged.figures) {
+    if (!judged.of.rows[i].verdict) kinds.insert(judged.of.rows[i].kind);
+  }
   std::map<std::string, ErrorScore> scores;
   if (kinds.size() < 2) return scores;
   for (const MemoryKind kind : kinds) {
     const auto part = score_where(
-        judged, [kind](const ScoredRow& row) { return row.kind == kind && !row.undetermined; });
+        judged, [kind](const ScoredRow& row) { return row.kind == kind && sound(row); });
     if (part) scores.emplace(name_of(kind), *part);
   }
   return scores;
 }
 
-MemoryScore scored(const Judged& judged, const std::vector<Interval>& intervals) {
+void score_judgements(const Judged& judged, MemoryScore& score) {
+  std::vector<VerdictRow> verdicts, all;
+  for (const auto& [i, figure] : judged.figures) {
+    const ScoredRow& row = judged.of.rows[i];
+    if (!row.verdict) continue;
+    all.push_back({figure.oom, row.out_of_memory, row.fold});
+    if (!row.crash_likely) verdicts.push_back(all.back());
+  }
+  if (verdicts.empty()) return;
+  score.verdicts = score_verdicts(verdicts);
+  score.calibrated = calibrated(reliability(verdicts));
+  if (all.size() > verdicts.size()) score.with_crashes = score_verdicts(all);
+}
+
+// Static bytes and activations have no interval of their own: they are parts of a counter.
+bool has_interval(const ScoredRow& row) {
+  return row.kind != MemoryKind::Static && row.kind != MemoryKind::Activations;
+}
+
+void score_intervals(const Judged& judged, MemoryScore& score) {
+  std::vector<HeldOut> rows;
+  std::vector<Interval> intervals;
+  std::vector<double> widths;
+  for (const auto& [i, figure] : judged.figures) {
+    const ScoredRow& row = judged.of.rows[i];
+    if (row.verdict || !sound(row) || !has_interval(row)) continue;
+    rows.push_back({std::max(figure.bytes, 1.0), row.measured, row.fold});
+    intervals.push_back({figure.low, figure.high});
+    widths.push_back((figure.high - figure.low) / 2 / std::max(figure.bytes, 1.0));
+  }
+  if (rows.empty()) return;
+  score.coverage = coverage(rows, intervals);
+  std::sort(widths.begin(), widths.end());
+  score.width = widths[widths.size() / 2];
+}
+
+MemoryScore scored(const Judged& judged) {
   MemoryScore score;
-  score.rows = std::ssize(judged.errors) + std::ssize(judged.verdicts);
-  score.errors = score_where(judged, [](const ScoredRow& row) { return !row.undetermined; });
+  score.rows = std::ssize(judged.figures);
+  score.errors = score_where(judged, determined);
   score.by_kind = scored_by_kind(judged);
-  if (std::any_of(judged.error_rows.begin(), judged.error_rows.end(),
-                  [](const ScoredRow* row) { return row->broken; })) {
-    score.without_broken =
-        score_where(judged, [](const ScoredRow& row) { return !row.broken && !row.undetermined; });
-  }
+  const bool any_broken = score_where(judged, [](const ScoredRow& row) { return row.broken; })
+                              .has_value();
+  if (any_broken) score.without_broken = score_where(judged, sound);
   score.undetermined = score_where(judged, [](const ScoredRow& row) { return row.undetermined; });
-  if (!judged.verdicts.empty()) {
-    score.verdicts = score_verdicts(judged.verdicts);
-    score.calibrated = calibrated(reliability(judged.verdicts));
-  }
-  if (!judged.crashes.empty()) {
-    std::vector<VerdictRow> all = judged.verdicts;
-    all.insert(all.end(), judged.crashes.begin(), judged.crashes.end());
-    score.with_crashes = score_verdicts(all);
-  }
-  if (judged.errors.size() >= 20) score.coverage = coverage(judged.errors, intervals);
+  score_judgements(judged, score);
+  score_intervals(judged, score);
   return score;
 }
 
-Indices rows_of(const std::vector<ScoredRow>& rows, const std::string& source, bool of_source) {
+Indices rows_of(const ScoredRows& scored, const std::string& source) {
   Indices indices;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if ((rows[i].source == source) == of_source) indices.push_back(i);
+  for (std::size_t i = 0; i < scored.rows.size(); ++i) {
+    if (scored.rows[i].source == source) indices.push_back(i);
   }
   return indices;
 }
 
-bool anything_learned(const std::vector<ScoredRow>& rows, const Indices& mine) {
-  return std::any_of(mine.begin(), mine.end(),
-                     [&](std::size_t i) { return !rows[i].unlearned.empty(); });
-}
-
-// Puts held-out scores into `score`; the bytes they were made from, by index of the row. A source
-// of one fold has no other to learn from: it is judged by what ships without it.
-std::map<std::size_t, double> hold_out(const std::vector<ScoredRow>& rows, const Indices& mine,
-                                       const MemoryLesson& shipped, SourceScore& score) {
+// A source of one fold has no other to learn from: it is judged by what ships without it. What the
+// other folds do not tell is as it ships, too. Intervals are those of the other folds' errors.
+Judged held_out(const ScoredRows& rows, const Indices& mine, const MemoryConstants& constants,
+                const FittedConstants& shipped, SourceScore& score) {
   std::vector<std::string> labels;
-  for (const std::size_t i : mine) labels.push_back(rows[i].fold);
-  const bool choose = anything_learned(rows, mine);
-  Judged judged, without;
-  std::int64_t constants = 0;
+  for (const std::size_t i : mine) labels.push_back(rows.rows[i].fold);
+  Judged judged{rows};
   for (const Fold& fold : leave_one_out(labels)) {
+    ++score.folds;
     Indices among;
     for (const std::size_t i : fold.outside) among.push_back(mine[i]);
-    const auto learn = [&](Learned which) {
-      return among.empty() ? shipped : detail::learn_memory(rows, among, which);
-    };
-    MemoryLesson lesson = learn(Learned::Taken);
-    Learned learned = Learned::Taken;
-    if (choose) {
-      const MemoryLesson left = learn(Learned::Left);
-      for (const std::size_t i : fold.inside) judge(rows, mine[i], left, Learned::Left, without);
-      // With no other fold to tell, what was learned would come from the very rows scored.
-      if (among.empty() || left.cost < lesson.cost) {
-        learned = Learned::Left;
-        lesson = left;
-      }
+    FittedConstants fitted = detail::fitted_on(rows, among, constants);
+    if (!fitted.outside) fitted.outside = shipped.outside;
+    if (!fitted.lead) fitted.lead = shipped.lead;
+    for (const std::size_t i : fold.inside) {
+      judged.figures[mine[i]] = predicted(rows.rows[mine[i]], rows, constants, fitted);
     }
-    ++score.folds;
-    score.folds_with_learned += choose && learned == Learned::Taken;
-    constants = lesson.constants;
-    for (const std::size_t i : fold.inside) judge(rows, mine[i], lesson, learned, judged);
   }
-  score.held_out = scored(judged, held_out_intervals(judged.errors));
-  score.held_out.constants = constants;
-  score.held_out.values = detail::learn_memory(rows, mine, Learned::Taken).values;
-  if (choose) {
-    score.held_out_without_learned = scored(without, held_out_intervals(without.errors));
-    score.held_out_without_learned->constants = constants;
+  std::vector<HeldOut> errors;
+  Indices readings;
+  for (const auto& [i, figure] : judged.figures) {
+    const ScoredRow& row = rows.rows[i];
+    if (row.verdict || !sound(row) || !has_interval(row)) continue;
+    errors.push_back({std::max(figure.bytes, 1.0), row.measured, row.fold});
+    readings.push_back(i);
   }
-  return judged.bytes;
+  const std::vector<Interval> intervals = held_out_intervals(errors);
+  for (std::size_t k = 0; k < readings.size(); ++k) {
+    judged.figures[readings[k]].low = intervals[k].low;
+    judged.figures[readings[k]].high = intervals[k].high;
+  }
+  return judged;
 }
 
-std::map<std::size_t, double> ship(const std::vector<ScoredRow>& rows, const Indices& mine,
-                                   const MemoryLesson& lesson, SourceScore& score) {
-  const auto judged_with = [&](Learned learned) {
-    Judged judged;
-    for (const std::size_t i : mine) judge(rows, i, lesson, learned, judged);
-    return judged;
-  };
-  const Judged judged = judged_with(Learned::Taken);
-  score.as_shipped = scored(judged, judged.intervals);
-  score.as_shipped.values = lesson.values;
-  if (anything_learned(rows, mine)) {
-    const Judged without = judged_with(Learned::Left);
-    score.as_shipped_without_learned = scored(without, without.intervals);
-    score.as_shipped_without_learned->values = lesson.values;
+Judged judged_by(const ScoredRows& rows, const Indices& mine, const MemoryConstants& constants,
+                 const FittedConstants& fitted) {
+  Judged judged{rows};
+  for (const std::size_t i : mine) {
+    judged.figures[i] = predicted(rows.rows[i], rows, constants, fitted);
   }
-  return judged.bytes;
+  return judged;
 }
 
-RowResult result_of(const ScoredRow& row, double held, double shipped, const MemoryFit& values) {
-  RowResult result{row.label,    row.fold, row.kind, row.verdict, row.out_of_memory,
-                   row.measured, held,     shipped,  {}};
-  double most = -1;
-  for (const MemoryTerms& rank : row.ranks) {
-    const double bytes = bytes_of(rank, values);
-    if (bytes > most) result.terms = rank;
-    most = std::max(most, bytes);
+// The figures as shares of what was read as measured, by run and reading: without what was learned
+// a printed figure may have another unit.
+std::map<std::pair<std::size_t, std::size_t>, double> shares_of_measured(const Judged& left) {
+  std::map<std::pair<std::size_t, std::size_t>, double> shares;
+  for (const auto& [i, figure] : left.figures) {
+    const ScoredRow& row = left.of.rows[i];
+    shares[{row.run, row.reading}] = figure.bytes / row.measured;
   }
-  return result;
+  return shares;
+}
+
+bool differ(const Judged& with, const Judged& without) {
+  return shares_of_measured(with) != shares_of_measured(without);
+}
+
+void count(const std::vector<SkippedRun>& runs, const std::string& source,
+           std::map<std::string, std::int64_t>& counts) {
+  for (const SkippedRun& run : runs) {
+    if (run.source == source) ++counts[run.reason];
+  }
+}
+
+// With the leads that ship without one source or another, and no intervals.
+Asking unlearned_asking(const detail::OwnLeads& own) {
+  std::set<std::size_t> leads;
+  for (const auto& [source, told] : own) leads.insert(detail::agreed(own, source).lead.value_or(0));
+  return {.leads = {leads.begin(), leads.end()}, .intervals = false};
 }
 
 }  // namespace
 
-double bytes_of(const MemoryTerms& rank, const MemoryFit& constants) {
-  double bytes = rank.fixed;
-  for (std::size_t i = 0; i < kMemoryConstants; ++i) bytes += rank.times[i] * constants[i];
-  return bytes;
-}
-
-double predicted(const ScoredRow& row, const MemoryFit& constants, Learned learned) {
-  const bool left = learned == Learned::Left && !row.unlearned.empty();
-  double most = 0;
-  for (const MemoryTerms& rank : left ? row.unlearned : row.ranks) {
-    most = std::max(most, bytes_of(rank, constants));
-  }
-  return most;
-}
-
-std::vector<SourceScore> validate_memory(const ScoredRows& scored_rows) {
-  const std::vector<ScoredRow>& rows = scored_rows.rows;
+std::vector<SourceScore> validate_memory(const ScoredRows& rows, const Cases& left_cases,
+                                         const MemoryConstants& constants) {
   std::set<std::string> sources;
-  for (const ScoredRow& row : rows) sources.insert(row.source);
-  const detail::OwnValues own = detail::own_values(rows);
+  for (const ScoredRow& row : rows.rows) sources.insert(row.source);
+  const detail::OwnLeads own = detail::own_leads(rows, constants);
+  const ScoredRows left = score_rows(left_cases, constants, unlearned_asking(own));
   std::vector<SourceScore> scores;
   for (const std::string& source : sources) {
     SourceScore score;
     score.source = source;
-    const Indices mine = rows_of(rows, source, true);
-    const MemoryLesson lesson =
-        detail::judged_on(rows, rows_of(rows, source, false), detail::agreed(own, source));
-    const auto held = hold_out(rows, mine, lesson, score);
-    const auto shipped = ship(rows, mine, lesson, score);
+    score.constants = detail::agreed(own, source);
+    const Indices mine = rows_of(rows, source);
+    const Judged shipped = judged_by(rows, mine, constants, score.constants);
+    const Judged held = held_out(rows, mine, constants, score.constants, score);
+    const Judged without = judged_by(left, rows_of(left, source), constants, score.constants);
+    score.as_shipped = scored(shipped);
+    score.held_out = scored(held);
+    if (differ(shipped, without)) score.without_learned = scored(without);
+    const auto shares = shares_of_measured(without);
     for (const std::size_t i : mine) {
-      score.rows.push_back(result_of(rows[i], held.at(i), shipped.at(i), score.as_shipped.values));
+      const ScoredRow& row = rows.rows[i];
+      const auto share = shares.find({row.run, row.reading});
+      score.rows.push_back({row, shipped.figures.at(i), held.figures.at(i).bytes,
+                            share == shares.end() ? 0 : share->second * row.measured});
     }
-    for (const SkippedRun& run : scored_rows.skipped) {
-      if (run.source == source) ++score.skipped[run.reason];
-    }
+    count(rows.skipped, source, score.skipped);
+    count(rows.refused, source, score.refused);
     scores.push_back(std::move(score));
   }
   return scores;

@@ -1,23 +1,21 @@
 #pragma once
 // How wrong the memory model is on published runs. Part of calibrate.h: include that one.
 //
-// A case's bytes are linear in six constants, each a number that no list of work can tell:
+// What is scored is what estimate_memory answers for a row's question, and nothing else. A row has
+// three figures:
 //
-//   allocated = tensors + workspace            reserved = allocated + slack x what is cut up
-//   driver    = reserved + context + communicator x communicators
+//   as shipped       with the constants that ship when its source is left out of them, which is
+//                    what somebody on a new cluster gets;
+//   held out         with constants fitted on the other folds of its source (sweep, model size,
+//                    test case);
+//   without learned  as shipped, but without facts that only measured rows could tell (trainer.h,
+//                    case.h: "learned:").
 //
-// so the lists are made once per case and fitting is arithmetic. Cut up is all that comes and goes
-// if collectives run between the operators of a micro-batch, else nothing; what the loss needs is
-// cut once more (slack_scores) where recompute makes the scores of attention again between two
-// losses. Where the allocator was replayed, the slack is what the replay says and a share that it
-// misses. Held out: constants from the other
-// folds of the source. As shipped: of every constant the median of what each other source says by
-// itself, which is what somebody on a new cluster gets. Verdicts compare the driver's bytes of the
-// fullest rank with the capacity.
-//
-// Some facts only the rows could tell (trainer.h, case.h: "learned:"). Every row is also counted
-// without them. Held out, each fold takes them if the other folds are predicted better with them;
-// as shipped is given with and without.
+// Two constants are fitted, both within physical bounds: where context and communicators lie
+// between the ends of their ranges, and how far the host is ahead of the device in a pipeline. Of
+// the first the central value ships, since what is left in one source says nothing about another;
+// of the second the median of what the sources say by themselves. Verdicts compare the chance of
+// OOM with one half.
 #include <array>
 #include <cstdint>
 #include <map>
@@ -28,100 +26,109 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/calibrate/case.h"
+#include "trainwright/memory/memory.h"
 
 namespace trainwright {
 
-enum class MemoryConstant : std::size_t {
-  Workspace,
-  Slack,
-  Context,
-  Communicator,
-  SlackMissed,
-  SlackScores,
+// Leads that are tried, in kernels, with a pipeline.
+inline constexpr std::array<double, 3> kLeads{32, 64, 128};
+struct FittedConstants {
+  std::optional<double> outside;     // -1 to 1; nullopt: the rows do not tell
+  std::optional<std::size_t> lead;   // into kLeads
+  friend bool operator==(const FittedConstants&, const FittedConstants&) = default;
 };
-inline constexpr std::size_t kMemoryConstants = 6;
-std::string_view name_of(MemoryConstant constant);  // "workspace_bytes", "slack_share"
-// By constant: values, or what each is multiplied by.
-using MemoryFit = std::array<double, kMemoryConstants>;
-constexpr double& of(MemoryFit& fit, MemoryConstant c) { return fit[static_cast<std::size_t>(c)]; }
-constexpr double of(const MemoryFit& fit, MemoryConstant c) {
-  return fit[static_cast<std::size_t>(c)];
-}
-struct MemoryTerms {
-  double fixed = 0;  // bytes
-  MemoryFit times{};
-  friend bool operator==(const MemoryTerms&, const MemoryTerms&) = default;
-};
-double bytes_of(const MemoryTerms& rank, const MemoryFit& constants);
+// The constants with those that were fitted in their places.
+MemoryConstants with_fitted(MemoryConstants constants, const FittedConstants& fitted);
 
-// One published figure, or one verdict, as the constants see it: the largest of `ranks`.
+// One published figure or verdict.
 struct ScoredRow {
   std::string source, label, fold;
-  std::size_t run = 0, reading = 0;  // which it is; a verdict comes after all readings
+  std::size_t run = 0;      // its index among the runs
+  std::size_t of_case = 0;  // and among the cases
+  std::size_t reading = 0;  // which of the case's; a verdict comes after all readings
   MemoryKind kind = MemoryKind::Driver;
-  std::vector<MemoryTerms> ranks;
-  std::vector<MemoryTerms> unlearned;  // without what only the rows could tell; empty: the same
-  double measured = 0;                 // bytes; of a verdict the capacity
-  double rounding = 0;                 // bytes that the printed figure leaves open
+  ReadAt at = ReadAt::WorstRank;
+  std::int64_t pipeline_rank = 0;  // where it was read, if not on the fullest
+  double measured = 0;             // bytes; of a verdict the capacity
+  double rounding = 0;             // bytes that the printed figure leaves open
   bool verdict = false;
   bool out_of_memory = false;
   bool crash_likely = false;  // a failure for another reason, probably: scored apart
   bool broken = false;        // in the words of its source: scored with and without
   bool undetermined = false;  // something memory hangs on had to be guessed: scored apart
 };
-double predicted(const ScoredRow& row, const MemoryFit& constants,
-                 Learned learned = Learned::Taken);
-
+// A row's case with its estimate for every lead that was tried; one where the lead does not matter.
+struct EstimatedCase {
+  std::map<std::size_t, MemoryEstimate> by_lead;
+  const MemoryEstimate& at(std::size_t lead) const {
+    const auto found = by_lead.find(lead);
+    return found == by_lead.end() ? by_lead.begin()->second : found->second;
+  }
+};
 struct ScoredRows {
   std::vector<ScoredRow> rows;
-  std::vector<SkippedRun> skipped;
+  std::vector<EstimatedCase> estimates;  // by case; empty where there is none
+  std::vector<SkippedRun> skipped;       // that could not be asked, and why
+  std::vector<SkippedRun> refused;       // that our own rules call illegal, and why
 };
-// Lists of work are made for every distinct case, on all cores. O(cases x layers kinds).
-ScoredRows score_rows(const Cases& cases);
-// Of the same runs, made from what is known with and without the help of the rows.
-ScoredRows score_rows(const Cases& learned, const Cases& left);
+// Asks estimate_memory for every case, on all cores, with each of the leads; with intervals only
+// where they are wanted, since the longest lead takes one more replay. O(cases x replays).
+struct Asking {
+  std::vector<std::size_t> leads = {0, 1, 2};
+  bool intervals = true;
+};
+ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants,
+                      const Asking& asking = {});
+
+struct Predicted {
+  double bytes = 0, low = 0, high = 0;  // of the row's counter, with its 90 % interval
+  double oom = 0;
+};
+Predicted predicted(const ScoredRow& row, const ScoredRows& of, const MemoryConstants& constants,
+                    const FittedConstants& fitted);
 
 // What is printed of one source under one set of constants; absent where it does not apply.
 struct MemoryScore {
   std::int64_t rows = 0;
-  std::int64_t constants = 0;
   std::optional<ErrorScore> errors;
   std::map<std::string, ErrorScore> by_kind;  // "allocated", "reserved" where there are both
   std::optional<ErrorScore> without_broken;
   std::optional<ErrorScore> undetermined;
   std::optional<VerdictScore> verdicts;
   std::optional<VerdictScore> with_crashes;  // verdicts, those of likely crashes among them
-  std::optional<Coverage> coverage;
+  std::optional<Coverage> coverage;          // of rows that are determined and not broken
+  double width = 0;                // median of half an interval over its figure
   std::optional<bool> calibrated;  // OOM chances, by accuracy's rule
-  MemoryFit values{};              // of all rows, for information
 };
-// A row beside what was predicted for it, for whoever wants to see what is left.
+// A row beside what was predicted for it.
 struct RowResult {
-  std::string label, fold;
-  MemoryKind kind = MemoryKind::Driver;
-  bool verdict = false, out_of_memory = false;
-  double measured = 0;                  // bytes; of a verdict the capacity
-  double held_out = 0, as_shipped = 0;  // bytes
-  MemoryTerms terms{};                  // of the rank with most, as shipped
+  ScoredRow row;
+  Predicted as_shipped;
+  double held_out = 0;         // bytes
+  double without_learned = 0;  // bytes
 };
 struct SourceScore {
   std::string source;
-  MemoryScore held_out, as_shipped;
-  // Absent where nothing was learned from the rows.
-  std::optional<MemoryScore> held_out_without_learned, as_shipped_without_learned;
-  std::int64_t folds = 0, folds_with_learned = 0;
+  FittedConstants constants;  // what ships without this source
+  MemoryScore as_shipped, held_out;
+  std::optional<MemoryScore> without_learned;  // absent where nothing was learned
+  std::int64_t folds = 0;
   std::vector<RowResult> rows;                  // in the order of the cases
   std::map<std::string, std::int64_t> skipped;  // by reason
+  std::map<std::string, std::int64_t> refused;  // by rule
 };
-// Sources in order of their names. Deterministic. O(folds x fit).
-std::vector<SourceScore> validate_memory(const ScoredRows& rows);
-// Of every constant the median of what each source says by itself: what ships.
-MemoryFit fit_memory(const ScoredRows& rows);
+// Sources in order of their names; `left` are the same runs without what was learned.
+// Deterministic. O(folds x fit).
+std::vector<SourceScore> validate_memory(const ScoredRows& rows, const Cases& left,
+                                         const MemoryConstants& constants);
+// What ships: the median of the leads that sources say by themselves, one of them left out.
+FittedConstants fit_memory(const ScoredRows& rows, const MemoryConstants& constants,
+                           const std::string& without = {});
 
-// {"sources": [...], "constants": what ships}.
-Json to_json(const std::vector<SourceScore>& scores, const MemoryFit& shipped);
-// One line per row, in MiB: source, label, fold, kind, outcome, measured, held_out, as_shipped,
-// fixed, coming (what slack multiplies), communicators.
+// {"sources": [...]}, with every row where they are wanted.
+Json to_json(const std::vector<SourceScore>& scores, bool with_rows);
+// One line per row, in MiB: source, label, fold, kind, outcome, measured, as_shipped, low, high,
+// held_out, without_learned, oom.
 std::string to_csv(const std::vector<SourceScore>& scores);
 
 }  // namespace trainwright

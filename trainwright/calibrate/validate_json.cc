@@ -10,9 +10,6 @@ void add_errors(Json& json, const ErrorScore& errors, const std::string& suffix 
       .add("median" + suffix, Json::of(errors.median))
       .add("worst" + suffix, Json::of(errors.worst))
       .add("bias" + suffix, Json::of(errors.bias));
-  Json fold = Json::object();
-  fold.add("fold", Json::of(errors.worst_fold)).add("mape", Json::of(errors.worst_fold_mape));
-  json.add("worst_fold" + suffix, std::move(fold));
 }
 
 Json error_json(const ErrorScore& errors) {
@@ -28,6 +25,8 @@ void add_verdicts(Json& json, const VerdictScore& verdicts) {
       .add("fit_right", Json::of(share))
       .add("false_fits", Json::of(verdicts.false_fits))
       .add("false_ooms", Json::of(verdicts.false_ooms))
+      .add("tight", Json::of(verdicts.tight))
+      .add("tight_ooms", Json::of(verdicts.tight_ooms))
       .add("brier", Json::of(verdicts.brier));
   Json fold = Json::object();
   fold.add("fold", Json::of(verdicts.worst_fold))
@@ -35,21 +34,9 @@ void add_verdicts(Json& json, const VerdictScore& verdicts) {
   json.add("worst_verdict_fold", std::move(fold));
 }
 
-Json to_json(const MemoryFit& constants) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < kMemoryConstants; ++i) {
-    json.add(std::string(name_of(static_cast<MemoryConstant>(i))), Json::of(constants[i]));
-  }
-  return json;
-}
-
-Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>& skipped) {
+Json score_json(const MemoryScore& score) {
   Json json = Json::object();
   json.add("rows", Json::of(score.rows));
-  Json reasons = Json::object();
-  for (const auto& [reason, count] : skipped) reasons.add(reason, Json::of(count));
-  json.add("skipped", std::move(reasons));
-  json.add("constants", Json::of(score.constants));
   if (score.errors) add_errors(json, *score.errors);
   for (const auto& [kind, errors] : score.by_kind) add_errors(json, errors, "_" + kind);
   if (score.without_broken) json.add("without_broken", error_json(*score.without_broken));
@@ -65,49 +52,88 @@ Json to_json(const MemoryScore& score, const std::map<std::string, std::int64_t>
   }
   if (score.coverage) {
     json.add("coverage_90", Json::of(score.coverage->share))
-        .add("coverage_calibrated", Json::of(score.coverage->calibrated));
+        .add("coverage_rows", Json::of(score.coverage->rows))
+        .add("median_half_width", Json::of(score.width));
   }
-  json.add("values", to_json(score.values));
+  return json;
+}
+
+Json counts_json(const std::map<std::string, std::int64_t>& counts) {
+  Json json = Json::object();
+  for (const auto& [reason, count] : counts) json.add(reason, Json::of(count));
+  return json;
+}
+
+Json constants_json(const FittedConstants& constants) {
+  Json json = Json::object();
+  if (constants.outside) json.add("outside", Json::of(*constants.outside));
+  if (constants.lead) json.add("lead_pipeline", Json::of(kLeads[*constants.lead]));
+  return json;
+}
+
+std::string_view kind_of(const ScoredRow& row) {
+  return row.verdict ? "verdict" : name_of(row.kind);
+}
+std::string_view outcome_of(const ScoredRow& row) { return row.out_of_memory ? "oom" : "ok"; }
+
+Json row_json(const RowResult& result) {
+  const ScoredRow& row = result.row;
+  Json json = Json::object();
+  json.add("label", Json::of(row.label))
+      .add("fold", Json::of(row.fold))
+      .add("kind", Json::of(kind_of(row)))
+      .add("outcome", Json::of(outcome_of(row)))
+      .add("measured", Json::of(row.measured))
+      .add("as_shipped", Json::of(result.as_shipped.bytes))
+      .add("low", Json::of(result.as_shipped.low))
+      .add("high", Json::of(result.as_shipped.high))
+      .add("oom", Json::of(result.as_shipped.oom))
+      .add("held_out", Json::of(result.held_out))
+      .add("without_learned", Json::of(result.without_learned))
+      .add("broken", Json::of(row.broken))
+      .add("undetermined", Json::of(row.undetermined));
   return json;
 }
 
 }  // namespace
 
-Json to_json(const std::vector<SourceScore>& scores, const MemoryFit& shipped) {
+Json to_json(const std::vector<SourceScore>& scores, bool with_rows) {
   Json sources = Json::array();
   for (const SourceScore& score : scores) {
     Json entry = Json::object();
     entry.add("source", Json::of(score.source))
-        .add("folds", Json::of(score.folds))
-        .add("folds_with_learned", Json::of(score.folds_with_learned))
-        .add("held_out", to_json(score.held_out, score.skipped))
-        .add("as_shipped", to_json(score.as_shipped, score.skipped));
-    if (score.as_shipped_without_learned) {
-      entry.add("held_out_without_learned", to_json(*score.held_out_without_learned, score.skipped))
-          .add("as_shipped_without_learned",
-               to_json(*score.as_shipped_without_learned, score.skipped));
+        .add("constants", constants_json(score.constants))
+        .add("as_shipped", score_json(score.as_shipped))
+        .add("held_out", score_json(score.held_out))
+        .add("folds", Json::of(score.folds));
+    if (score.without_learned) {
+      entry.add("without_learned", score_json(*score.without_learned));
+    }
+    entry.add("skipped", counts_json(score.skipped)).add("refused", counts_json(score.refused));
+    if (with_rows) {
+      Json rows = Json::array();
+      for (const RowResult& row : score.rows) rows.push(row_json(row));
+      entry.add("rows", std::move(rows));
     }
     sources.push(std::move(entry));
   }
   Json json = Json::object();
-  json.add("sources", std::move(sources)).add("constants", to_json(shipped));
+  json.add("sources", std::move(sources));
   return json;
 }
 
 std::string to_csv(const std::vector<SourceScore>& scores) {
   constexpr double kMiB = 1048576;
   std::string text =
-      "source,label,fold,kind,outcome,measured_mib,held_out_mib,as_shipped_mib,fixed_mib,"
-      "coming_mib,communicators\n";
+      "source,label,fold,kind,outcome,measured_mib,as_shipped_mib,low_mib,high_mib,held_out_mib,"
+      "without_learned_mib,oom\n";
   for (const SourceScore& score : scores) {
-    for (const RowResult& row : score.rows) {
-      text +=
-          fmt::format("{},\"{}\",\"{}\",{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.0f}\n",
-                      score.source, row.label, row.fold,
-                      row.verdict ? "verdict" : name_of(row.kind), row.out_of_memory ? "oom" : "ok",
-                      row.measured / kMiB, row.held_out / kMiB, row.as_shipped / kMiB,
-                      row.terms.fixed / kMiB, of(row.terms.times, MemoryConstant::Slack) / kMiB,
-                      of(row.terms.times, MemoryConstant::Communicator));
+    for (const RowResult& of : score.rows) {
+      text += fmt::format("{},\"{}\",\"{}\",{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.4f}\n",
+                          score.source, of.row.label, of.row.fold, kind_of(of.row),
+                          outcome_of(of.row), of.row.measured / kMiB, of.as_shipped.bytes / kMiB,
+                          of.as_shipped.low / kMiB, of.as_shipped.high / kMiB, of.held_out / kMiB,
+                          of.without_learned / kMiB, of.as_shipped.oom);
     }
   }
   return text;

@@ -1,4 +1,4 @@
-// The arithmetic of validation, on rows whose answer is known.
+// The arithmetic of validation, on estimates whose answer is known.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -11,105 +11,117 @@ namespace {
 
 constexpr double kGiB = 1073741824;
 
-// A reading of `fixed` + workspace + slack x coming, in GiB; four folds in turn.
-ScoredRow reserved_row(std::size_t number, double fixed, double coming, double measured) {
-  ScoredRow row;
-  row.source = "made";
-  row.label = std::to_string(number);
-  row.fold = "fold " + std::to_string(number % 4);
-  row.run = number;
-  row.kind = MemoryKind::Reserved;
-  MemoryTerms terms{fixed * kGiB, {}};
-  of(terms.times, MemoryConstant::Workspace) = 1;
-  of(terms.times, MemoryConstant::Slack) = coming * kGiB;
-  row.ranks = {terms};
-  row.measured = measured * kGiB;
-  return row;
-}
+Bytes gib(double size) { return rounded(RealBytes(size * kGiB)); }
 
-ScoredRow verdict_row(std::size_t number, double driver, bool out_of_memory) {
-  ScoredRow row = reserved_row(number, driver, 0, 80);
-  row.verdict = true;
-  row.out_of_memory = out_of_memory;
-  return row;
-}
-
-TEST_CASE("predicted is the fullest rank: fixed plus constants times what they multiply") {
-  ScoredRow row = reserved_row(0, 10, 4, 1);
-  row.ranks.push_back({11 * kGiB, {}});
-  MemoryFit constants{};
-  of(constants, MemoryConstant::Workspace) = 0.5 * kGiB;
-  of(constants, MemoryConstant::Slack) = 0.1;
-  // 10 + 0.5 + 0.1 x 4 = 10.9 against 11; with a slack of 0.2, 11.3.
-  CHECK(predicted(row, constants) == doctest::Approx(11 * kGiB));
-  of(constants, MemoryConstant::Slack) = 0.2;
-  CHECK(predicted(row, constants) == doctest::Approx(11.3 * kGiB));
-}
-
-TEST_CASE("rows made with a workspace of 2 GiB and a slack of 0.1 give both back, fold by fold") {
-  ScoredRows scored;
-  for (std::size_t i = 0; i < 24; ++i) {
-    const double fixed = 10 + static_cast<double>(i), coming = 30 - static_cast<double>(i % 7) * 4;
-    scored.rows.push_back(reserved_row(i, fixed, coming, fixed + 2 + 0.1 * coming));
+// One rank with so many GiB allocated, slack by lead, and 1, 2 and 4 GiB outside.
+EstimatedCase estimate_of(double allocated, const std::vector<double>& slack) {
+  EstimatedCase made;
+  for (std::size_t lead = 0; lead < slack.size(); ++lead) {
+    MemoryEstimate estimate;
+    estimate.capacity = gib(80);
+    estimate.outside.context = {RealBytes(1 * kGiB), RealBytes(2 * kGiB), RealBytes(4 * kGiB)};
+    RankClass rank;
+    rank.bytes[static_cast<std::size_t>(Category::Weights)] = gib(allocated);
+    rank.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = gib(slack[lead]);
+    rank.slack_most = gib(slack.back());
+    estimate.classes = {rank};
+    made.by_lead.emplace(lead, settled(std::move(estimate), {}));
   }
-  const auto scores = validate_memory(scored);
+  return made;
+}
+
+struct Made {
+  ScoredRows scored = {};
+  ScoredRow& add(double allocated, const std::vector<double>& slack, MemoryKind kind,
+                 double measured) {
+    const std::size_t number = scored.rows.size();
+    ScoredRow row;
+    row.source = "made";
+    row.label = std::to_string(number);
+    row.fold = "fold " + std::to_string(number % 4);
+    row.run = row.of_case = number;
+    row.kind = kind;
+    row.measured = measured * kGiB;
+    scored.estimates.push_back(estimate_of(allocated, slack));
+    scored.rows.push_back(row);
+    return scored.rows.back();
+  }
+};
+
+TEST_CASE("a figure is that of the row's counter, lead and place outside") {
+  Made made;
+  made.add(10, {1, 2, 4}, MemoryKind::Driver, 1);
+  const auto bytes = [&](MemoryKind kind, const FittedConstants& fitted) {
+    made.scored.rows[0].kind = kind;
+    return predicted(made.scored.rows[0], made.scored, {}, fitted).bytes / kGiB;
+  };
+  CHECK(bytes(MemoryKind::Allocated, {0.0, 0}) == doctest::Approx(10));
+  CHECK(bytes(MemoryKind::Reserved, {0.0, 1}) == doctest::Approx(12));
+  CHECK(bytes(MemoryKind::Driver, {0.0, 1}) == doctest::Approx(14));
+  CHECK(bytes(MemoryKind::Driver, {-1.0, 0}) == doctest::Approx(12));  // 10 + 1 + 1
+  CHECK(bytes(MemoryKind::Driver, {0.5, 2}) == doctest::Approx(17));   // 10 + 4 + 3
+}
+
+TEST_CASE("rows made with a lead and a place outside give both back, fold by fold") {
+  Made made;
+  for (int i = 0; i < 24; ++i) {
+    const double allocated = 10 + i, step = 0.5 + 0.1 * (i % 5);
+    made.add(allocated, {step, 2 * step, 4 * step}, MemoryKind::Driver, allocated + 2 * step + 3);
+  }
+  const auto scores = validate_memory(made.scored, Cases{}, {});
   REQUIRE(scores.size() == 1);
   CHECK(scores[0].folds == 4);
-  CHECK(scores[0].held_out.constants == 2);
-  CHECK(scores[0].held_out.errors->mape < 1e-5);
-  CHECK(of(scores[0].held_out.values, MemoryConstant::Workspace) ==
-        doctest::Approx(2 * kGiB).epsilon(1e-4));
-  CHECK(of(scores[0].held_out.values, MemoryConstant::Slack) == doctest::Approx(0.1).epsilon(1e-3));
-  CHECK(!scores[0].held_out_without_learned.has_value());
+  CHECK(scores[0].held_out.errors->mape < 1e-4);
+  // With no other source to say it, the lead of the constants ships, and nothing is fitted outside.
+  CHECK(!scores[0].constants.outside);
+  CHECK(!scores[0].constants.lead);
+  CHECK(scores[0].as_shipped.errors->mape > 0.02);
+  const FittedConstants fitted =
+      detail::fitted_on(made.scored, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {});
+  CHECK(fitted.lead == 1);
+  CHECK(*fitted.outside == doctest::Approx(0.5).epsilon(1e-3));
 }
 
-TEST_CASE("what was learned is taken where the other folds are predicted better with it") {
-  // Read with what was learned the rows are right in folds 0 to 2 and a half too high in fold 3.
-  ScoredRows scored;
-  for (std::size_t i = 0; i < 24; ++i) {
-    ScoredRow row = reserved_row(i, 20, 0, 20.0625);
-    row.unlearned = {{30 * kGiB, row.ranks.front().times}};
-    if (i % 4 == 3) std::swap(row.ranks, row.unlearned);
-    scored.rows.push_back(row);
+TEST_CASE("allocated bytes tell no constant") {
+  Made made;
+  for (int i = 0; i < 12; ++i) made.add(10, {1, 2, 4}, MemoryKind::Allocated, 11);
+  CHECK(detail::fitted_on(made.scored, {0, 1, 2, 3}, {}) == FittedConstants{});
+}
+
+TEST_CASE("what ships is the median of the leads that sources say, the one that is judged left out") {
+  const detail::OwnLeads own = {{"a", 0}, {"b", 2}, {"c", 1}};
+  CHECK(detail::agreed(own, {}).lead == 1);
+  CHECK(detail::agreed(own, "b").lead == 0);
+  CHECK(detail::agreed(own, "a").lead == 1);
+  CHECK(!detail::agreed({{"a", 0}}, "a").lead);
+}
+
+TEST_CASE("failures that are likely crashes are scored apart, and tight verdicts are counted") {
+  Made made;
+  const auto verdict = [&](double allocated, bool out_of_memory) -> ScoredRow& {
+    ScoredRow& row = made.add(allocated, {0}, MemoryKind::Driver, 80);
+    row.verdict = true;
+    row.out_of_memory = out_of_memory;
+    return row;
+  };
+  for (int i = 0; i < 40; ++i) {
+    verdict(120, true);
+    verdict(40, false);
   }
-  const auto scores = validate_memory(scored);
+  // 76 + 2 of 80 GiB: 4 % of spread and 2 GiB more outside make a chance between 5 and 50 %.
+  verdict(76, false);
+  verdict(76, true);
+  for (int i = 0; i < 10; ++i) verdict(20, true).crash_likely = true;
+  const auto scores = validate_memory(made.scored, Cases{}, {});
   REQUIRE(scores.size() == 1);
-  CHECK(scores[0].folds_with_learned == 4);
-  CHECK(scores[0].held_out.errors->worst == doctest::Approx(0.5).epsilon(0.05));
-  // Now most folds are better off without.
-  for (ScoredRow& row : scored.rows) std::swap(row.ranks, row.unlearned);
-  const auto turned = validate_memory(scored);
-  CHECK(turned[0].folds_with_learned == 0);
-  CHECK(turned[0].held_out.errors->mape == doctest::Approx(scores[0].held_out.errors->mape));
-  CHECK(turned[0].as_shipped.errors->mape > turned[0].as_shipped_without_learned->errors->mape);
-}
-
-TEST_CASE("what ships is the median of what sources say, the one that is judged left out") {
-  const MemoryConstant slack = MemoryConstant::Slack;
-  const detail::OwnValues own = {
-      {"a", {{slack, 0.1}}}, {"b", {{slack, 0.5}}}, {"c", {{slack, 0.2}}}};
-  CHECK(of(detail::agreed(own, {}), slack) == doctest::Approx(0.2));
-  CHECK(of(detail::agreed(own, "b"), slack) == doctest::Approx(0.15));
-  // What no source tells is as before any fit: 600 MiB.
-  CHECK(of(detail::agreed(own, {}), MemoryConstant::Context) == doctest::Approx(600.0 * 1048576));
-}
-
-TEST_CASE("failures that are likely crashes are scored apart") {
-  ScoredRows scored;
-  for (std::size_t i = 0; i < 80; ++i) {
-    const bool large = i % 2 == 0;
-    scored.rows.push_back(verdict_row(i, large ? 120 : 40, large));
-  }
-  for (std::size_t i = 80; i < 90; ++i) {
-    scored.rows.push_back(verdict_row(i, 20, true));
-    scored.rows.back().crash_likely = true;
-  }
-  const auto scores = validate_memory(scored);
-  REQUIRE(scores.size() == 1);
-  CHECK(scores[0].held_out.verdicts->rows == 80);
-  CHECK(scores[0].held_out.verdicts->right == 80);
-  CHECK(scores[0].held_out.with_crashes->rows == 90);
-  CHECK(scores[0].held_out.with_crashes->false_fits == 10);
+  const VerdictScore& verdicts = *scores[0].as_shipped.verdicts;
+  CHECK(verdicts.rows == 82);
+  CHECK(verdicts.right == 81);
+  CHECK(verdicts.false_fits == 1);
+  CHECK(verdicts.tight == 2);
+  CHECK(verdicts.tight_ooms == 1);
+  CHECK(scores[0].as_shipped.with_crashes->rows == 92);
+  CHECK(scores[0].as_shipped.with_crashes->false_fits == 11);
 }
 
 }  // namespace

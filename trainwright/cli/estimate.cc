@@ -22,9 +22,9 @@ Result<Output> run_estimate(const Invocation& invocation) {
       setting.model, setting.cluster,   setting.trainer, setting.read.layout,
       setting.job,   setting.attention, constants};
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
-  Answer answer{setting, estimate, {}};
-  if (!fits(estimate)) answer.change = smallest_change_that_fits(question);
-  const Exit exit = fits(estimate) ? Exit::Ok : Exit::DoesNotFit;
+  Answer answer{setting, estimate, fit_of(estimate.oom), {}};
+  if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question);
+  const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(answer_json(answer)), exit};
   return Output{answer_text(answer, invocation.width), exit};
 }
@@ -37,7 +37,8 @@ Command estimate_command() {
           .details =
               "Memory is that of the moment at which a rank holds most: allocated is what tensors "
               "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
-              "Exit code 1 means that it does not fit or is not legal.",
+              "A layout fits if its chance of OOM is at most 5 %, is tight up to 50 %, and does "
+              "not fit above. Exit code 1 means that it does not fit or is not legal.",
           .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
                        "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
           .arguments = setting_arguments(),

@@ -11,14 +11,12 @@ namespace trainwright::cli {
 struct Answer {
   const Setting& setting;
   const MemoryEstimate& estimate;
-  std::optional<Change> change;  // that would fit, when this does not
+  Fit fit = Fit::Fits;
+  std::optional<Change> change;  // that would fit, when this does not or is tight
 };
 
 inline const RankClass& worst_of(const MemoryEstimate& estimate) {
   return estimate.classes[estimate.worst];
-}
-inline bool fits(const MemoryEstimate& estimate) {
-  return worst_of(estimate).driver <= estimate.capacity;
 }
 
 std::string answer_text(const Answer& answer, int width);

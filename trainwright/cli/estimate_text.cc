@@ -152,10 +152,14 @@ std::string verdict_text(const Answer& answer) {
   text += fmt::format("It needs {} of {} GiB; 90 % interval {} to {} GiB; chance of OOM {}.\n",
                       gib(needs), gib(has), gib(hundredths(estimate.low)),
                       gib(hundredths(estimate.high)), percent(estimate.oom));
-  if (fits(estimate)) {
-    return text + fmt::format("Fits, with {} GiB to spare.\n", gib(has - needs));
+  const std::string room =
+      needs <= has ? gib(has - needs) + " GiB to spare" : gib(needs - has) + " GiB too much";
+  if (answer.fit == Fit::Fits) return text + fmt::format("Fits, with {}.\n", room);
+  if (answer.fit == Fit::Tight) {
+    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, percent(kUsualRisk));
+  } else {
+    text += fmt::format("Does not fit: {}.\n", room);
   }
-  text += fmt::format("Does not fit: {} GiB too much.\n", gib(needs - has));
   if (!answer.change) return text + "No near layout that was tried fits.\n";
   return text + fmt::format("Smallest change that fits: {} ({}).\n", answer.change->what,
                             to_text(answer.change->driver));
@@ -183,7 +187,7 @@ Json answer_json(const Answer& answer) {
   Json document = Json::object();
   document.add("legal", Json::of(true))
       .add("layout", Json::of(to_text(answer.setting.read.layout)))
-      .add("fits", Json::of(fits(answer.estimate)))
+      .add("verdict", Json::of(name_of(answer.fit)))
       .add("memory", to_json(answer.estimate));
   if (answer.change) {
     Json change = Json::object();

@@ -11,109 +11,136 @@
 namespace trainwright::cli {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+std::string percent_of(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 double right_share(const VerdictScore& verdicts) {
   return static_cast<double>(verdicts.right) / static_cast<double>(verdicts.rows);
 }
 
-std::vector<std::string> cells(const std::string& name, const ErrorScore& errors) {
-  return {name,
-          with_thousands(errors.rows),
-          percent(errors.mape),
-          percent(errors.median),
-          percent(errors.worst),
-          ""};
+// One line of the table of readings: the same part of the three columns.
+struct Columns {
+  std::optional<ErrorScore> shipped, held_out, without;
+};
+
+std::string mape_of(const std::optional<ErrorScore>& errors) {
+  return errors ? percent_of(errors->mape) : "";
 }
 
-std::string error_table(const std::vector<SourceScore>& scores, int width,
-                        MemoryScore SourceScore::* which) {
+std::vector<std::string> cells(const std::string& name, const Columns& of) {
+  return {name,
+          with_thousands(of.shipped->rows),
+          mape_of(of.shipped),
+          mape_of(of.held_out),
+          mape_of(of.without),
+          percent_of(of.shipped->median),
+          percent_of(of.shipped->worst)};
+}
+
+template <class Part>
+Columns columns_of(const SourceScore& source, Part part) {
+  Columns columns{part(source.as_shipped), part(source.held_out), std::nullopt};
+  if (source.without_learned) columns.without = part(*source.without_learned);
+  return columns;
+}
+
+void add_readings(Table& table, const SourceScore& source) {
+  const auto add = [&](const std::string& name, auto part) {
+    const Columns columns = columns_of(source, part);
+    if (columns.shipped) table.rows.push_back(cells(name, columns));
+  };
+  add(source.source, [](const MemoryScore& score) { return score.errors; });
+  for (const auto& [kind, errors] : source.as_shipped.by_kind) {
+    add("  " + kind, [&kind = kind](const MemoryScore& score) {
+      const auto found = score.by_kind.find(kind);
+      return found == score.by_kind.end() ? std::nullopt : std::optional(found->second);
+    });
+  }
+  add("  without broken", [](const MemoryScore& score) { return score.without_broken; });
+  add("  undetermined", [](const MemoryScore& score) { return score.undetermined; });
+}
+
+std::string reading_table(const std::vector<SourceScore>& scores, int width) {
   Table table{{{"readings"},
                {"rows", Align::Right},
-               {"MAPE", Align::Right},
+               {"shipped", Align::Right},
+               {"held out", Align::Right},
+               {"unlearned", Align::Right},
                {"median", Align::Right},
-               {"worst", Align::Right},
-               {"in 90 %", Align::Right}},
+               {"worst", Align::Right}},
               {}};
-  for (const SourceScore& source : scores) {
-    const MemoryScore& score = source.*which;
-    if (!score.errors) continue;
-    table.rows.push_back(cells(source.source, *score.errors));
-    if (score.coverage) table.rows.back().back() = percent(score.coverage->share);
-    for (const auto& [kind, errors] : score.by_kind) {
-      table.rows.push_back(cells("  " + kind, errors));
-    }
-    if (score.without_broken) {
-      table.rows.push_back(cells("  without broken", *score.without_broken));
-    }
-    if (score.undetermined) table.rows.push_back(cells("  undetermined", *score.undetermined));
-  }
-  return table.rows.empty() ? std::string() : to_text(table, width) + '\n';
+  for (const SourceScore& source : scores) add_readings(table, source);
+  if (table.rows.empty()) return {};
+  return to_text(table, width) + '\n';
 }
 
-std::string verdict_table(const std::vector<SourceScore>& scores, int width,
-                          MemoryScore SourceScore::* which) {
+std::string interval_table(const std::vector<SourceScore>& scores, int width) {
+  Table table{{{"90 % intervals"},
+               {"rows", Align::Right},
+               {"shipped", Align::Right},
+               {"half width", Align::Right},
+               {"held out", Align::Right},
+               {"half width", Align::Right}},
+              {}};
+  for (const SourceScore& source : scores) {
+    const auto& shipped = source.as_shipped.coverage;
+    const auto& held = source.held_out.coverage;
+    if (!shipped || !held) continue;
+    table.rows.push_back({source.source, with_thousands(shipped->rows), percent_of(shipped->share),
+                          percent_of(source.as_shipped.width), percent_of(held->share),
+                          percent_of(source.held_out.width)});
+  }
+  if (table.rows.empty()) return {};
+  return to_text(table, width) + '\n';
+}
+
+std::string verdict_table(const std::vector<SourceScore>& scores, int width) {
   Table table{{{"verdicts"},
+               {"", Align::Left},
                {"rows", Align::Right},
                {"right", Align::Right},
                {"false fits", Align::Right},
-               {"false OOMs", Align::Right}},
+               {"false OOMs", Align::Right},
+               {"tight", Align::Right}},
               {}};
-  const auto add = [&](const std::string& name, const VerdictScore& verdicts) {
-    table.rows.push_back({name, with_thousands(verdicts.rows), percent(right_share(verdicts)),
-                          with_thousands(verdicts.false_fits),
-                          with_thousands(verdicts.false_ooms)});
+  const auto add = [&](std::string name, const char* column, const VerdictScore& verdicts) {
+    table.rows.push_back({std::move(name), column, with_thousands(verdicts.rows),
+                          percent_of(right_share(verdicts)), with_thousands(verdicts.false_fits),
+                          with_thousands(verdicts.false_ooms), with_thousands(verdicts.tight)});
   };
   for (const SourceScore& source : scores) {
-    const MemoryScore& score = source.*which;
-    if (score.verdicts) add(source.source, *score.verdicts);
-    if (score.with_crashes) add("  with likely crashes", *score.with_crashes);
+    if (!source.as_shipped.verdicts) continue;
+    add(source.source, "shipped", *source.as_shipped.verdicts);
+    add("", "held out", *source.held_out.verdicts);
+    if (source.without_learned) add("", "unlearned", *source.without_learned->verdicts);
+    if (source.as_shipped.with_crashes) {
+      add("  with likely crashes", "shipped", *source.as_shipped.with_crashes);
+    }
   }
   return table.rows.empty() ? std::string() : to_text(table, width) + '\n';
 }
 
-// "0.47 %" of errors, "98.1 % right" of verdicts, whichever a source has.
-std::string short_score(const MemoryScore& score) {
-  if (score.errors) return percent(score.errors->mape);
-  if (!score.verdicts) return "-";
-  return percent(right_share(*score.verdicts)) + " right";
-}
-
-std::string learned_table(const std::vector<SourceScore>& scores, int width) {
-  Table table{{{"source"},
-               {"folds with it", Align::Right},
-               {"held out without", Align::Right},
-               {"as shipped without", Align::Right}},
-              {}};
-  for (const SourceScore& score : scores) {
-    if (!score.held_out_without_learned) continue;
-    table.rows.push_back({score.source,
-                          fmt::format("{} of {}", score.folds_with_learned, score.folds),
-                          short_score(*score.held_out_without_learned),
-                          short_score(*score.as_shipped_without_learned)});
-  }
-  if (table.rows.empty()) return {};
-  return "what only the rows could tell (facts whose source says \"learned\")\n\n" +
-         to_text(table, width) + '\n';
-}
-
-std::string skipped_text(const std::vector<SourceScore>& scores, int width) {
+std::string apart_text(const std::vector<SourceScore>& scores, int width) {
   std::string text;
-  for (const SourceScore& score : scores) {
-    for (const auto& [reason, count] : score.skipped) {
-      const std::string line = fmt::format("{}: {} skipped: {}", score.source, count, reason);
+  const auto say = [&](const SourceScore& score, const char* what, const auto& counts) {
+    for (const auto& [reason, count] : counts) {
+      const std::string line = fmt::format("{}: {} {}: {}", score.source, count, what, reason);
       for (const std::string& part : wrapped(line, width)) text += part + '\n';
     }
+  };
+  for (const SourceScore& score : scores) {
+    say(score, "skipped", score.skipped);
+    say(score, "refused by our own rule", score.refused);
   }
   return text;
 }
 
 Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
   Diagnostics faults;
-  const auto source = invocation.text("source");
   const std::vector<std::string> known = known_sources();
-  if (source && std::find(known.begin(), known.end(), *source) == known.end()) {
-    faults.push_back({"--source",
+  for (const char* option : {"source", "constants-without"}) {
+    const auto source = invocation.text(option);
+    if (!source || std::find(known.begin(), known.end(), *source) != known.end()) continue;
+    faults.push_back({fmt::format("--{}", option),
                       fmt::format("'{}' is not a source that memory is scored on", *source),
                       did_you_mean(*source, known, "the sources are " + enumerate(known))});
   }
@@ -122,27 +149,36 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
   return *std::move(runs);
 }
 
+std::string scores_text(const std::vector<SourceScore>& scores, int width) {
+  std::string text =
+      "mean absolute errors; shipped: as `estimate` prints it, this source left out of\n"
+      "its constants; held out: constants of the other folds; unlearned: as shipped,\n"
+      "without what only rows could tell\n\n";
+  text += reading_table(scores, width);
+  text += interval_table(scores, width);
+  text += verdict_table(scores, width);
+  return text + apart_text(scores, width);
+}
+
 Result<Output> run_validate_memory(const Invocation& invocation) {
   const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation));
   const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data));
-  const Knowledge left = TW_TRY(load_knowledge(invocation.data, Learned::Left));
+  const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
-  const ScoredRows rows = score_rows(cases_of(runs, knowledge), cases_of(runs, left));
-  std::vector<SourceScore> scores = validate_memory(rows);
+  const ScoredRows rows = score_rows(cases_of(runs, knowledge), constants);
+  if (const auto source = invocation.text("constants-without")) {
+    const FittedConstants fitted = fit_memory(rows, constants, *source);
+    return Output{to_text(to_json(with_fitted(constants, fitted))), Exit::Ok};
+  }
+  const Knowledge left = TW_TRY(load_knowledge(invocation.data, Learned::Left));
+  std::vector<SourceScore> scores = validate_memory(rows, cases_of(runs, left), constants);
   if (const auto source = invocation.text("source")) {
     std::erase_if(scores, [&](const SourceScore& score) { return score.source != *source; });
   }
-  if (invocation.flag("rows")) return Output{to_csv(scores), Exit::Ok};
-  if (invocation.json) return Output{to_text(to_json(scores, fit_memory(rows))), Exit::Ok};
-  const int width = invocation.width;
-  std::string text = "held out: fitted on the other folds of the source\n\n";
-  text += error_table(scores, width, &SourceScore::held_out);
-  text += verdict_table(scores, width, &SourceScore::held_out);
-  text += "as shipped: medians of what the other sources say\n\n";
-  text += error_table(scores, width, &SourceScore::as_shipped);
-  text += verdict_table(scores, width, &SourceScore::as_shipped);
-  text += learned_table(scores, width) + skipped_text(scores, width);
-  return Output{std::move(text), Exit::Ok};
+  const bool with_rows = invocation.flag("rows");
+  if (invocation.json) return Output{to_text(to_json(scores, with_rows)), Exit::Ok};
+  if (with_rows) return Output{to_csv(scores), Exit::Ok};
+  return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
 
 Command validate_memory_command() {
@@ -150,10 +186,12 @@ Command validate_memory_command() {
       .name = "memory",
       .summary = "memory against published runs: errors, verdicts, intervals",
       .details =
-          "Held out: a row is predicted by constants that never saw its fold (sweep, "
-          "model size, test case). As shipped: by the medians of what the other sources say. "
+          "As shipped: what `estimate` answers with constants in which the row's source had no "
+          "say. Held out: constants fitted on the other folds of the source (sweep, model size, "
+          "test case). Unlearned: as shipped, without facts that only measured rows could tell. "
           "Broken: rows that contradict themselves or that their source calls so; undetermined: "
-          "rows that leave out something memory hangs on, not in the source's own line.",
+          "rows that leave out something memory hangs on, not in the source's own line. Tight: "
+          "verdicts with a chance of OOM between 5 and 50 %.",
       .examples = {"trainwright validate memory --measurements ../shared/measurements",
                    "trainwright validate memory --measurements ../shared/measurements "
                    "--source simumax_b200 --json"},
@@ -161,7 +199,11 @@ Command validate_memory_command() {
                      true, "DIRECTORY"},
                     {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
                     {"--rows", Argument::Kind::Flag,
-                     "every row as CSV: measured, predicted, what it is made of"}},
+                     "every row: measured and predicted, as CSV or with --json"},
+                    {"--constants-without", Argument::Kind::Text,
+                     "write the constants of all sources but this one, as `estimate --constants` "
+                     "reads them",
+                     false, "SOURCE"}},
       .run = run_validate_memory};
 }
 

@@ -38,6 +38,14 @@ std::int64_t accelerator_count(const Cluster& cluster) {
   return count;
 }
 
+Bytes capacity_of(const Cluster& cluster) {
+  Bytes least = cluster.groups.front().accelerator.memory_visible;
+  for (const Group& group : cluster.groups) {
+    least = std::min(least, group.accelerator.memory_visible);
+  }
+  return least;
+}
+
 std::int64_t node_count(const Group& group) { return ceil_div(group.count, group.per_node); }
 
 std::int64_t node_count(const Cluster& cluster) {

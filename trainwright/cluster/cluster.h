@@ -153,6 +153,8 @@ Json to_json(const Accelerator& accelerator);
 Group usual_group(const Accelerator& accelerator, std::int64_t domains, std::int64_t per_domain);
 
 std::int64_t accelerator_count(const Cluster& cluster);
+// What a program can allocate on the smallest accelerator: every rank of a layout must fit there.
+Bytes capacity_of(const Cluster& cluster);
 std::int64_t node_count(const Group& group);
 std::int64_t node_count(const Cluster& cluster);
 

@@ -81,13 +81,6 @@ void check_feed_forward(const Case& c, const MixtureOfExperts& moe, Findings& fi
   }
 }
 
-bool has_experts(const Model& model) {
-  for (const LayerKind& kind : model.kinds) {
-    if (std::holds_alternative<MixtureOfExperts>(kind.feed_forward)) return true;
-  }
-  return false;
-}
-
 // Ring and all-gather give each rank one part from either end, so that causal work is even.
 void check_sequence(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;

@@ -19,18 +19,35 @@ double normal_tail_at(double chance) {
 
 }  // namespace
 
-double chance_of_oom(Bytes driver, Bytes capacity, double spread) {
-  if (driver.value() <= 0) return 0;
-  if (capacity.value() <= 0) return 1;
-  if (spread <= 0) return driver > capacity ? 1 : 0;
-  const double beyond = std::log(capacity / driver) / spread;
-  return std::erfc(beyond / std::sqrt(2.0)) / 2;
+double chance_above(Bytes limit, Bytes figure, const Spread& spread) {
+  const RealBytes room = real(limit) - real(figure);
+  const RealBytes scale = room.value() >= 0 ? spread.above : spread.below;
+  if (scale.value() <= 0) return room.value() >= 0 ? 0 : 1;
+  return std::erfc(room / scale / std::sqrt(2.0)) / 2;
 }
 
-Bytes exceeded_with(double chance, Bytes driver, double spread) {
-  const double factor = std::exp(spread * normal_tail_at(std::clamp(chance, 1e-12, 1 - 1e-12)));
-  const double bytes = std::min(static_cast<double>(driver.value()) * factor, 0x1.0p62);
-  return Bytes(static_cast<std::int64_t>(std::llround(bytes)));
+Bytes exceeded_with(double chance, Bytes figure, const Spread& spread) {
+  const double at = normal_tail_at(std::clamp(chance, 1e-12, 1 - 1e-12));
+  const RealBytes bytes = real(figure) + (at >= 0 ? spread.above : spread.below) * at;
+  return std::max(Bytes(0), rounded(bytes));
+}
+
+Fit fit_of(double oom, double risk) {
+  if (oom <= risk) return Fit::Fits;
+  return oom <= 0.5 ? Fit::Tight : Fit::DoesNotFit;
+}
+
+Bytes bytes_of(const RankClass& rank, Counter counter) {
+  switch (counter) {
+    case Counter::Allocated: return rank.allocated;
+    case Counter::Reserved: return rank.reserved;
+    case Counter::Driver: return rank.driver;
+  }
+  return {};
+}
+
+const Spread& spread_of(const RankClass& rank, Counter counter) {
+  return rank.spreads[static_cast<std::size_t>(counter)];
 }
 
 }  // namespace trainwright

@@ -6,7 +6,6 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/memory/memory.h"
-#include "trainwright/memory/outside.h"
 
 namespace trainwright {
 namespace {
@@ -149,16 +148,8 @@ std::string difference(const Layout& from, const Layout& to) {
 
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) {
   if (question.layout.schedule == ScheduleKind::Csv) return std::nullopt;
-  const Bytes capacity = detail::capacity_of(question.cluster);
-  // What does not fit without any slack needs no replay; the quantile of searches would refuse
-  // layouts that fit.
-  MemoryConstants without_slack = question.constants;
-  without_slack.slack_least = without_slack.slack_share = 0;
-  MemoryModel model(question.model, question.cluster, question.trainer, question.job, without_slack,
-                    question.attention);
-  const auto safe = [&](Bytes driver) {
-    return chance_of_oom(driver, capacity, question.constants.spread) <= kSafeChance;
-  };
+  MemoryModel model(question.model, question.cluster, question.trainer, question.job,
+                    question.constants, question.attention);
   Nearest nearest(question.layout, std::ssize(question.model.layers),
                   question.cluster.groups.front().per_domain);
   for (int tried = 0; tried < kMostTried; ++tried) {
@@ -168,13 +159,13 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) 
                              question.trainer))) {
       continue;
     }
-    const auto quick = model.worst(*layout);
-    if (!quick || !safe(*quick)) continue;
+    const auto least = model.least(*layout);
+    if (!least || fit_of(least->oom) != Fit::Fits) continue;
     MemoryQuestion again{question.model, question.cluster,   question.trainer,   *layout,
                          question.job,   question.attention, question.constants, nullptr,
                          question.slack};
     const auto estimate = estimate_memory(again);
-    if (!estimate || !safe(estimate->classes[estimate->worst].driver)) continue;
+    if (!estimate || fit_of(estimate->oom) != Fit::Fits) continue;
     return Change{difference(question.layout, *layout), *layout,
                   estimate->classes[estimate->worst].driver};
   }

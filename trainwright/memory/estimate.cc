@@ -58,14 +58,6 @@ Moment moment_of(detail::Prepared& work, const detail::PipelineGroup& group,
   return moment;
 }
 
-void sum_up(RankClass& of) {
-  for (std::size_t i = 0; i < kCategories; ++i) {
-    of.driver += of.bytes[i];
-    if (static_cast<Category>(i) <= Category::AllocatorSlack) of.reserved += of.bytes[i];
-    if (is_allocated(static_cast<Category>(i))) of.allocated += of.bytes[i];
-  }
-}
-
 // Without the optimizer's states until its step makes them.
 Bytes first_allocated(const CategoryNumbers& standing, const GroupTerms& terms,
                       const detail::ClassPeak& peak) {
@@ -82,8 +74,7 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
   const Moments& moments = work.moments[static_cast<std::size_t>(rank)];
   const detail::ClassPeak peak = detail::class_peak(terms, moments, work.rules);
   const CategoryNumbers coming = detail::coming_bytes(terms, moments, work.rules, peak);
-  const CategoryNumbers standing =
-      detail::standing_bytes(terms, work.communicators, work.question.constants);
+  const CategoryNumbers standing = detail::standing_bytes(terms);
   RankClass of{.pipeline_rank = rank,
                .ranks = world_size(work.question.layout) / work.question.layout.pp,
                .layers = group.layers};
@@ -100,13 +91,14 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
   }
   of.between_steps += whole(terms.left);
   const bool asked = work.question.replayed_rank.value_or(rank) == rank;
-  const double quantile = detail::quantile_slack(terms, work.question.constants);
-  const detail::Slacks slack = work.question.slack == Slack::Replayed && asked
-                                   ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
-                                   : detail::Slacks{quantile, quantile};
-  of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack.any);
+  const detail::SlackBytes slack = work.question.slack == Slack::Replayed && asked
+                                       ? TW_TRY(replay.slack(group, terms, rank, peak.coming))
+                                       : detail::SlackBytes{};
+  of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)] = whole(slack.usual);
   of.first_allocated = first_allocated(standing, terms, peak);
   of.first_reserved = of.first_allocated + whole(slack.first);
+  of.slack_most = whole(slack.most);
+  of.shares_embedding = terms.shares_embedding;
   of.moment = moment_of(work, group, terms, moments, peak);
   return of;
 }
@@ -126,17 +118,12 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question) {
           TW_TRY(class_of(work, replay, group, terms, rank));
     }
   }
-  for (RankClass& of : estimate.classes) sum_up(of);
-  const auto worst =
-      std::max_element(estimate.classes.begin(), estimate.classes.end(),
-                       [](const auto& a, const auto& b) { return a.driver < b.driver; });
-  estimate.worst = static_cast<std::size_t>(worst - estimate.classes.begin());
-  estimate.capacity = detail::capacity_of(question.cluster);
-  const double spread = question.constants.spread;
-  estimate.low = exceeded_with(0.95, worst->driver, spread);
-  estimate.high = exceeded_with(0.05, worst->driver, spread);
-  estimate.oom = chance_of_oom(worst->driver, estimate.capacity, spread);
-  return estimate;
+  estimate.capacity = capacity_of(question.cluster);
+  estimate.outside = std::move(work.outside);
+  const detail::KnownBy known = detail::known_by(question.trainer);
+  estimate.assumed = known.assumed;
+  estimate.late = known.late;
+  return settled(std::move(estimate), question.constants);
 }
 
 }  // namespace trainwright

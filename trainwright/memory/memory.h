@@ -17,9 +17,15 @@
 //   reserved    what the caching allocator took from the device for them;
 //   driver      reserved + communicators + context (nvidia-smi). This is what must fit.
 //
-// Terms that follow from the list of work are exact; the others (workspaces, communicators,
-// context, fragmentation) carry a spread with a source. Together they give an interval and the
-// chance of OOM.
+// Allocated bytes follow from the list of work. Reserved bytes are found by replaying the step
+// through the allocator. Before PyTorch 2.8 a tensor that a collective used is free again only when
+// the device has come by the collective; how many kernels the host is ahead by then decides what is
+// reserved, and nothing in a layout tells it, so a usual lead gives the figure and the longest one
+// its upper end. What lies outside the allocator is a range too (outside.h). Each figure therefore
+// has a spread below and above it, from which intervals and the chance of OOM follow:
+//
+//   spread^2 = (tensors x how well their facts are known)^2 + (reserved x what a replay misses)^2
+//              + (end of the range - figure)^2 / 1.645^2 for each range
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -32,6 +38,8 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/memory/chance.h"
+#include "trainwright/outside/outside.h"
 #include "trainwright/schedule/schedule.h"
 #include "trainwright/work/work.h"
 
@@ -63,20 +71,25 @@ constexpr bool is_allocated(Category category) { return category < Category::All
 using CategoryBytes = std::array<Bytes, kCategories>;
 
 // Numbers that no list can tell, each with unit, bounds and source in
-// data/calibrations/memory.json; `calibrate` fits them to measured runs.
+// data/calibrations/memory.json; `calibrate` fits the first ones to measured runs. As constructed
+// nothing lies outside the allocator.
 struct MemoryConstants {
-  double context = 0;            // bytes of driver, kernels and libraries
-  double communicator = 0;       // bytes of one communicator, whatever its size
-  double communicator_rank = 0;  // and per member of its group on other nodes
-  double workspace = 0;          // bytes that libraries allocate once (cuBLAS, cuDNN)
-  double slack_least = 0;        // bytes reserved beyond allocated in a search, and
-  double slack_share = 0;        // so many times the peak of the largest list (one layer) by itself
-  double expert_imbalance = 1;   // busiest rank's tokens over the mean
-  double spread = 0.02;  // standard deviation of the log of driver bytes, all terms together
-  friend bool operator==(const MemoryConstants&, const MemoryConstants&) = default;
+  double outside = 0;           // context and communicators: -1 low, 0 central, 1 high
+  double lead_alone = 0;        // kernels that the host is ahead of the device without a pipeline
+  double lead_pipeline = 0;     // and with one, whose receives it waits for
+  double lead_most = 0;         // at the upper end of what happens
+  double expert_imbalance = 1;  // busiest rank's tokens over the mean
+  double spread_read = 0.02;    // of allocated bytes, as a share, where a trainer's facts were read
+  double spread_assumed = 0.04;            // and where some are assumed or learned
+  double spread_reserved = 0.03;           // of reserved bytes beside that, as a share
+  double spread_late = 0.06;               // the same where tensors of collectives come back late
+  std::optional<OutsideFacts> facts = {};  // of context and communicators
 };
 Result<MemoryConstants> read_memory_constants(const Json& json, const std::string& origin);
-Result<MemoryConstants> load_memory_constants(const std::string& data_directory);
+// Of a data directory; with constants of another file where one is given.
+Result<MemoryConstants> load_memory_constants(const std::string& data_directory,
+                                              const std::optional<std::string>& file = {});
+Json to_json(const MemoryConstants& constants);
 
 // Where a class's peak is.
 struct Moment {
@@ -100,19 +113,31 @@ struct RankClass {
   Bytes between_steps = {};  // allocated when a step has ended: states, and what stays of the last
   // The most in the first step, at whose end the optimizer makes its states.
   Bytes first_allocated = {}, first_reserved = {};
+  bool shares_embedding = false;    // a tied one, with another pipeline rank
+  Bytes slack_most = {};            // slack with the host as far ahead as it gets
+  std::array<Spread, 3> spreads{};  // by counter
 };
+Bytes bytes_of(const RankClass& rank, Counter counter);
+const Spread& spread_of(const RankClass& rank, Counter counter);
 
 struct MemoryEstimate {
   std::vector<RankClass> classes;  // by pipeline rank
   std::size_t worst = 0;           // the class with the most driver bytes
   Bytes capacity;                  // what a program can use on the accelerator
   Bytes low, high;                 // 90 % interval of the worst class's driver bytes
-  double oom = 0;                  // chance that the worst class needs more than the capacity
+  double oom = 0;                  // the largest chance of any class to need more than the capacity
+  OutsideBytes outside;            // what context and communicators are made of
+  // How well its facts are known: some are assumed or learned; tensors of collectives come back
+  // late.
+  bool assumed = false, late = false;
 };
+// The same estimate with what lies outside the allocator and all spreads as these constants have
+// them: what asking again would answer, without replaying again.
+MemoryEstimate settled(MemoryEstimate estimate, const MemoryConstants& constants);
 
-// Slack by replaying the step of each distinct class through the allocator, or by the quantile that
-// was fitted on such replays, as in a search.
-enum class Slack : std::uint8_t { Replayed, Quantile };
+// Slack by replaying the step of each distinct class through the allocator, or none: what is
+// reserved is never less than what is allocated, so that is a lower bound for searches.
+enum class Slack : std::uint8_t { Replayed, None };
 
 // A job on a cluster under a layout, which must be legal. What is not asked is as the trainer does.
 struct MemoryQuestion {
@@ -122,29 +147,21 @@ struct MemoryQuestion {
   const Layout& layout;
   const Job& job;
   std::optional<AttentionKernel> attention = std::nullopt;
-  MemoryConstants constants = {};
+  const MemoryConstants& constants;
   const Schedule* schedule = nullptr;  // of schedule=csv, and checked; else made from the layout
   Slack slack = Slack::Replayed;
-  // Only this pipeline rank is replayed, the others have the quantile.
+  // Only this pipeline rank is replayed, the others have no slack.
   std::optional<std::int64_t> replayed_rank = std::nullopt;
 };
 // Diagnoses layers that cannot be dealt out, what the trainer does not offer, and sizes beyond any
 // device. O(actions x operators) with replay.
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 
-// The chance that a need of `driver` bytes, known up to a factor whose log has the standard
-// deviation `spread`, is more than `capacity`; and the bytes it exceeds with that chance. Errors of
-// a prediction are shares of it (a tensor missed in one layer is missed in all), hence a
-// log-normal.
-double chance_of_oom(Bytes driver, Bytes capacity, double spread);
-Bytes exceeded_with(double chance, Bytes driver, double spread);
-
-// The nearest layout that is legal and runs out of memory with a chance of at most `kSafeChance`.
+// The nearest layout that is legal and fits at the usual risk.
 // Near is what costs least in speed: sequence parallelism, smaller micro-batches, cheap recompute,
 // more sharding, more pipeline, full recompute, more tensor and context parallelism on the same
 // ranks, states on the host, and any sum of these. O(tried x classes), at most 20,000 are tried;
 // nullopt when none of them fits.
-inline constexpr double kSafeChance = 0.05;
 struct Change {
   std::string what;  // "mbs=1", "recompute=full,pp=8,dp=4"
   Layout layout;
@@ -153,7 +170,8 @@ struct Change {
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question);
 
 // For searches: no lists, no replay, nothing allocated once slices and moments are known. Equal to
-// estimate_memory with Slack::Quantile. One per model, trainer, job and thread.
+// estimate_memory with Slack::None, so neither figure is above that of a replay (the chance as long
+// as it is below one half). One per model, trainer, job and thread.
 class MemoryModel {
  public:
   // All of them must outlive it.
@@ -164,8 +182,12 @@ class MemoryModel {
   MemoryModel(MemoryModel&&) noexcept;
   MemoryModel& operator=(MemoryModel&&) noexcept;
 
-  // Driver bytes of the worst class; nullopt where estimate_memory fails.
-  std::optional<Bytes> worst(const Layout& layout);
+  struct Least {
+    Bytes driver;    // of the fullest class
+    double oom = 0;  // of the class most likely to run out of memory
+  };
+  // Nullopt where estimate_memory fails.
+  std::optional<Least> least(const Layout& layout);
 
  private:
   struct State;

@@ -10,18 +10,20 @@ namespace {
 struct Constant {
   std::string_view name;
   double MemoryConstants::* field;
+  std::string_view unit;
   double least, most;  // whatever the file says
 };
-constexpr double kMostBytes = 1e12;
-constexpr std::array<Constant, 8> kConstants{{
-    {"context", &MemoryConstants::context, 0, kMostBytes},
-    {"communicator", &MemoryConstants::communicator, 0, kMostBytes},
-    {"communicator_rank", &MemoryConstants::communicator_rank, 0, kMostBytes},
-    {"workspace", &MemoryConstants::workspace, 0, kMostBytes},
-    {"slack_share", &MemoryConstants::slack_share, 0, 10},
-    {"slack_least", &MemoryConstants::slack_least, 0, kMostBytes},
-    {"expert_imbalance", &MemoryConstants::expert_imbalance, 1, 1000},
-    {"spread", &MemoryConstants::spread, 0, 10},
+constexpr double kMostLead = 1024;  // the launch queue of CUDA
+constexpr std::array<Constant, 9> kConstants{{
+    {"outside", &MemoryConstants::outside, "place between low and high", -1, 1},
+    {"lead_alone", &MemoryConstants::lead_alone, "kernels", 0, kMostLead},
+    {"lead_pipeline", &MemoryConstants::lead_pipeline, "kernels", 0, kMostLead},
+    {"lead_most", &MemoryConstants::lead_most, "kernels", 0, kMostLead},
+    {"expert_imbalance", &MemoryConstants::expert_imbalance, "busiest over mean", 1, 1000},
+    {"spread_read", &MemoryConstants::spread_read, "standard deviation, share", 0, 10},
+    {"spread_assumed", &MemoryConstants::spread_assumed, "standard deviation, share", 0, 10},
+    {"spread_reserved", &MemoryConstants::spread_reserved, "standard deviation, share", 0, 10},
+    {"spread_late", &MemoryConstants::spread_late, "standard deviation, share", 0, 10},
 }};
 
 Json moment_json(const Moment& moment) {
@@ -32,6 +34,20 @@ Json moment_json(const Moment& moment) {
       .add("micro_batch", Json::of(moment.micro_batch))
       .add("in_flight", Json::of(moment.in_flight))
       .add("operator", Json::of(moment.operator_name));
+  return json;
+}
+
+// 90 % intervals by counter.
+Json interval_json(const RankClass& of) {
+  Json json = Json::object();
+  for (const Counter counter : {Counter::Allocated, Counter::Reserved, Counter::Driver}) {
+    Json interval = Json::object();
+    interval
+        .add("low", Json::of(exceeded_with(0.95, bytes_of(of, counter), spread_of(of, counter)).value()))
+        .add("high",
+             Json::of(exceeded_with(0.05, bytes_of(of, counter), spread_of(of, counter)).value()));
+    json.add(std::string(name_of(counter)), std::move(interval));
+  }
   return json;
 }
 
@@ -52,6 +68,7 @@ Json class_json(const RankClass& of) {
       .add("first_step", Json::object()
                              .add("allocated", Json::of(of.first_allocated.value()))
                              .add("reserved", Json::of(of.first_reserved.value())))
+      .add("intervals", interval_json(of))
       .add("peak", moment_json(of.moment));
   return json;
 }
@@ -71,7 +88,7 @@ Result<MemoryConstants> read_memory_constants(const Json& json, const std::strin
     of.string("unit");
     of.string("source");
     of.finish();
-    // Written so that a number that is none fails.
+    // Written so that NaN fails, too.
     if (!(value >= std::max(least, constant.least) && value <= std::min(most, constant.most))) {
       of.fault("value", "it is not within its bounds");
     }
@@ -82,10 +99,27 @@ Result<MemoryConstants> read_memory_constants(const Json& json, const std::strin
   return constants;
 }
 
-Result<MemoryConstants> load_memory_constants(const std::string& data_directory) {
-  const std::string path = data_directory + "/calibrations/memory.json";
+Result<MemoryConstants> load_memory_constants(const std::string& data_directory,
+                                              const std::optional<std::string>& file) {
+  const std::string path = file.value_or(data_directory + "/calibrations/memory.json");
   const Json json = TW_TRY(read_json_file(path));
-  return read_memory_constants(json, path);
+  MemoryConstants constants = TW_TRY(read_memory_constants(json, path));
+  constants.facts = TW_TRY(load_outside_facts(data_directory));
+  return constants;
+}
+
+Json to_json(const MemoryConstants& constants) {
+  Json json = Json::object();
+  for (const Constant& constant : kConstants) {
+    Json entry = Json::object();
+    entry.add("value", Json::of(constants.*constant.field))
+        .add("unit", Json::of(constant.unit))
+        .add("least", Json::of(constant.least))
+        .add("most", Json::of(constant.most))
+        .add("source", Json::of("trainwright validate memory"));
+    json.add(std::string(constant.name), std::move(entry));
+  }
+  return json;
 }
 
 Json to_json(const MemoryEstimate& estimate) {
@@ -98,7 +132,8 @@ Json to_json(const MemoryEstimate& estimate) {
       .add("low", Json::of(estimate.low.value()))
       .add("high", Json::of(estimate.high.value()))
       // Finer than a millionth is noise.
-      .add("oom", Json::of(std::round(estimate.oom * 1e6) / 1e6));
+      .add("oom", Json::of(std::round(estimate.oom * 1e6) / 1e6))
+      .add("outside", to_json(estimate.outside));
   return json;
 }
 

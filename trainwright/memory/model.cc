@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "trainwright/memory/peak.h"
+#include "trainwright/memory/settle.h"
 
 namespace trainwright {
 namespace {
@@ -126,6 +127,7 @@ struct MemoryModel::State {
   const Job& job;
   MemoryConstants constants;
   std::optional<AttentionKernel> attention;
+  detail::KnownBy known = detail::known_by(trainer);
 
   struct OfPrecision {
     Recipe recipe;
@@ -136,7 +138,7 @@ struct MemoryModel::State {
   std::unordered_map<ChunkKey, std::vector<ChunkBytes>, ChunkHash> chunks = {};
   std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
   std::unordered_map<JoinedKey, std::vector<Moments>, JoinedHash> joined = {};  // by group
-  std::unordered_map<DegreeKey, detail::Communicators, DegreeHash> communicators = {};
+  std::unordered_map<DegreeKey, detail::Outside, DegreeHash> outside = {};
   detail::GroupTerms terms = {};  // scratch
 
   const detail::Partition* partition_for(const Layout& layout) {
@@ -201,14 +203,18 @@ struct MemoryModel::State {
     return &joined.emplace(joined_key, std::move(groups)).first->second;
   }
 
-  const detail::Communicators& communicators_for(const Layout& layout) {
+  const detail::Outside& outside_for(const Layout& layout) {
     const DegreeKey key{{layout.tp, layout.pp, layout.dp, layout.cp, layout.ep, layout.etp,
                          layout.dp_replicate, layout.zero},
                         layout.order};
-    const auto found = communicators.find(key);
-    if (found != communicators.end()) return found->second;
-    return communicators.emplace(key, detail::communicators_of(layout, cluster, trainer, constants))
-        .first->second;
+    const auto found = outside.find(key);
+    if (found != outside.end()) return found->second;
+    detail::Outside made;
+    if (constants.facts) {
+      made = detail::outside_of(
+          outside_bytes(layout, cluster, trainer, has_experts(model), *constants.facts));
+    }
+    return outside.emplace(key, made).first->second;
   }
 };
 
@@ -220,7 +226,7 @@ MemoryModel::~MemoryModel() = default;
 MemoryModel::MemoryModel(MemoryModel&&) noexcept = default;
 MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
 
-std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
+std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout) {
   State& state = *state_;
   if (!detail::check_sizes(layout, state.model).empty()) return std::nullopt;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
@@ -231,18 +237,23 @@ std::optional<Bytes> MemoryModel::worst(const Layout& layout) {
   const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
   if (moments == nullptr) return std::nullopt;
   const std::vector<ChunkBytes>& chunks = state.chunks_for(layout, *partition, rules->states);
-  const detail::Communicators& communicators = state.communicators_for(layout);
-  double most = 0;
+  const detail::Outside& outside = state.outside_for(layout);
+  const Bytes capacity = capacity_of(state.cluster);
+  Least least;
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
     detail::fill_terms(state.terms, partition->groups[g], *partition, chunks, *rules);
     const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
-    double driver = peak.coming + detail::quantile_slack(state.terms, state.constants);
-    for (const double part : detail::standing_bytes(state.terms, communicators, state.constants)) {
-      driver += part;
-    }
-    most = std::max(most, driver);
+    double inside = peak.coming;
+    for (const double part : detail::standing_bytes(state.terms)) inside += part;
+    const Bytes allocated = rounded(RealBytes(inside));
+    const detail::Settled beside = detail::settle(
+        allocated, {}, outside, state.terms.shares_embedding, state.known, state.constants);
+    const Bytes driver = allocated + beside.context + beside.communicators;
+    least.driver = std::max(least.driver, driver);
+    const Spread& spread = beside.spreads[static_cast<std::size_t>(Counter::Driver)];
+    least.oom = std::max(least.oom, chance_above(capacity, driver, spread));
   }
-  return Bytes(static_cast<std::int64_t>(std::min(most, 0x1.0p60)));
+  return least;
 }
 
 }  // namespace trainwright

@@ -23,4 +23,22 @@ std::string_view name_of(Moment::Kind kind) {
   return "";
 }
 
+std::string_view name_of(Counter counter) {
+  switch (counter) {
+    case Counter::Allocated: return "allocated";
+    case Counter::Reserved: return "reserved";
+    case Counter::Driver: return "driver";
+  }
+  return "";
+}
+
+std::string_view name_of(Fit fit) {
+  switch (fit) {
+    case Fit::Fits: return "fits";
+    case Fit::Tight: return "tight";
+    case Fit::DoesNotFit: return "does-not-fit";
+  }
+  return "";
+}
+
 }  // namespace trainwright

@@ -122,8 +122,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.left += terms.states.step - terms.states.flattened - terms.states.gathered;
 }
 
-CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
-                               const MemoryConstants& constants) {
+CategoryNumbers standing_bytes(const GroupTerms& terms) {
   CategoryNumbers bytes{};
   at(bytes, Category::Weights) = terms.states.weights;
   at(bytes, Category::MainWeights) = terms.states.main_weights;
@@ -134,10 +133,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& com
   at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
   at(bytes, Category::Workspace) =
-      constants.workspace + terms.workspaces + terms.stand_ins + terms.product_workspace;
-  at(bytes, Category::Communicators) =
-      communicators.shared + (terms.shares_embedding ? communicators.embedding : 0);
-  at(bytes, Category::Context) = constants.context;
+      terms.workspaces + terms.stand_ins + terms.product_workspace;
   for (double& one : bytes) one = std::ceil(one);
   return bytes;
 }
@@ -153,10 +149,6 @@ ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const Layo
     return {.coming = std::ceil(terms.step), .moments = before_step, .at_step = true};
   }
   return {.coming = before_step, .moments = before_step, .moment = found.moment};
-}
-
-double quantile_slack(const GroupTerms& terms, const MemoryConstants& constants) {
-  return std::ceil(constants.slack_least + constants.slack_share * terms.largest);
 }
 
 CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "trainwright/memory/memory.h"
-#include "trainwright/memory/outside.h"
 #include "trainwright/memory/terms.h"
+#include "trainwright/memory/workspaces.h"
 
 namespace trainwright::detail {
 
@@ -46,8 +46,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
 
 // What stands all step: whole bytes, as doubles; 0 in the categories that come and go.
 using CategoryNumbers = std::array<double, kCategories>;
-CategoryNumbers standing_bytes(const GroupTerms& terms, const Communicators& communicators,
-                               const MemoryConstants& constants);
+CategoryNumbers standing_bytes(const GroupTerms& terms);
 
 struct ClassPeak {
   double coming = 0;       // alive at the peak beside what stands
@@ -56,9 +55,6 @@ struct ClassPeak {
   std::size_t moment = 0;  // of the given moments
 };
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules);
-// Of a search: reserved beyond allocated.
-double quantile_slack(const GroupTerms& terms, const MemoryConstants& constants);
-
 // The parts of `peak.coming`.
 CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
                              const LayoutRules& rules, const ClassPeak& peak);

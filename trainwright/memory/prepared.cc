@@ -42,10 +42,12 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
       .cache = WorkCache(question.model, recipe),
       .chunks = {},
       .moments = {},
-      .communicators = {}};
+      .outside = {}};
   work.moments = TW_TRY(moments_for(question, work.rules));
-  work.communicators =
-      communicators_of(layout, question.cluster, question.trainer, question.constants);
+  if (question.constants.facts) {
+    work.outside = outside_bytes(layout, question.cluster, question.trainer,
+                                 has_experts(question.model), *question.constants.facts);
+  }
   const ChunkQuestion of{question.model, work.recipe, pass_bytes(work.rules.states),
                          question.constants.expert_imbalance};
   for (const ChunkContent& content : work.partition.contents) {

@@ -5,6 +5,7 @@
 
 #include "trainwright/memory/peak.h"
 #include "trainwright/memory/reserve.h"
+#include "trainwright/memory/settle.h"
 
 namespace trainwright::detail {
 
@@ -17,27 +18,24 @@ struct Prepared {
   WorkCache cache;
   std::vector<ChunkBytes> chunks;  // by content
   std::vector<Moments> moments;    // by pipeline rank
-  Communicators communicators;
+  OutsideBytes outside;
 };
 Result<Prepared> prepare(const MemoryQuestion& question);
 
 OperatorList list_of(const Prepared& work, const ListOf& of);
 
-// Reserved beyond allocated, in any step and in the first one.
-struct Slacks {
-  double any = 0, first = 0;
-};
-
-// Of the ranks of a group, by replaying them. Of more than kMostReplays pipeline ranks some are
-// replayed, and the others have the same share of what comes and goes as the one before.
+// Reserved beyond allocated, by replaying ranks of a group. Of more than kMostReplays pipeline ranks
+// some are replayed, and the others take the share of what comes and goes that the one before had.
 inline constexpr std::int64_t kMostReplays = 64;
 class SlackReplay {
  public:
   explicit SlackReplay(Prepared& work) : work_(work) {}
   // `coming`: bytes that come and go at the rank's peak.
-  Result<Slacks> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
-                       double coming);
-  Result<Reserved> replayed(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank);
+  Result<SlackBytes> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
+                           double coming);
+  // With the host so many kernels ahead.
+  Result<Reserved> replayed(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
+                            double lead);
 
  private:
   Result<std::vector<Action>> actions_of(std::int64_t rank);
@@ -49,7 +47,7 @@ class SlackReplay {
   std::optional<Schedule> made_ = {};  // of kinds that are made for all ranks at once
   std::vector<std::int32_t> chunk_of_ = {};
   const PipelineGroup* last_group_ = nullptr;
-  Slacks last_share_;
+  SlackBytes last_share_ = {};
 };
 
 }  // namespace trainwright::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <deque>
 #include <utility>
 
 #include "trainwright/base/check.h"
@@ -12,10 +13,9 @@ namespace {
 
 constexpr BlockId kNone(-1);
 // Streams beside that of all kernels, each with blocks of its own: a block is only used again on
-// the stream it was made on. The host is a whole pass ahead of collectives. FSDP2 fills flat
-// buffers on one stream and makes sharded gradients on another (torch 2.13 _fsdp_collectives.py
-// foreach_all_gather, foreach_reduce).
-constexpr StreamId kKernels(0), kCollectives(1), kGathers(2), kReductions(3);
+// the stream it was made on. FSDP2 fills flat buffers on one stream and makes sharded gradients on
+// another (torch 2.13 _fsdp_collectives.py foreach_all_gather, foreach_reduce).
+constexpr StreamId kKernels(0), kGathers(1), kReductions(2);
 // Rounds of the steady state that are played, and calls after which a step is cut short.
 constexpr std::size_t kRounds = 4;
 constexpr std::int64_t kMostCalls = 150'000;
@@ -53,10 +53,27 @@ class Player {
  private:
   BlockId make(double bytes, StreamId stream = kKernels) {
     ++calls_;
+    ++launched_;
+    while (!late_.empty() && static_cast<double>(launched_ - late_.front().launched) >
+                                 question_.lead) {
+      take_back();
+    }
     const auto block = allocator_.allocate(Bytes(std::llround(bytes)), stream);
     TW_CHECK(block.has_value(), "an allocator without limit ran out");
-    requested_ = std::max(requested_, allocator_.stats().requested);
+    requested_ = std::max(requested_, allocator_.stats().requested - late_bytes_);
     return *block;
+  }
+  // What a collective used is the program's no more, but not yet free.
+  void free_late(BlockId& block, Bytes bytes) {
+    if (block == kNone) return;
+    late_.push_back({block, launched_, bytes});
+    late_bytes_ += bytes;
+    block = kNone;
+  }
+  void take_back() {
+    drop(late_.front().block);
+    late_bytes_ -= late_.front().bytes;
+    late_.pop_front();
   }
   void drop(BlockId& block) {
     if (block == kNone) return;
@@ -83,7 +100,6 @@ class Player {
     for (int i = 0; i < 2 && question_.terms.gather_buffers > 0; ++i) {
       make(question_.terms.gather_buffers / 2);
     }
-    make(question_.constants.workspace);
     if (question_.terms.workspaces > 0) make(question_.terms.workspaces);
     if (question_.rules.product_workspace > 0) make(question_.rules.product_workspace);
   }
@@ -219,7 +235,6 @@ class Player {
   }
 
   void run(ActionKind kind, std::size_t chunk, std::int32_t microbatch) {
-    allocator_.complete(kCollectives);
     switch (kind) {
       case ActionKind::Forward: forward(chunk, flights_[chunk][microbatch]); return;
       case ActionKind::Backward:
@@ -336,10 +351,11 @@ class Player {
         make_workspace(++made);
         continue;
       }
-      if (event.summed && question_.sums_linger && block != kNone) {
-        allocator_.record_stream(block, kCollectives);
+      if (event.sent && question_.lead > 0) {
+        free_late(block, event.bytes);
+      } else {
+        drop(block);
       }
-      drop(block);
     }
   }
 
@@ -451,7 +467,7 @@ class Player {
 
   // What is still in flight when a step is cut short goes in order.
   void end_step() {
-    allocator_.complete(kCollectives);
+    while (!late_.empty()) take_back();
     for (auto& of_chunk : flights_) {
       for (auto& [microbatch, flight] : of_chunk) {
         for (Blocks& blocks : flight.lists) {
@@ -497,6 +513,12 @@ class Player {
     for (BlockId& block : blocks) drop(block);
   }
 
+  struct Late {
+    BlockId block;
+    std::int64_t launched;  // kernels before it was let go
+    Bytes bytes;
+  };
+
   const ReserveQuestion& question_;
   Allocator allocator_;
   std::vector<std::map<std::int32_t, Flight>> flights_;  // by chunk and micro-batch
@@ -511,6 +533,9 @@ class Player {
   bool backward_ = false;       // a backward pass has begun
   bool has_workspace_ = false;  // of the backward pass's products
   std::vector<MatrixShape> stand_ins_;
+  std::deque<Late> late_;
+  Bytes late_bytes_;
+  std::int64_t launched_ = 0;
   std::int64_t calls_ = 0;
 };
 

@@ -5,7 +5,8 @@
 // there first, the optimizer's states come at the end of the first step, when the cache is already
 // cut up by activations (PyTorch's and Transformer Engine's Adam make them lazily), and the second
 // step has to live with that. Of a steady state a few rounds are played. All on one stream, but for
-// collectives where the trainer's file says that what they touch lingers, and for what FSDP2 makes
+// what a collective used: it is free again when the device has come by, that is when the host has
+// launched `lead` kernels more (every tensor made stands for one kernel), and for what FSDP2 makes
 // on streams of its own.
 #include <map>
 #include <span>
@@ -42,9 +43,8 @@ struct ReserveQuestion {
   std::span<const std::int32_t> chunk_of;  // by stage
   const GroupTerms& terms;
   const LayoutRules& rules;
-  const MemoryConstants& constants;
   AllocatorSettings settings;
-  bool sums_linger = false;  // what was all-reduced is free again after the pass
+  double lead = 0;  // kernels
 };
 struct Reserved {
   Bytes requested, allocated, reserved;   // the most of each; requested: in the steps

@@ -120,7 +120,7 @@ void SlackReplay::build_programs(const PipelineGroup& group) {
 }
 
 Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTerms& terms,
-                                       std::int64_t rank) {
+                                       std::int64_t rank, double lead) {
   if (chunk_of_.empty()) chunk_of_ = chunks_by_stage(work_.question);
   build_programs(group);
   std::vector<ChunkProgram> chunks;
@@ -136,29 +136,52 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
     }
   }
   const std::vector<Action> actions = TW_TRY(actions_of(rank));
-  return replay_class({chunks, actions, chunk_of_, terms, work_.rules, work_.question.constants,
-                       allocator_settings(work_.question.trainer),
-                       work_.question.trainer.allocator.sums_linger});
+  return replay_class({chunks, actions, chunk_of_, terms, work_.rules,
+                       allocator_settings(work_.question.trainer), lead});
 }
 
-Result<Slacks> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
-                                  std::int64_t rank, double coming) {
+namespace {
+
+// Kernels that the host is ahead by, usually and at most; none where nothing waits for it.
+struct Lead {
+  double usual = 0, most = 0;
+};
+Lead lead_of(const MemoryQuestion& question) {
+  const Trainer& trainer = question.trainer;
+  if (!records_streams(trainer.libraries)) return {};
+  const MemoryConstants& constants = question.constants;
+  const bool pipeline = question.layout.pp > 1;
+  double usual = pipeline ? constants.lead_pipeline : constants.lead_alone;
+  if (const auto& known = trainer.allocator.lead) {
+    usual = static_cast<double>(pipeline ? known->pipeline : known->alone);
+  }
+  return {usual, std::max(usual, constants.lead_most)};
+}
+
+}  // namespace
+
+Result<SlackBytes> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
+                                      std::int64_t rank, double coming) {
   // Far beyond any device; the allocator's model ends at 2^50 bytes.
   constexpr double kMostReplayed = 0x1.0p45;
-  if (coming > kMostReplayed) {
-    const double quantile = quantile_slack(terms, work_.question.constants);
-    return Slacks{quantile, quantile};
-  }
+  if (coming > kMostReplayed) return SlackBytes{};
   const std::int64_t every = ceil_div(work_.question.layout.pp, kMostReplays);
   if (last_group_ == &group && rank % every != 0) {
-    return Slacks{std::ceil(last_share_.any * coming), std::ceil(last_share_.first * coming)};
+    return SlackBytes{std::ceil(last_share_.usual * coming), std::ceil(last_share_.most * coming),
+                      std::ceil(last_share_.first * coming)};
   }
-  const Reserved found = TW_TRY(replayed(group, terms, rank));
-  const double any = number(found.reserved - found.requested);
-  const double first = number(found.first_reserved - found.first_requested);
+  const Lead lead = lead_of(work_.question);
+  const Reserved usual = TW_TRY(replayed(group, terms, rank, lead.usual));
+  const Reserved most =
+      lead.most > lead.usual ? TW_TRY(replayed(group, terms, rank, lead.most)) : usual;
+  const SlackBytes slack{number(usual.reserved - usual.requested),
+                         number(most.reserved - most.requested),
+                         number(usual.first_reserved - usual.first_requested)};
   last_group_ = &group;
-  last_share_ = coming > 0 ? Slacks{any / coming, first / coming} : Slacks{};
-  return Slacks{any, first};
+  last_share_ = coming > 0 ? SlackBytes{slack.usual / coming, slack.most / coming,
+                                        slack.first / coming}
+                           : SlackBytes{};
+  return slack;
 }
 
 }  // namespace trainwright::detail

@@ -98,6 +98,7 @@ Params size_of(const Weight& weight);       // copies x (in x out + bias)
 Params active_of(const Weight& weight);     // the same for the copies used
 Flops forward_flops(const Weight& weight);  // one token: 2 x in x out x used, 0 for a table
 
+bool has_experts(const Model& model);
 std::vector<Weight> layer_weights(const Model& model, const LayerKind& kind);
 std::vector<Weight> embedding_weights(const Model& model);  // tables, their norm, projection in
 std::vector<Weight> head_weights(const Model& model);       // final norm, projection out, head

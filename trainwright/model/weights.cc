@@ -195,6 +195,12 @@ Parameters over_model(const Model& model, Count count) {
 Params size_of(const Weight& weight) { return Params(elements(weight)) * weight.copies; }
 Params active_of(const Weight& weight) { return Params(elements(weight)) * weight.used; }
 
+bool has_experts(const Model& model) {
+  return std::any_of(model.kinds.begin(), model.kinds.end(), [](const LayerKind& kind) {
+    return std::holds_alternative<MixtureOfExperts>(kind.feed_forward);
+  });
+}
+
 std::vector<Weight> layer_weights(const Model& model, const LayerKind& kind) {
   std::vector<Weight> weights;
   weights.reserve(24);

@@ -67,7 +67,7 @@ bool legal(const SearchQuestion& question, const Layout& layout) {
 
 // What is known of a listed layout: its fullest rank, and its time if that fits.
 struct Weighed {
-  std::optional<Bytes> bytes;
+  std::optional<Bytes> bytes;  // at least
   std::optional<RoughTime> time;
 };
 
@@ -75,7 +75,6 @@ struct Weighed {
 // depend on the number of threads.
 std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Layout>& layouts) {
   constexpr std::size_t kPieces = 16;
-  const Bytes capacity = question.cluster.groups.front().accelerator.memory_visible;
   std::vector<Weighed> weighed(layouts.size());
   parallel_for(kPieces, {}, [&](std::size_t piece) {
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
@@ -83,10 +82,10 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
     WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
     const std::size_t end = layouts.size() * (piece + 1) / kPieces;
     for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {
-      weighed[i].bytes = memory.worst(layouts[i]);
-      if (!weighed[i].bytes) continue;
-      const double chance = chance_of_oom(*weighed[i].bytes, capacity, question.constants.spread);
-      if (chance <= question.risk) weighed[i].time = rough_time(question, layouts[i], work);
+      const auto least = memory.least(layouts[i]);
+      if (!least) continue;
+      weighed[i].bytes = least->driver;
+      if (least->oom <= question.risk) weighed[i].time = rough_time(question, layouts[i], work);
     }
   });
   return weighed;

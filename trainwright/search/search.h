@@ -36,8 +36,8 @@ struct SearchQuestion {
   std::int64_t gbs = 1;  // sequences in a step
   std::int64_t seq = 1;  // tokens in a sequence
   PrecisionKind precision = PrecisionKind::Bf16;
-  MemoryConstants constants = {};
-  double risk = 0.05;     // highest chance of running out of memory that still counts as fitting
+  const MemoryConstants& constants;
+  double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
   std::size_t most = 10;  // layouts to report
 };
 

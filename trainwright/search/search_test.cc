@@ -15,6 +15,7 @@ struct Job8 {
   Cluster cluster;
   Trainer trainer = *find_trainer("megatron-core", kData);
   Job job;
+  MemoryConstants constants = *load_memory_constants(kData);
 
   explicit Job8(const char* on = "8xH100") { cluster = *parse_cluster(on, *load_hardware(kData)); }
   SearchQuestion question(std::int64_t gbs = 64, std::int64_t seq = 4096) const {
@@ -24,7 +25,7 @@ struct Job8 {
             .job = job,
             .gbs = gbs,
             .seq = seq,
-            .constants = *load_memory_constants(kData)};
+            .constants = constants};
   }
 };
 

@@ -73,6 +73,7 @@ inline Cluster h100s(std::int64_t count) {
     return made;
   };
   group.tiers.push_back(tier("nvlink", group.per_domain));
+  group.accelerator.scale_up = group.tiers;
   if (count > 256) group.tiers.push_back(tier("leaf", 256));
   if (count > 8) group.tiers.push_back(tier("spine", count));
   Cluster cluster;

@@ -20,7 +20,7 @@ struct Case {
   Job job = {};
   std::optional<AttentionKernel> attention = std::nullopt;
   MemoryConstants constants = {};
-  Slack slack = Slack::Quantile;
+  Slack slack = Slack::None;
 
   MemoryQuestion question() const {
     return {model, cluster, trainer, layout, job, attention, constants, nullptr, slack};

@@ -2,6 +2,7 @@
 // What a trainer's code does on one rank: kernels, losses, how its layers are cut. Part of
 // trainer.h: include that one.
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -128,13 +129,17 @@ struct PipelineFacts {
   std::string source;
 };
 
+struct HostLead {
+  std::int64_t alone = 0;     // without a pipeline
+  std::int64_t pipeline = 0;  // with one
+};
 struct AllocatorFacts {
   bool expandable_segments = false;
-  // A tensor that was all-reduced over tp is free again only when the collective's stream has come
-  // by; hosts run far ahead, so that is after the pass (PyTorch's record_stream).
-  bool sums_linger = false;
+  // Kernels that the host is ahead of the device, where streams are recorded (libraries.h) and
+  // measured runs told it.
+  std::optional<HostLead> lead;
   // What the library of products takes from it for each thread, at its first product: the one that
-  // runs forward, and autograd's. 0: unknown, and part of the constant workspace.
+  // runs forward, and autograd's. 0: unknown.
   std::int64_t product_workspace = 0;
   std::string setting, source;
 };

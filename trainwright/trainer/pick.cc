@@ -45,6 +45,7 @@ tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
 Trainer at_version(const Trainer& trainer, Version version) {
   Trainer picked = trainer;
   picked.version = version;
+  if (picked.libraries.torch_is_trainer) picked.libraries.torch = version;
   std::erase_if(picked.rules, [&](const Rule& rule) {
     return (rule.since && version < *rule.since) ||
            (rule.until && !not_after(version, *rule.until));

@@ -31,14 +31,6 @@ double bytes_in(JsonFields& fields, std::string_view key) {
   return bytes;
 }
 
-std::string source_in(JsonFields& fields) {
-  std::string source = fields.string("source");
-  if (fields.raw("source") != nullptr && trim(source).empty()) {
-    fields.fault("source", "a fact needs a source", "file, section or page, and version");
-  }
-  return source;
-}
-
 std::string setting_in(JsonFields& fields) {
   return fields.optional_string("setting").value_or("");
 }
@@ -55,6 +47,7 @@ Use use_in(JsonFields& fields) { return kind_in<Use>(fields, "use"); }
 std::string& key_of(Loss& entry) { return entry.name; }
 BucketPurpose& key_of(Bucket& entry) { return entry.purpose; }
 std::string& key_of(Workspace& entry) { return entry.library; }
+std::string& key_of(Communicator& entry) { return entry.group; }
 auto& key_of(auto& entry) { return entry.kind; }
 
 std::string_view text_of(const std::string& key) { return key; }
@@ -160,6 +153,10 @@ void read(JsonFields& fields, Choice& choice) { choice.setting = setting_in(fiel
 template <class Kind>
 void read(JsonFields& fields, Offer<Kind>& offer) {
   offer.setting = setting_in(fields);
+}
+
+void read(JsonFields& fields, Communicator& communicator) {
+  read_communicator(fields, communicator);
 }
 
 // Lays the entries of one object over a list: same key replaces, null removes, new keys append. An
@@ -293,7 +290,13 @@ void read_allocator(JsonFields& fields, AllocatorFacts& allocator, Diagnostics& 
   JsonFields at(*object, fields.origin(), fields.path("allocator"), faults);
   if (!object->is_object()) return;
   allocator.expandable_segments = at.boolean("expandable_segments");
-  allocator.sums_linger = at.optional_bool("sums_linger").value_or(false);
+  allocator.lead.reset();
+  if (const Json* lead = at.raw("lead")) {
+    JsonFields of(*lead, at.origin(), at.path("lead"), faults);
+    constexpr IntegerRange kLead{.least = 0, .most = 1024};  // the launch queue of CUDA
+    allocator.lead = HostLead{of.integer("alone", kLead), of.integer("pipeline", kLead)};
+    of.finish();
+  }
   constexpr IntegerRange kWorkspace{.least = 0, .most = std::int64_t{1} << 32};
   allocator.product_workspace = at.optional_integer("product_workspace", kWorkspace).value_or(0);
   allocator.setting = setting_in(at);
@@ -351,6 +354,14 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
 
 }  // namespace
 
+std::string source_in(JsonFields& fields) {
+  std::string source = fields.string("source");
+  if (fields.raw("source") != nullptr && trim(source).empty()) {
+    fields.fault("source", "a fact needs a source", "file, section or page, and version");
+  }
+  return source;
+}
+
 void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_rank_order(fields, trainer, faults);
   const auto read_all = [&](std::string_view key, auto& list) {
@@ -376,6 +387,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_code(fields, trainer.code, faults);
   read_adapters(fields, trainer.adapters, faults);
   read_allocator(fields, trainer.allocator, faults);
+  read_libraries(fields, trainer, faults);
   read_settings(fields, trainer);
 }
 

@@ -97,4 +97,18 @@ Use overlap_use(const Trainer& trainer, OverlapKind kind) {
   return overlap == nullptr ? Use::Never : overlap->use;
 }
 
+bool rests_on_assumptions(const Trainer& trainer) {
+  const auto guessed = [](std::string_view source) {
+    return source.find("assumed") != std::string_view::npos ||
+           source.find("learned") != std::string_view::npos;
+  };
+  const auto any = [&](const auto& facts) {
+    return std::any_of(facts.begin(), facts.end(),
+                       [&](const auto& fact) { return guessed(fact.source); });
+  };
+  return any(trainer.precisions) || any(trainer.optimizers) || any(trainer.kernels) ||
+         any(trainer.losses) || any(trainer.shardings) || guessed(trainer.code.source) ||
+         guessed(trainer.pipeline.source);
+}
+
 }  // namespace trainwright

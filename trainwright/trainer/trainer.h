@@ -24,6 +24,7 @@
 #include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/code.h"
 #include "trainwright/trainer/kinds.h"
+#include "trainwright/trainer/libraries.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
@@ -107,7 +108,8 @@ struct Trainer {
   std::vector<Choice> recompute_modules;  // by the trainer's own names
   std::vector<Offer<CpKind>> cp_kinds;
   std::vector<Offer<Offload>> offloads;
-  std::vector<Choice> communicators;  // the groups a rank opens a communicator for
+  std::vector<Communicator> communicators;  // that a rank opens
+  LibraryFacts libraries;
   std::vector<Bucket> buckets;
   std::vector<Workspace> workspaces;
   AdapterFacts adapters;
@@ -135,6 +137,10 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind pre
 // be: gradient and states follow it where they follow the weight, and fp32 needs no exact copy.
 Result<ParameterBytes> parameter_bytes_in(std::string_view dtype, const Trainer& trainer,
                                           PrecisionKind precision, OptimizerKind optimizer);
+
+// Whether a fact that memory hangs on (dtypes, kernels, losses, layers, shardings, the pipeline) is
+// assumed or learned and not read in the trainer's own source.
+bool rests_on_assumptions(const Trainer& trainer);
 
 // Bytes of one number of that dtype ("bf16" -> 2, "none" -> 0); nullopt for an unknown name.
 std::optional<double> dtype_bytes(std::string_view dtype);

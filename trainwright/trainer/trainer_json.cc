@@ -116,6 +116,33 @@ Json choices(const std::vector<Entry>& list) {
   return all;
 }
 
+Json communicators(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const auto& entry : trainer.communicators) {
+    Json json = Json::object(), uses = Json::array();
+    for (const Connection use : entry.uses) uses.push(Json::of(name_of(use)));
+    json.add("uses", std::move(uses)).add("count", Json::of(entry.count));
+    all.add(entry.group, finish(json, "", entry.source));
+  }
+  return all;
+}
+
+Json libraries(const LibraryFacts& facts) {
+  Json json = Json::object();
+  const auto add = [&](const char* name, Version version) {
+    if (version != Version{}) json.add(name, Json::of(to_text(version)));
+  };
+  if (facts.torch_is_trainer) {
+    json.add("torch_is_trainer", Json::of(true));
+  } else {
+    add("torch", facts.torch);
+  }
+  add("nccl", facts.nccl);
+  add("cuda", facts.cuda);
+  if (facts.avoids_record_streams) json.add("avoids_record_streams", Json::of(true));
+  return finish(json, "", facts.source);
+}
+
 Json buckets(const Trainer& trainer) {
   Json all = Json::object();
   for (const auto& entry : trainer.buckets) {
@@ -196,7 +223,11 @@ Json adapters(const AdapterFacts& facts) {
 Json allocator(const AllocatorFacts& facts) {
   Json json = Json::object();
   json.add("expandable_segments", Json::of(facts.expandable_segments));
-  if (facts.sums_linger) json.add("sums_linger", Json::of(true));
+  if (facts.lead) {
+    Json lead = Json::object();
+    lead.add("alone", Json::of(facts.lead->alone)).add("pipeline", Json::of(facts.lead->pipeline));
+    json.add("lead", std::move(lead));
+  }
   if (facts.product_workspace > 0) {
     json.add("product_workspace", Json::of(facts.product_workspace));
   }
@@ -250,12 +281,13 @@ Json to_json(const Trainer& trainer) {
       .add("recompute_modules", choices(trainer.recompute_modules))
       .add("cp_kinds", choices(trainer.cp_kinds))
       .add("offloads", choices(trainer.offloads))
-      .add("communicators", choices(trainer.communicators))
+      .add("communicators", communicators(trainer))
       .add("buckets", buckets(trainer))
       .add("workspaces", workspaces(trainer))
       .add("pipeline", pipeline(trainer.pipeline));
   if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
   if (!trainer.adapters.source.empty()) json.add("adapters", adapters(trainer.adapters));
+  if (!trainer.libraries.source.empty()) json.add("libraries", libraries(trainer.libraries));
   json.add("allocator", allocator(trainer.allocator))
       .add("settings", std::move(settings))
       .add("rules", rules(trainer));

@@ -34,33 +34,29 @@ class Program {
   using Events = std::vector<StorageEvent>;
 
   void make(Events& events, std::int32_t storage, Bytes bytes) {
+    made(storage) = {bytes, false};
     events.push_back({storage, true, bytes});
   }
   void drop(Events& events, std::int32_t storage) {
-    const bool summed = summed_.size() > static_cast<std::size_t>(storage) &&
-                        summed_[static_cast<std::size_t>(storage)] != 0;
-    events.push_back({storage, false, Bytes(0), summed});
+    events.push_back({storage, false, made(storage).bytes, made(storage).sent});
   }
-  // Marks a storage of that many bytes if the operator sums it over ranks in that pass.
-  void mark_summed(const Operator& op, Pass pass, std::int32_t storage, Bytes bytes) {
+  // Marks a storage that a collective of the operator reads or writes whole in that pass.
+  void mark_sent(const Operator& op, Pass pass, std::int32_t storage, Bytes bytes) {
     for (const Collective& call : op.collectives) {
-      if (call.kind != CollectiveKind::AllReduce || call.pass != pass || call.bytes != bytes) {
-        continue;
-      }
-      const auto at = static_cast<std::size_t>(storage);
-      if (summed_.size() <= at) summed_.resize(at + 1);
-      summed_[at] = 1;
+      if (call.pass == pass && call.bytes == bytes) made(storage).sent = true;
     }
   }
-  // What an operator needs beside its tensors comes and goes.
-  void work(Events& events, Bytes bytes) {
-    const std::int32_t storage = begin_work(events, bytes);
+  // What an operator needs beside its tensors comes and goes; with collectives it is what they
+  // gather or scatter.
+  void work(Events& events, Bytes bytes, const Operator& op) {
+    const std::int32_t storage = begin_work(events, bytes, op);
     if (storage >= 0) drop(events, storage);
   }
-  std::int32_t begin_work(Events& events, Bytes bytes) {
+  std::int32_t begin_work(Events& events, Bytes bytes, const Operator& op) {
     if (bytes == Bytes(0)) return -1;
     const std::int32_t storage = events_.storages++;
     make(events, storage, bytes);
+    made(storage).sent = !op.collectives.empty();
     return storage;
   }
 
@@ -74,9 +70,12 @@ class Program {
       const Operator& op = list_.operators[i];
       for (const TensorId id : op.outputs) {
         if (!alive_[id.at()]) bear(id.at());
-        mark_summed(op, Pass::Forward, id.index(), list_.at(id).bytes());
+        mark_sent(op, Pass::Forward, id.index(), list_.at(id).bytes());
       }
-      work(events, op.workspace);
+      for (const TensorId id : op.inputs) {
+        mark_sent(op, Pass::Forward, id.index(), list_.at(id).bytes());
+      }
+      work(events, op.workspace, op);
       const auto done = [&](TensorId id) {
         const Stay& stay = stays_[id.at()];
         if (stay.kept() || id == list_.output || !alive_[id.at()]) return;
@@ -144,7 +143,7 @@ class Program {
         again_[id.at()] = events_.storages++;
         make(events, again_[id.at()], list_.at(id).bytes());
       }
-      work(events, op.workspace);
+      work(events, op.workspace, op);
       const auto done = [&](TensorId id) {
         if (stays_[id.at()].last_read <= static_cast<std::int32_t>(i)) let_go(id.at());
       };
@@ -158,7 +157,9 @@ class Program {
     const Operator& op = list_.operators[i];
     std::int32_t from = -1;
     for (const TensorId id : op.outputs) {
-      if (from < 0) from = gradient_[id.at()];
+      const std::int32_t gradient = gradient_[id.at()];
+      if (from < 0) from = gradient;
+      if (gradient >= 0) mark_sent(op, Pass::InputGradient, gradient, list_.at(id).bytes());
     }
     std::vector<std::int32_t> summed;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
@@ -168,13 +169,13 @@ class Program {
       if (k >= op.gradients_passed || from < 0) {
         storage = events_.storages++;
         make(events_.backward, storage, list_.at(id).bytes());
-        mark_summed(op, Pass::InputGradient, storage, list_.at(id).bytes());
+        mark_sent(op, Pass::InputGradient, storage, list_.at(id).bytes());
       }
       if (gradient_[id.at()] >= 0) summed.push_back(gradient_[id.at()]);
       give(id, storage);
     }
     const std::int32_t beside =
-        begin_work(events_.backward, op.backward_workspace + op.weight_workspace);
+        begin_work(events_.backward, op.backward_workspace + op.weight_workspace, op);
     if (op.waiting > Bytes(0)) {
       events_.waiting.push_back(events_.storages);
       make(events_.backward, events_.storages++, op.waiting);
@@ -210,9 +211,20 @@ class Program {
     if (--users_[static_cast<std::size_t>(storage)] == 0) drop(events_.backward, storage);
   }
 
+  struct Made {
+    Bytes bytes;
+    bool sent = false;
+  };
+  Made& made(std::int32_t storage) {
+    const auto at = static_cast<std::size_t>(storage);
+    if (made_.size() <= at) made_.resize(at + 1);
+    return made_[at];
+  }
+
   const OperatorList& list_;
   std::vector<Stay> stays_;
-  std::vector<char> alive_, summed_;
+  std::vector<Made> made_;  // by storage
+  std::vector<char> alive_;
   std::vector<std::int32_t> again_, gradient_, users_, triggers_;
   StorageEvents events_;
 };

@@ -113,7 +113,7 @@ struct StorageEvent {
   std::int32_t storage = 0;
   bool made = false;  // else dropped
   Bytes bytes;
-  bool summed = false;  // dropped after an all-reduce over it, which another stream ran
+  bool sent = false;  // dropped after a collective that read or wrote it, on another stream
 };
 struct StorageEvents {
   std::vector<StorageEvent> forward, backward;
