@@ -68,9 +68,10 @@ def kept_by_layers(spec: Layer, job: Job) -> list[list[Kept]]:
     return [kept_by(spec, layer, *call) for layer, call in zip(layers, caught)]
 
 
-def kept_by(spec: Layer, layer: torch.nn.Module, args, kwargs) -> list[Kept]:
+def kept_by(spec: Layer, layer: torch.nn.Module, args, kwargs, there=()) -> list[Kept]:
+    """`there`: tensors that are the model's and not among its parameters."""
     x, *others = args
-    with dropout_as_on_a_gpu(), Watch(layer, x, others, kwargs) as watch:
+    with dropout_as_on_a_gpu(), Watch(layer, x, others, kwargs, list(there)) as watch:
         def run() -> list:
             made = watch.input(x)
             results = layer(made if x.requires_grad else made.detach(), *others, **kwargs)
@@ -112,9 +113,8 @@ FUSED = {aten._scaled_dot_product_flash_attention_for_cpu: _forward,
          aten._scaled_dot_product_flash_attention_for_cpu_backward: _backward}
 
 
-def flops(spec: Layer, job: Job) -> tuple[int, int]:
+def flops(spec: Layer, model: torch.nn.Module) -> tuple[int, int]:
     """Of the model's forward and backward pass, the loss included."""
-    model = build(spec, job)
     ids = tokens(spec, model)
     with FlopCounterMode(display=False, custom_mapping=FUSED) as forward, contextlib.redirect_stdout(None):
         loss = model(input_ids=ids, labels=ids).loss

@@ -53,7 +53,7 @@ def faults_of(spec: Layer, job: Job) -> list[str]:
         totals = whole_model(request(spec, job=job.text))
         ours = (totals["forward"]["matmul_flops"],
                 totals["input-gradient"]["matmul_flops"] + totals["weight-gradient"]["matmul_flops"])
-        real = flops(spec, job)
+        real = flops(spec, build(spec, job))
         faults += [f"FLOPs {ours}, not {real}"] if ours != real else []
         held = totals["parameters"]
         trained = held["trained_dense"] + held["adapter_dense"]

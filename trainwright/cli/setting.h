@@ -37,7 +37,8 @@ struct Setting {
 };
 
 inline constexpr const char* kJobHelp =
-    "optimizer, frozen parts, LoRA: optimizer=sgd, lora=16:q_proj+v_proj (default: adamw)";
+    "optimizer, frozen parts, LoRA: optimizer=sgd, lora=16:q_proj+v_proj, base=nf4 (default: "
+    "adamw)";
 
 // The arguments that read_setting reads, for commands that begin with the model; the kernel of
 // attention among them.

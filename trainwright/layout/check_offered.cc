@@ -82,11 +82,24 @@ void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings)
   check_kind(trainer, "optimizer", job.optimizer, trainer.optimizers, findings);
 }
 
+void check_base(const Job& job, const Trainer& trainer, Findings& findings) {
+  if (!job.lora || job.lora->base == FrozenBase::AsWeights) return;
+  const auto& offered = trainer.adapters.bases;
+  if (std::find(offered.begin(), offered.end(), job.lora->base) != offered.end()) return;
+  std::vector<std::string> names;
+  for (const FrozenBase base : offered) names.emplace_back(name_of(base));
+  findings.forbid("base-offered",
+                  fmt::format("{} {} has no adapters beside weights in {}", trainer.title,
+                              to_text(trainer.version), name_of(job.lora->base)),
+                  names.empty() ? "leave base out" : fmt::format("base={}", enumerate(names)));
+}
+
 void check_offered(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   check_schedule(c, findings);
   check_kind(c.trainer, "precision", layout.precision, c.trainer.precisions, findings);
   check_optimizer(c.job, c.trainer, findings);
+  check_base(c.job, c.trainer, findings);
   check_kind(c.trainer, "sharding", layout.sharding, c.trainer.shardings, findings);
   check_kind(c.trainer, "recompute", layout.recompute.kind, c.trainer.recomputes, findings);
   for (const Recompute& way : layout.recompute_by_stage) {

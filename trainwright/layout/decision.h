@@ -110,6 +110,7 @@ struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;
   AdapterDtype dtype = AdapterDtype::AsTrainer;
+  FrozenBase base = FrozenBase::AsWeights;
   bool dropout = false;  // of their input; how much does not matter here
   friend bool operator==(const Lora&, const Lora&) = default;
 };
@@ -121,6 +122,13 @@ Flags<LayerMatrix> matrices_named(std::string_view word);
 Flags<LayerMatrix> target_matrices(const Lora& lora);
 std::span<const std::string_view> all_names(LayerMatrix);               // as in `layer_weights`
 std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in `layer_weights`
+
+// Bytes of one in x out matrix with its scales and tables.
+//   nf4    4 bits, a scale for 64 numbers; scales in 8 bits, an fp32 scale for 256 of them; their
+//          mean and two tables of 16 and 256 fp32 (QLoRA, arXiv:2305.14314; bitsandbytes 0.50)
+//   int8   an fp32 scale for each output (LLM.int8(), arXiv:2208.07339; bitsandbytes 0.50)
+//   fp8    an fp32 scale for each 128 x 128 block (arXiv:2412.19437; transformers' FP8Linear)
+Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out);  // not AsWeights
 
 // What is trained and how, whatever the layout. Frozen weights have no gradient, no states, no
 // master copy and no weight-gradient work; with LoRA everything but the adapters is frozen, and

@@ -41,6 +41,7 @@ void check_pipeline(const Case& c, Findings& findings);  // layers, schedule, re
 void check_job(const Case& c, Findings& findings);       // precision on this hardware, LoRA, frozen
 void check_named(const Job& job, const Model& model, Findings& findings);  // of that, by name
 void check_offered(const Case& c, Findings& findings);                     // what the trainer has
+void check_base(const Job& job, const Trainer& trainer, Findings& findings);       // of that
 void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings);  // of that
 void check_rules(const Case& c, Findings& findings);  // what the trainer's rules say
 

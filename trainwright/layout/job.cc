@@ -18,38 +18,48 @@ using detail::EntryReader;
 constexpr std::int64_t kMostRank = std::int64_t{1} << 20;
 
 // "16", or "16:query+value". Names of weights have underscores, values hyphens.
-void read_rank_and_targets(EntryReader& reader, Job& job) {
-  const Entry* entry = reader.with_value("lora");
-  if (entry == nullptr) return;
+std::optional<Lora> rank_and_targets(EntryReader& reader, std::string_view key) {
+  const Entry* entry = reader.with_value(key);
+  if (entry == nullptr) return std::nullopt;
   const std::string_view text = *entry->value;
   const std::size_t colon = text.find(':');
   const auto rank = reader.number_in(*entry, trim(text.substr(0, colon)), {1, kMostRank});
-  if (!rank) return;
-  job.lora = Lora{.rank = *rank, .targets = {}};
-  if (colon == std::string_view::npos) return;
+  if (!rank) return std::nullopt;
+  Lora lora{.rank = *rank, .targets = {}};
+  if (colon == std::string_view::npos) return lora;
   for (const std::string_view part : split(text.substr(colon + 1), '+')) {
     std::string name(trim(part));
     std::replace(name.begin(), name.end(), '-', '_');
     if (name.empty()) {
       reader.fault(*entry, "a target without a name", "for example lora=16:query+value");
-      return;
+      return std::nullopt;
     }
-    if (name != "all_linear") job.lora->targets.push_back(std::move(name));
+    if (name != "all_linear") lora.targets.push_back(std::move(name));
   }
+  return lora;
 }
 
 void read_lora(EntryReader& reader, Job& job) {
-  read_rank_and_targets(reader, job);
+  job.lora = rank_and_targets(reader, "lora");
+  if (auto quantised = rank_and_targets(reader, "qlora")) {
+    if (reader.has("lora")) {
+      reader.fault(*reader.raw("qlora"), "lora and qlora are both there", "leave one out");
+    }
+    job.lora = std::move(quantised);
+    job.lora->base = FrozenBase::Nf4;
+  }
   const auto dtype = reader.kind<AdapterDtype>("lora_dtype");
+  const auto base = reader.kind<FrozenBase>("base");
   const bool dropout = reader.flag("lora_dropout");
   if (job.lora) {
     job.lora->dtype = dtype.value_or(AdapterDtype::AsTrainer);
+    job.lora->base = base.value_or(job.lora->base);
     job.lora->dropout = dropout;
     return;
   }
-  for (const char* key : {"lora_dtype", "lora_dropout"}) {
-    const Entry* entry = reader.raw(key);
-    if (entry != nullptr && !reader.has("lora")) {
+  if (reader.has("lora") || reader.has("qlora")) return;  // which has a fault of its own
+  for (const char* key : {"lora_dtype", "lora_dropout", "base"}) {
+    if (const Entry* entry = reader.raw(key)) {
       reader.fault(*entry, fmt::format("{} without lora", key), "for example lora=16");
     }
   }
@@ -132,6 +142,9 @@ Json to_json(const Job& job) {
     const std::string targets = join(job.lora->targets, "+");
     json.add("lora",
              Json::of(fmt::format("{}{}{}", job.lora->rank, targets.empty() ? "" : ":", targets)));
+    if (job.lora->base != FrozenBase::AsWeights) {
+      json.add("base", Json::of(name_of(job.lora->base)));
+    }
     if (job.lora->dtype != AdapterDtype::AsTrainer) {
       json.add("lora_dtype", Json::of(name_of(job.lora->dtype)));
     }
@@ -150,6 +163,22 @@ std::string_view adapter_dtype(const Job& job, const Trainer& trainer) {
     case AdapterDtype::Fp32: return "fp32";
   }
   TW_CHECK(false, "no such dtype of adapters");
+}
+
+Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
+  const std::int64_t numbers = checked_mul(in, out);
+  const auto per = [](std::int64_t count, std::int64_t size) { return ceil_div(count, size); };
+  switch (base) {
+    case FrozenBase::AsWeights: break;
+    case FrozenBase::Nf4: {
+      constexpr std::int64_t kMean = 4, kTables = 4 * (16 + 256);
+      const std::int64_t scales = per(numbers, 64);
+      return Bytes(per(numbers, 2) + scales + 4 * per(scales, 256) + kMean + kTables);
+    }
+    case FrozenBase::Int8: return Bytes(numbers + 4 * out);
+    case FrozenBase::Fp8: return Bytes(numbers + 4 * per(in, 128) * per(out, 128));
+  }
+  TW_CHECK(false, "what is not quantised has no bytes of its own");
 }
 
 Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,

@@ -113,6 +113,9 @@ TEST_CASE("every job reads back from its text and from its JSON") {
       job.lora = Lora{.rank = within(1, 512), .targets = {}};
       const std::vector<std::string> names = {"query", "kv_down", "expert_up"};
       job.lora->targets.assign(names.begin(), names.begin() + within(0, 3));
+      job.lora->base = static_cast<FrozenBase>(within(0, 3));
+      job.lora->dtype = static_cast<AdapterDtype>(within(0, 2));
+      job.lora->dropout = within(0, 1) == 1;
     }
     RC_ASSERT(parse_job(to_text(job)).value() == job);
     RC_ASSERT(read_job(to_json(job), "job").value() == job);

@@ -203,6 +203,14 @@ TEST_CASE("a job is text too") {
   CHECK(parse_job("optimiser=adam").error().diagnostics[0].hint.find("optimizer") !=
         std::string::npos);
   CHECK(parse_job("lora=0").error().diagnostics.size() == 1);
+  const Job quantised = parse_job("qlora=8:q-proj,lora_dtype=as-weight,lora_dropout").value();
+  CHECK(quantised == parse_job("lora=8:q_proj,base=nf4,lora_dtype=as_weight,lora_dropout").value());
+  CHECK(to_text(quantised) ==
+        "optimizer=adamw,lora=8:q_proj,base=nf4,lora_dtype=as-weight,lora_dropout");
+  CHECK(parse_job(to_text(quantised)).value() == quantised);
+  CHECK(parse_job("qlora=8,base=int8").value().lora->base == FrozenBase::Int8);
+  CHECK(parse_job("lora=8,qlora=8").error().diagnostics.size() == 1);
+  CHECK(parse_job("base=nf4,lora_dropout").error().diagnostics.size() == 2);
 }
 
 }  // namespace

@@ -172,6 +172,15 @@ TEST_CASE("every matrix of a layer has its word, and words of other programs mea
   CHECK(matrices_named("lm_head").empty());
 }
 
+TEST_CASE("a quantised matrix has its bits, its scales and their tables") {
+  // 4096 x 11008 numbers, 64 a scale, 256 scales a scale: 22544384 + 704512 + 4 x 2752 + 4 + 1088.
+  CHECK(stored_bytes(FrozenBase::Nf4, 4096, 11008) == Bytes(23260996));
+  // A tail of 6 numbers has scales of its own: 35 + 2 + 4 + 4 + 1088.
+  CHECK(stored_bytes(FrozenBase::Nf4, 7, 10) == Bytes(1133));
+  CHECK(stored_bytes(FrozenBase::Int8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 11008));
+  CHECK(stored_bytes(FrozenBase::Fp8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 32 * 86));
+}
+
 TEST_CASE("states per parameter follow from the kind of optimizer and weight") {
   const Weight matrix{.name = "up", .in = 100, .out = 400};
   const Weight vector{.name = "norm", .use = WeightUse::Vector, .out = 400};

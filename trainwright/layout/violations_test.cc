@@ -233,6 +233,8 @@ TEST_CASE("adapters find their targets and something is trained") {
   CHECK(lora.only().id == "lora-finds-target");
   lora.job = parse_job("lora=8:q_proj+o_proj+down-proj+linear_fc1").value();
   CHECK(lora.ids() == Ids{});
+  lora.job = parse_job("qlora=8").value();
+  CHECK(lora.only().id == "base-offered");
   Try layers("gbs=64");
   layers.job.frozen_layers = 9;
   CHECK(layers.only().id == "frozen-layers-exist");

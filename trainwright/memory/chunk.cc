@@ -24,8 +24,10 @@ double logits_bytes(const ChunkQuestion& question, const Slice& slice) {
 void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassBytes& bytes) {
   const double adapters = number(held.adapter_dense + held.adapter_expert);
   const double trained = number(held.trained_dense + held.trained_expert);
-  portion.gathered =
-      bytes.compute * number(held.dense + held.expert) + bytes.adapter_compute * adapters;
+  const double whole =
+      number(held.dense + held.expert - held.quantised_dense - held.quantised_expert);
+  portion.gathered = bytes.compute * whole + number(held.stored_dense + held.stored_expert) +
+                     bytes.adapter_compute * adapters;
   portion.unreduced = bytes.compute * trained + bytes.adapter_compute * adapters;
   portion.gradients = bytes.gradient * trained + bytes.adapter_gradient * adapters;
 }

@@ -54,8 +54,8 @@ class Player {
   BlockId make(double bytes, StreamId stream = kKernels) {
     ++calls_;
     ++launched_;
-    while (!late_.empty() && static_cast<double>(launched_ - late_.front().launched) >
-                                 question_.lead) {
+    while (!late_.empty() &&
+           static_cast<double>(launched_ - late_.front().launched) > question_.lead) {
       take_back();
     }
     const auto block = allocator_.allocate(Bytes(std::llround(bytes)), stream);
@@ -109,7 +109,7 @@ class Player {
     Blocks originals;
     std::array<double, 2> weights{}, gradients{};  // dense, expert
     each_tensor([&](const ListTensor& tensor) {
-      const double bytes = bytes_of(tensor).weight * tensor.numbers;
+      const double bytes = weight_bytes(tensor);
       const BlockId block = make(bytes);
       if (!tensor.trained) return;
       originals.push_back(block);
@@ -130,9 +130,8 @@ class Player {
     Blocks wide;
     std::vector<double> sizes;
     each_tensor([&](const ListTensor& tensor) {
-      const double bytes = bytes_of(tensor).weight;
-      wide.push_back(make(std::max(rules.made, bytes) * tensor.numbers));
-      sizes.push_back(bytes * tensor.numbers);
+      sizes.push_back(weight_bytes(tensor));
+      wide.push_back(make(std::max(rules.made * tensor.numbers, sizes.back())));
     });
     for (std::size_t i = 0; i < wide.size() && rules.made > rules.bytes.weight; ++i) {
       make(sizes[i]);
@@ -143,6 +142,9 @@ class Player {
   }
   const ParameterBytes& bytes_of(const ListTensor& tensor) const {
     return tensor.adapter ? question_.rules.states.adapter : question_.rules.states.bytes;
+  }
+  double weight_bytes(const ListTensor& tensor) const {
+    return tensor.stored > 0 ? tensor.stored : bytes_of(tensor).weight * tensor.numbers;
   }
   template <class Use>
   void each_tensor(Use use) {

@@ -21,6 +21,7 @@ namespace trainwright::detail {
 struct ListTensor {
   double numbers = 0;
   bool expert = false, trained = true, adapter = false;
+  double stored = 0;  // bytes, where it is quantised
 };
 // In the order they are made; empty gradients that the list leaves.
 struct ListWeights {

@@ -45,11 +45,11 @@ void add_dense(std::vector<ListTensor>& tensors, const OperatorList& list,
   for (const Operator& op : list.operators) {
     const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
     if (numbers == 0 || op.part == Part::RoutedExperts) continue;
-    tensors.push_back({numbers, false, op.trained, op.adapter});
+    tensors.push_back({numbers, false, op.trained, op.adapter, number(op.stored)});
     if (!op.adapter) (op.trained ? trained : frozen) -= numbers;
   }
-  if (trained > 0) tensors.push_back({trained, false, true, false});
-  if (frozen > 0) tensors.push_back({frozen, false, false, false});
+  if (trained > 0) tensors.push_back({trained, false, true, false, 0});
+  if (frozen > 0) tensors.push_back({frozen, false, false, false, 0});
 }
 
 // Of experts there are as many matrices as fill their parameters.
@@ -60,12 +60,13 @@ void add_experts(std::vector<ListTensor>& tensors, const OperatorList& list,
   for (const Operator& op : list.operators) {
     const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
     if (numbers == 0 || op.part != Part::RoutedExperts) continue;
-    of_one.push_back({numbers, true, op.trained, op.adapter});
+    of_one.push_back({numbers, true, op.trained, op.adapter,
+                      number(op.stored) / static_cast<double>(op.matrices)});
     if (!op.adapter) numbers_of_one += numbers;
   }
   const double experts = number(held.expert);
   if (numbers_of_one == 0 && experts > 0) {
-    tensors.push_back({experts, true, held.trained_expert == held.expert, false});
+    tensors.push_back({experts, true, held.trained_expert == held.expert, false, 0});
   }
   const double most =
       numbers_of_one > 0 ? std::min(std::round(experts / numbers_of_one), 4096.0) : 0;
@@ -178,9 +179,9 @@ Result<SlackBytes> SlackReplay::slack(const PipelineGroup& group, const GroupTer
                          number(most.reserved - most.requested),
                          number(usual.first_reserved - usual.first_requested)};
   last_group_ = &group;
-  last_share_ = coming > 0 ? SlackBytes{slack.usual / coming, slack.most / coming,
-                                        slack.first / coming}
-                           : SlackBytes{};
+  last_share_ = coming > 0
+                    ? SlackBytes{slack.usual / coming, slack.most / coming, slack.first / coming}
+                    : SlackBytes{};
   return slack;
 }
 

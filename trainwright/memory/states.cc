@@ -20,7 +20,8 @@ void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& traine
 }
 
 // The share of the rank with most.
-double shared(Params count, std::int64_t ways) {
+template <class Count>
+double shared(Count count, std::int64_t ways) {
   return std::ceil(number(count) / static_cast<double>(ways));
 }
 
@@ -34,9 +35,6 @@ Numbers spread_over(const Sharding& sharding, const HeldParameters& held, bool c
   const std::int64_t expert_ways = cut ? sharding.expert.ways : 1;
   return {shared(dense, dense_ways) + shared(expert, expert_ways),
           shared(held.adapter_dense, dense_ways) + shared(held.adapter_expert, expert_ways)};
-}
-Numbers all_of(const Sharding& sharding, const HeldParameters& held, bool cut) {
-  return spread_over(sharding, held, cut, held.dense, held.expert);
 }
 Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cut) {
   return spread_over(sharding, held, cut, held.trained_dense, held.trained_expert);
@@ -72,8 +70,14 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
 States states_of(const StateRules& rules, const HeldParameters& held) {
   States of;
   const Sharding& sharding = rules.sharding;
-  const Numbers stored = all_of(sharding, held, sharding.weights);
-  if (!rules.offload_parameters) of.weights = times(rules, &ParameterBytes::weight, stored);
+  const bool cut = sharding.weights;
+  const Numbers stored = spread_over(sharding, held, cut, held.dense - held.quantised_dense,
+                                     held.expert - held.quantised_expert);
+  if (!rules.offload_parameters) {
+    of.weights = times(rules, &ParameterBytes::weight, stored) +
+                 shared(held.stored_dense, cut ? sharding.dense.ways : 1) +
+                 shared(held.stored_expert, cut ? sharding.expert.ways : 1);
+  }
   of.weights += rules.bytes.weight_copies * number(held.low_precision);
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {

@@ -6,8 +6,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "trainwright/base/names.h"
+#include "trainwright/trainer/kinds.h"
 
 namespace trainwright {
 
@@ -149,6 +151,7 @@ struct AdapterFacts {
   std::string dtype;  // as they are made; empty: that of the weights they stand beside
   // Where layers are run again, the embedding's result is made to require a gradient.
   bool flows_when_run_again = false;
+  std::vector<FrozenBase> bases;  // that the weights beside them may be stored in
   std::string setting, source;
 };
 

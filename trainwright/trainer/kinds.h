@@ -24,6 +24,9 @@ enum class RecomputeKind {
   None, Selective, FeedForwardOnly, Modules, OpSelective, EveryNth, Block, Full,
 };
 enum class Offload { Optimizer, Activations, Parameters };  // what lives in host memory
+// What the frozen matrices of layers are stored in beside adapters; embedding, head, norms, routers
+// and biases stay as they are (`stored_bytes`, layout.h).
+enum class FrozenBase { AsWeights, Nf4, Int8, Fp8 };
 // clang-format on
 
 // How the gradients of a sharding live.
@@ -66,6 +69,7 @@ std::span<const std::string_view> all_names(DispatcherKind);
 std::span<const std::string_view> all_names(OptimizerKind);
 std::span<const std::string_view> all_names(RecomputeKind);
 std::span<const std::string_view> all_names(Offload);
+std::span<const std::string_view> all_names(FrozenBase);
 std::span<const std::string_view> all_names(GradientLife);
 std::span<const std::string_view> all_names(BucketPurpose);
 std::span<const std::string_view> all_names(BucketUnit);

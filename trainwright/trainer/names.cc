@@ -116,6 +116,11 @@ std::span<const std::string_view> all_names(Offload) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(FrozenBase) {
+  static constexpr std::string_view kNames[] = {"as-weights", "nf4", "int8", "fp8"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(GradientLife) {
   static constexpr std::string_view kNames[] = {
       "buffer", "autograd", "flattened", "copied", "bucketed", "accumulated", "accumulated-copied"};

@@ -234,6 +234,10 @@ void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faul
   adapters.dtype = at.optional_string("dtype").value_or("");
   if (!adapters.dtype.empty()) check_name(at, "dtype", adapters.dtype, to_strings(dtype_names()));
   adapters.flows_when_run_again = at.optional_bool("flows_when_run_again").value_or(false);
+  for (const std::string& base : at.optional_strings("bases")) {
+    check_name(at, "bases", base, to_strings(all_names(FrozenBase{})));
+    if (const auto kind = named<FrozenBase>(base)) adapters.bases.push_back(*kind);
+  }
   adapters.setting = setting_in(at);
   adapters.source = source_in(at);
   at.finish();

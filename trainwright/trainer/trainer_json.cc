@@ -217,6 +217,9 @@ Json adapters(const AdapterFacts& facts) {
   Json json = Json::object();
   if (!facts.dtype.empty()) json.add("dtype", Json::of(facts.dtype));
   json.add("flows_when_run_again", Json::of(facts.flows_when_run_again));
+  Json bases = Json::array();
+  for (const FrozenBase base : facts.bases) bases.push(Json::of(name_of(base)));
+  json.add("bases", std::move(bases));
   return finish(json, facts.setting, facts.source);
 }
 

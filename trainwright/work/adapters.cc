@@ -23,6 +23,15 @@ bool is_target(const Builder& b, const Matrix& matrix, const Output& output) {
   return (of.bits & adapters->targets.bits) != 0;
 }
 
+bool is_linear_of_layer(Part part) {
+  return part == Part::SelfAttention || part == Part::DenseFeedForward ||
+         part == Part::RoutedExperts || part == Part::SharedExperts;
+}
+
+// bitsandbytes' layers: peft adds in the dtype of what the matrix made (tuners/lora/bnb.py), of
+// 4-bit ones to a copy of it.
+bool adds_narrow(FrozenBase base) { return base == FrozenBase::Nf4 || base == FrozenBase::Int8; }
+
 Dtype wider(Dtype a, Dtype b) { return byte_size(a) >= byte_size(b) ? a : b; }
 
 // A's input: x as A reads it.
@@ -58,17 +67,26 @@ TensorId out_of_rank(Builder& b, const Matrix& matrix, TensorId low, const Outpu
   return product(b, half_of(matrix, "lora_b", rank), low, rows, 1, {&output, 1}).outputs[0];
 }
 
+TensorId copied(Builder& b, TensorId x) {
+  const TensorId copy = b.like(x, b.at(x).name);
+  each(b, "copy", {x}, copy, 0).gradients_passed = 1;
+  return copy;
+}
+
 // What the matrices have made and what the adapter has, in the dtype of the former.
 Few<TensorId, 6> added(Builder& b, TensorId out, const Few<TensorId, 6>& made) {
-  const TensorId scaled = b.like(out, "lora_scaled");
-  each(b, "lora_scale", {out}, scaled);
-  const Dtype wide = wider(b.recipe.compute, b.at(scaled).dtype);
-  Few<TensorId, 6> sums, results;
-  for (const TensorId base : made) sums.push_back(b.like(base, b.at(base).name, wide));
-  Operator& op = b.add("lora_add", OperatorKind::Elementwise, {scaled}, {});
-  for (const TensorId base : made) {
-    op.inputs.push_back(base);
-    op.forward.other += Flops(real(b.at(base).elements));
+  const FrozenBase base = b.recipe.training.adapters->base;
+  TensorId term = b.like(out, "lora_scaled");
+  each(b, "lora_scale", {out}, term);
+  if (adds_narrow(base)) term = cast(b, "lora_scaled", term, b.recipe.compute);
+  const Dtype wide = wider(b.recipe.compute, b.at(term).dtype);
+  Few<TensorId, 6> terms, sums, results;
+  for (const TensorId of : made) terms.push_back(base == FrozenBase::Nf4 ? copied(b, of) : of);
+  for (const TensorId of : made) sums.push_back(b.like(of, b.at(of).name, wide));
+  Operator& op = b.add("lora_add", OperatorKind::Elementwise, {term}, {});
+  for (const TensorId of : terms) {
+    op.inputs.push_back(of);
+    op.forward.other += Flops(real(b.at(of).elements));
   }
   op.outputs = sums;
   // The gradient of the sum is that of the adapter's term; the other one has it in its own dtype.
@@ -106,6 +124,33 @@ Few<TensorId, 6> beside(Builder& b, const Matrix& matrix, TensorId x,
 }
 
 }  // namespace
+
+// bitsandbytes 0.50 autograd/_functions.py and backends/cuda/ops.py: of 4 bits a matrix is made
+// whole for the product and again for the gradient; 8 bits are multiplied with an int8 copy of an
+// fp16 copy of x, and x itself is held. transformers 5.22 integrations/finegrained_fp8.py: an fp8
+// copy of x, and a whole matrix for the gradient. Experts are taken one by one.
+void quantise(const Builder& b, const Matrix& matrix, MatrixShape shape, TensorId x, Operator& op) {
+  const auto& adapters = b.recipe.training.adapters;
+  if (!adapters || adapters->base == FrozenBase::AsWeights || matrix.adapter) return;
+  if (!is_linear_of_layer(b.part)) return;
+  const std::int64_t numbers = checked_mul(shape.in, shape.out);
+  const Bytes whole = Bytes(checked_mul(numbers, byte_size(b.recipe.compute)));
+  op.matrix = shape;
+  op.matrices = matrix.copies;
+  op.stored = stored_bytes(adapters->base, shape.in, shape.out) * op.matrices;
+  op.forward.read = op.input_gradient.read = op.stored;
+  op.backward_workspace += whole;
+  const Bytes input = Bytes(b.at(x).elements);  // one byte a number
+  switch (adapters->base) {
+    case FrozenBase::AsWeights: break;
+    case FrozenBase::Nf4: op.workspace += whole; break;
+    case FrozenBase::Int8:
+      op.workspace += input * 3;
+      op.saves.push_back({x, Half::Input, of_input(0)});
+      break;
+    case FrozenBase::Fp8: op.workspace += input; break;
+  }
+}
 
 Few<TensorId, 6> adapted(Builder& b, const Matrix& matrix, TensorId x,
                          std::span<const Output> outputs, const Few<TensorId, 6>& made, Cut cut) {

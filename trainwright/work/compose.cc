@@ -51,6 +51,10 @@ void add(HeldParameters& sum, const HeldParameters& one, std::int64_t times) {
   sum.trained_expert += one.trained_expert * times;
   sum.adapter_dense += one.adapter_dense * times;
   sum.adapter_expert += one.adapter_expert * times;
+  sum.quantised_dense += one.quantised_dense * times;
+  sum.quantised_expert += one.quantised_expert * times;
+  sum.stored_dense += one.stored_dense * times;
+  sum.stored_expert += one.stored_expert * times;
   sum.replicated += one.replicated * times;
   sum.low_precision += one.low_precision * times;
 }

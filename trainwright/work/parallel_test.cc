@@ -318,6 +318,10 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
                       .trained_expert = Params(600),
                       .adapter_dense = Params(0),
                       .adapter_expert = Params(0),
+                      .quantised_dense = Params(0),
+                      .quantised_expert = Params(0),
+                      .stored_dense = Bytes(0),
+                      .stored_expert = Bytes(0),
                       .replicated = Params(10),
                       .low_precision = Params(1500)};
   const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = 8};

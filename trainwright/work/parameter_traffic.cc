@@ -15,7 +15,8 @@ Bytes times(Params count, double bytes) {
 // Weights of one sort and who shares them.
 struct Shared {
   Params count, low_precision;
-  Params trained, adapters;
+  Params trained, adapters, quantised;
+  Bytes stored;  // of the quantised ones
   const Sharers& sharers;
 };
 
@@ -27,7 +28,10 @@ Bytes gathered_bytes(const Shared& weights, const Sharding& sharding, const Reci
   const auto& adapters = recipe.training.adapters;
   const double adapter = adapters ? static_cast<double>(byte_size(adapters->dtype)) : 0;
   const Params low = sharding.fp8_gather ? std::min(count, weights.low_precision) : Params(0);
-  return times(low, 1) + times(count - low, whole) + times(weights.adapters, adapter);
+  const Params quantised = sharding.weights ? weights.quantised : Params(0);
+  const Bytes stored = sharding.weights ? weights.stored : Bytes(0);
+  return times(low, 1) + times(count - low - quantised, whole) + stored +
+         times(weights.adapters, adapter);
 }
 
 void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std::int64_t units,
@@ -68,11 +72,12 @@ std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std
   const Params expert_low = std::min(stage.expert, stage.low_precision);
   add_traffic(list,
               {stage.dense, stage.low_precision - expert_low, stage.trained_dense,
-               stage.adapter_dense, sharding.dense},
+               stage.adapter_dense, stage.quantised_dense, stage.stored_dense, sharding.dense},
               units, sharding, recipe, bytes);
-  add_traffic(
-      list, {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert, sharding.expert},
-      units, sharding, recipe, bytes);
+  add_traffic(list,
+              {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert,
+               stage.quantised_expert, stage.stored_expert, sharding.expert},
+              units, sharding, recipe, bytes);
   return list;
 }
 

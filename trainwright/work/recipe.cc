@@ -59,6 +59,7 @@ Training training_of(const Trainer& trainer, const Recipe& recipe, const Job& jo
   training.adapters = AdapterRecipe{.rank = job.lora->rank,
                                     .targets = target_matrices(*job.lora),
                                     .dtype = recipe.compute,
+                                    .base = job.lora->base,
                                     .dropout = job.lora->dropout};
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (!dtype.empty()) training.adapters->dtype = dtype_named(dtype);

@@ -61,6 +61,7 @@ struct AdapterRecipe {
   std::int64_t rank = 16;
   Flags<LayerMatrix> targets;
   Dtype dtype = Dtype::Bf16;
+  FrozenBase base = FrozenBase::AsWeights;
   bool dropout = false;  // of their input
 };
 

@@ -28,13 +28,15 @@ void add_work(const OperatorList& list, Totals& sum) {
   }
 }
 
-// Those of adapters stand in the list only.
-void add_adapters(const OperatorList& list, HeldParameters& sum) {
+// Adapters, and which weights are quantised, stand in the list only.
+void add_parameters(const OperatorList& list, HeldParameters& sum) {
   for (const Operator& op : list.operators) {
-    if (!op.adapter) continue;
-    const Params numbers =
-        Params(checked_mul(checked_mul(op.matrix.in, op.matrix.out), op.matrices));
-    (op.part == Part::RoutedExperts ? sum.adapter_expert : sum.adapter_dense) += numbers;
+    const bool expert = op.part == Part::RoutedExperts;
+    const Params numbers = Params(checked_mul(op.matrix.in, op.matrix.out)) * op.matrices;
+    if (op.adapter) (expert ? sum.adapter_expert : sum.adapter_dense) += numbers;
+    if (op.stored == Bytes(0)) continue;
+    (expert ? sum.quantised_expert : sum.quantised_dense) += numbers;
+    (expert ? sum.stored_expert : sum.stored_dense) += op.stored;
   }
 }
 
@@ -299,7 +301,7 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   sum.input = list.at(list.input).bytes();
   sum.output = list.at(list.output).bytes();
   sum.parameters = parameters;
-  add_adapters(list, sum.parameters);
+  add_parameters(list, sum.parameters);
   add_work(list, sum);
   return sum;
 }

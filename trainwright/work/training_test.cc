@@ -109,6 +109,34 @@ TEST_CASE("weights that are not trained make no gradient, wide adapters keep wid
   CHECK(narrow.parameters.adapter_dense == Params(kRank * (kWidth + kHidden)));
 }
 
+TEST_CASE("a quantised base is stored in few bits and made whole for the gradient of its input") {
+  Recipe recipe = with_adapters(plain_recipe(), "down", Dtype::Fp32);
+  const Totals wide = totals(layer(slice_of_tokens(), recipe));
+  CHECK(wide.parameters.stored_dense == Bytes(0));
+  for (const FrozenBase base : {FrozenBase::Nf4, FrozenBase::Int8, FrozenBase::Fp8}) {
+    recipe.training.adapters->base = base;
+    const OperatorList list = layer(slice_of_tokens(), recipe);
+    const Totals sum = totals(list);
+    // Query and output, key and value, gate, up and down; norms and biases are not.
+    const Bytes matrices =
+        stored_bytes(base, kHidden, kHidden) * 2 + stored_bytes(base, kHidden, kKeys) * 2 +
+        stored_bytes(base, kHidden, kWidth) * 2 + stored_bytes(base, kWidth, kHidden);
+    CHECK(sum.parameters.stored_dense == matrices);
+    CHECK(sum.parameters.quantised_dense ==
+          Params(kHidden * (2 * kHidden + 2 * kKeys + 3 * kWidth)));
+    for (std::size_t pass = 0; pass < 3; ++pass) {
+      CHECK(sum.effort[pass].matmul == wide.effort[pass].matmul);
+    }
+    // int8 holds the inputs of all seven: two norms' results and what is activated; what is
+    // attended is held by attention already.
+    const std::int64_t held = base == FrozenBase::Int8 ? 2 * kTokens * (2 * kHidden + kWidth) : 0;
+    CHECK(sum.kept - wide.kept == Bytes(held));
+    const auto down = std::find_if(list.operators.begin(), list.operators.end(),
+                                   [](const Operator& op) { return op.name == "down"; });
+    CHECK(down->backward_workspace == Bytes(2 * kHidden * kWidth));
+  }
+}
+
 TEST_CASE("the first trained layer is the first with a weight of a trained part or an adapter") {
   const Model model = llama(4);
   Training training;

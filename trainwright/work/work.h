@@ -38,8 +38,10 @@ OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& reci
 // Expert weights are sharded over another group (edp), hence apart.
 struct HeldParameters {
   Params dense, expert;
-  Params trained_dense, trained_expert;  // of these, those that get gradients
-  Params adapter_dense, adapter_expert;  // beside these: low-rank adapters, all trained
+  Params trained_dense, trained_expert;      // of these, those that get gradients
+  Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
+  Params quantised_dense, quantised_expert;  // of the first two, and their bytes
+  Bytes stored_dense, stored_expert;
   Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
   Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
   HeldParameters& operator+=(const HeldParameters& other);

@@ -65,6 +65,7 @@ Json operator_json(const Operator& op) {
       .add("weight_gradient", effort_json(op.weight_gradient))
       .add("workspace", bytes(op.workspace))
       .add("backward_workspace", bytes(op.backward_workspace + op.weight_workspace))
+      .add("stored", bytes(op.stored))
       .add("waiting", bytes(op.waiting))
       .add("trained", Json::of(op.trained))
       .add("has_weight", Json::of(op.has_weight))
@@ -117,6 +118,10 @@ Json parameters_json(const HeldParameters& held) {
       .add("trained_expert", Json::of(held.trained_expert.value()))
       .add("adapter_dense", Json::of(held.adapter_dense.value()))
       .add("adapter_expert", Json::of(held.adapter_expert.value()))
+      .add("quantised_dense", Json::of(held.quantised_dense.value()))
+      .add("quantised_expert", Json::of(held.quantised_expert.value()))
+      .add("stored_dense", bytes(held.stored_dense))
+      .add("stored_expert", bytes(held.stored_expert))
       .add("replicated", Json::of(held.replicated.value()))
       .add("low_precision", Json::of(held.low_precision.value()));
   return json;
