@@ -5,8 +5,9 @@ namespace trainwright::cli {
 namespace {
 
 Result<Output> run_estimate(const Invocation& invocation) {
-  const Setting setting = TW_TRY(read_setting(invocation));
-  const auto constants = TW_TRY(load_memory_constants(invocation.data));
+  const Question setting = TW_TRY(read_setting(invocation));
+  const auto constants =
+      TW_TRY(load_memory_constants(invocation.data, invocation.text("constants")));
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
@@ -18,9 +19,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
     document.add("legal", Json::of(false)).add("violations", violations_json(found));
     return Output{to_text(document), Exit::DoesNotFit};
   }
-  const MemoryQuestion question{
-      setting.model, setting.cluster,   setting.trainer, setting.read.layout,
-      setting.job,   setting.attention, constants};
+  const MemoryQuestion question = memory_question(setting, constants);
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
   Answer answer{setting, estimate, fit_of(estimate.oom), {}};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question);
@@ -32,6 +31,9 @@ Result<Output> run_estimate(const Invocation& invocation) {
 }  // namespace
 
 Command estimate_command() {
+  std::vector<Argument> arguments = setting_arguments();
+  arguments.push_back({"--constants", Argument::Kind::Text,
+                       "constants of the memory model (default: those that ship)", false, "FILE"});
   return {.name = "estimate",
           .summary = "memory of one layout, and whether it fits",
           .details =
@@ -41,7 +43,7 @@ Command estimate_command() {
               "not fit above. Exit code 1 means that it does not fit or is not legal.",
           .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
                        "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
-          .arguments = setting_arguments(),
+          .arguments = std::move(arguments),
           .run = run_estimate};
 }
 

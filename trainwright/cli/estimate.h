@@ -9,7 +9,7 @@
 namespace trainwright::cli {
 
 struct Answer {
-  const Setting& setting;
+  const Question& setting;
   const MemoryEstimate& estimate;
   Fit fit = Fit::Fits;
   std::optional<Change> change;  // that would fit, when this does not or is tight

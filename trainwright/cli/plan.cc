@@ -25,7 +25,7 @@ struct Wanted {
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
-  Surroundings around = read_surroundings(invocation, faults);
+  Surroundings around = read_surroundings(words_of(invocation), invocation.data, faults);
   const auto constants = value_or_faults(load_memory_constants(invocation.data), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
@@ -226,8 +226,7 @@ Command plan_command() {
                      "CLUSTER"},
                     {"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
                     {"--seq", Argument::Kind::Integer, "tokens in a sequence", true, "TOKENS"},
-                    {"--trainer", Argument::Kind::Text, "name or name@version; megatron-core",
-                     false, "TRAINER"},
+                    {"--trainer", Argument::Kind::Text, kTrainerHelp, false, "TRAINER"},
                     {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"},
                     {"--risk", Argument::Kind::Number,
                      "highest chance of running out of memory, 0.05", false, "CHANCE"}},

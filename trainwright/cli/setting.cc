@@ -7,38 +7,18 @@
 
 namespace trainwright::cli {
 
-Surroundings read_surroundings(const Invocation& invocation, Diagnostics& faults) {
-  Surroundings read;
-  read.model = value_or_faults(find_model(*invocation.text("model"), invocation.data), faults);
-  const auto hardware = value_or_faults(load_hardware(invocation.data), faults);
-  const std::string trainer = invocation.text("trainer").value_or("megatron-core");
-  read.trainer = value_or_faults(find_trainer(trainer, invocation.data), faults);
-  read.job = value_or_faults(parse_job(invocation.text("job").value_or("")), faults);
-  if (hardware) {
-    read.cluster = value_or_faults(parse_cluster(*invocation.text("on"), *hardware), faults);
-  }
-  if (read.job && read.model && read.trainer) {
-    for (Diagnostic& fault : job_faults(*read.job, *read.model, *read.trainer)) {
-      faults.push_back(std::move(fault));
-    }
-  }
-  return read;
+Words words_of(const Invocation& invocation) {
+  const auto word = [&](const char* name) { return invocation.text(name).value_or(""); };
+  return {.model = word("model"),
+          .on = word("on"),
+          .trainer = word("trainer"),
+          .layout = word("layout"),
+          .job = word("job"),
+          .attention = word("attention"),
+          .schedule = word("schedule")};
 }
 
 namespace {
-
-Result<std::optional<AttentionKernel>> attention_in(const Invocation& invocation) {
-  const auto text = invocation.text("attention");
-  if (!text) return std::nullopt;
-  std::vector<std::string> names;
-  for (const AttentionKernel kernel : {AttentionKernel::Flash, AttentionKernel::FusedSoftmax,
-                                       AttentionKernel::Eager, AttentionKernel::Sdpa}) {
-    if (name_of(kernel) == lower_case(*text)) return kernel;
-    names.emplace_back(name_of(kernel));
-  }
-  return fail("--attention", fmt::format("'{}' is not a kind of attention", *text),
-              did_you_mean(*text, names, "the kinds are " + enumerate(names)));
-}
 
 // "1 stage", "2 stages".
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
@@ -52,25 +32,19 @@ std::vector<Argument> setting_arguments() {
   return {{"model", text, "zoo name or path of a config.json", true, "MODEL"},
           {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
           {"--layout", text, "the layout, key=value,...", true, "LAYOUT"},
-          {"--trainer", text, "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
+          {"--trainer", text, kTrainerHelp, false, "TRAINER"},
           {"--job", text, kJobHelp, false, "JOB"},
           {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
-           false, "KERNEL"}};
+           false, "KERNEL"},
+          {"--schedule", text, "an order of actions as PyTorch writes them (default: the layout's)",
+           false, "FILE.csv"}};
 }
 
-Result<Setting> read_setting(const Invocation& invocation, Diagnostics faults) {
-  Surroundings around = read_surroundings(invocation, faults);
-  LayoutContext context;
-  if (around.trainer) context.usual = usual_layout(*around.trainer);
-  if (around.cluster) context.world = accelerator_count(*around.cluster);
-  auto read = value_or_faults(parse_layout(*invocation.text("layout"), context), faults);
-  const auto attention = value_or_faults(attention_in(invocation), faults);
-  if (!faults.empty()) return fail(std::move(faults));
-  return Setting{*std::move(read),           *std::move(around.job),     *std::move(around.model),
-                 *std::move(around.cluster), *std::move(around.trainer), *attention};
+Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) {
+  return read_question(words_of(invocation), invocation.data, std::move(faults));
 }
 
-std::string setting_text(const Setting& setting) {
+std::string setting_text(const Question& setting) {
   const Layout& layout = setting.read.layout;
   std::string text = fmt::format("{}\n", to_text(layout));
   for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);

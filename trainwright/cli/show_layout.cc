@@ -27,7 +27,7 @@ std::vector<GroupKind> groups_worth_showing(const Layout& layout, const Model& m
   return kinds;
 }
 
-std::string groups_table(const Setting& setting, int width) {
+std::string groups_table(const Question& setting, int width) {
   Table table{{{"group"},
                {"ranks", Align::Right},
                {"groups", Align::Right},
@@ -83,7 +83,7 @@ std::string stages_table(const std::vector<Stage>& stages, int width) {
   return to_text(table, width);
 }
 
-Json setting_json(const Setting& setting, const std::vector<LayoutViolation>& found) {
+Json setting_json(const Question& setting, const std::vector<LayoutViolation>& found) {
   const Layout& layout = setting.read.layout;
   Json groups = Json::object();
   for (const GroupKind kind : groups_worth_showing(layout, setting.model)) {
@@ -110,7 +110,7 @@ Json setting_json(const Setting& setting, const std::vector<LayoutViolation>& fo
 }
 
 Result<Output> run_show_layout(const Invocation& invocation) {
-  const Setting setting = TW_TRY(read_setting(invocation));
+  const Question setting = TW_TRY(read_setting(invocation));
   const std::vector<LayoutViolation> found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;

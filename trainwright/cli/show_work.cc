@@ -23,11 +23,11 @@ Result<WorkSort> sort_named(const std::string& name) {
 }
 
 // What every stage is worked out from.
-struct Question {
-  Setting setting;
+struct WorkQuestion {
+  Question setting;
   Recipe recipe;
 };
-Slice slice_of(const Question& question, const Stage& stage) {
+Slice slice_of(const WorkQuestion& question, const Stage& stage) {
   return slice_of(question.setting.read.layout, question.setting.trainer, stage.id.index(),
                   question.setting.attention);
 }
@@ -68,7 +68,7 @@ std::string_view what_of(const ListOf& of) {
   return "";
 }
 
-std::vector<WorkPiece> pieces_of(const Question& question, const Stage& stage) {
+std::vector<WorkPiece> pieces_of(const WorkQuestion& question, const Stage& stage) {
   const auto& [setting, recipe] = question;
   WorkCache cache(setting.model, recipe);
   std::vector<WorkPiece> pieces;
@@ -86,13 +86,13 @@ std::vector<WorkPiece> pieces_of(const Question& question, const Stage& stage) {
   return pieces;
 }
 
-Totals sum_of(const Question& question, const Stage& stage) {
+Totals sum_of(const WorkQuestion& question, const Stage& stage) {
   WorkCache cache(question.setting.model, question.recipe);
   return compose(cache.stage(stage, slice_of(question, stage)));
 }
 
 // What data parallelism moves for the weights of one of these pieces, as a unit of its own.
-Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
+Json parameter_traffic_json(const WorkQuestion& question, const WorkPiece& piece) {
   const Layout& layout = question.setting.read.layout;
   const auto bytes =
       trained_bytes(question.setting.job, layout.precision, question.setting.trainer);
@@ -113,7 +113,7 @@ Json parameter_traffic_json(const Question& question, const WorkPiece& piece) {
   return calls;
 }
 
-Json stage_json(const Question& question, const Stage& stage) {
+Json stage_json(const WorkQuestion& question, const Stage& stage) {
   Json pieces = Json::array();
   for (const WorkPiece& piece : pieces_of(question, stage)) {
     Json json = Json::object();
@@ -134,7 +134,7 @@ Json stage_json(const Question& question, const Stage& stage) {
   return json;
 }
 
-std::string stage_text(const Question& question, const Stage& stage, WorkSort sort, int width) {
+std::string stage_text(const WorkQuestion& question, const Stage& stage, WorkSort sort, int width) {
   std::string text = fmt::format("stage {} on pipeline rank {}: one micro-batch of one rank\n",
                                  stage.id.index(), stage.rank);
   text += legend_text(width);
@@ -151,7 +151,7 @@ std::string stage_text(const Question& question, const Stage& stage, WorkSort so
   return text;
 }
 
-std::string overview(const Question& question, const std::vector<Stage>& stages, int width) {
+std::string overview(const WorkQuestion& question, const std::vector<Stage>& stages, int width) {
   Table table{{{"stage"},
                {"holds", Align::Wrap},
                {"forward", Align::Right},
@@ -178,7 +178,7 @@ std::string overview(const Question& question, const std::vector<Stage>& stages,
 Result<Output> run_show_work(const Invocation& invocation) {
   Diagnostics faults;
   const auto sort = value_or_faults(sort_named(invocation.text("sort").value_or("order")), faults);
-  const Setting setting = TW_TRY(read_setting(invocation, std::move(faults)));
+  const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const Layout& layout = setting.read.layout;
   const auto found =
       violations(layout, setting.job, setting.model, setting.cluster, setting.trainer);
@@ -194,7 +194,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const auto all = TW_TRY(stage_layers(layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
-  const Question question{setting, recipe_of(setting.trainer, layout.precision, setting.job)};
+  const WorkQuestion question{setting, recipe_of(setting.trainer, layout.precision, setting.job)};
   if (invocation.json) {
     Json list = Json::array();
     for (const Stage& stage : stages) list.push(stage_json(question, stage));

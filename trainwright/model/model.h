@@ -63,7 +63,8 @@ std::vector<std::string> disagreements(const ZooEntry& entry);
 // Every entry, sorted by name; faults of all files together.
 Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory);
 std::vector<std::string> zoo_names(const std::string& data_directory);
-// A path if there is such a file or directory, else a name of the zoo, else the nearest names.
+// A path if there is such a file or directory, a config's own text ("{...}"), else a name of the
+// zoo, else the nearest names.
 Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory);
 
 // Which part of the model a weight belongs to. Norms on queries and keys count as attention.

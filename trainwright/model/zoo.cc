@@ -125,6 +125,13 @@ Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory) {
 }
 
 Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory) {
+  if (name_or_path.starts_with('{')) {
+    const Json config = TW_TRY(parse_json(name_or_path, "model"));
+    Model model = TW_TRY(model_from_json(config, "model"));
+    const Json* name = config.find("_name_or_path");
+    if (name != nullptr && name->is_string()) model.name = name->string;
+    return model;
+  }
   std::error_code ignored;
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json") ||
       fs::exists(name_or_path, ignored)) {

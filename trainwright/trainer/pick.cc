@@ -83,9 +83,4 @@ Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> tra
               fmt::format("known versions: {}", join(ranges, ", ")));
 }
 
-Result<Trainer> find_trainer(std::string_view text, const std::string& data_dir) {
-  const auto trainers = TW_TRY(load_trainers(data_dir));
-  return pick_trainer(text, trainers);
-}
-
 }  // namespace trainwright

@@ -179,7 +179,15 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir,
 // "megatron@0.12", or "megatron" for the newest; names and aliases in any case. Only the rules that
 // hold for that version stay.
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers);
-Result<Trainer> find_trainer(std::string_view text, const std::string& data_dir);
+// One of them as a run had it switched, with "based_on" as pick_trainer takes it:
+//   {"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false}, "loss": "te-fused",
+//    "workspaces": {"cublas": 8519680}, "code": {"weights_made_wide": true}}
+// Kernels are then always or never used; a workspace's bytes are those of one handle.
+Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin,
+                                     std::span<const Trainer> trainers);
+// A name, the path of such an object (*.json), or its text.
+Result<Trainer> trainer_named(std::string_view words, std::span<const Trainer> trainers);
+Result<Trainer> find_trainer(std::string_view words, const std::string& data_dir);
 
 Json to_json(const Trainer& trainer);
 

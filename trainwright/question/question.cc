@@ -1,0 +1,114 @@
+#include "trainwright/question/question.h"
+
+#include <fmt/format.h>
+
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+
+std::vector<std::string> estimate_arguments(const Words& words) {
+  std::vector<std::string> list = {"estimate", words.model};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    list.emplace_back(name);
+    list.push_back(value);
+  };
+  add("--on", words.on);
+  add("--trainer", words.trainer);
+  add("--layout", words.layout);
+  add("--job", words.job);
+  add("--attention", words.attention);
+  add("--schedule", words.schedule);
+  return list;
+}
+
+Surroundings read_surroundings(const Words& words, const std::string& data_directory,
+                               Diagnostics& faults) {
+  Surroundings read;
+  read.model = value_or_faults(find_model(words.model, data_directory), faults);
+  const auto hardware = value_or_faults(load_hardware(data_directory), faults);
+  const std::string trainer = words.trainer.empty() ? kUsualTrainer : words.trainer;
+  read.trainer = value_or_faults(find_trainer(trainer, data_directory), faults);
+  read.job = value_or_faults(parse_job(words.job), faults);
+  if (hardware) read.cluster = value_or_faults(parse_cluster(words.on, *hardware), faults);
+  if (read.job && read.model && read.trainer) {
+    for (Diagnostic& fault : job_faults(*read.job, *read.model, *read.trainer)) {
+      faults.push_back(std::move(fault));
+    }
+  }
+  return read;
+}
+
+Result<std::optional<AttentionKernel>> attention_named(const std::string& word) {
+  if (word.empty()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const AttentionKernel kernel : {AttentionKernel::Flash, AttentionKernel::FusedSoftmax,
+                                       AttentionKernel::Eager, AttentionKernel::Sdpa}) {
+    if (name_of(kernel) == lower_case(word)) return kernel;
+    names.emplace_back(name_of(kernel));
+  }
+  return fail("--attention", fmt::format("'{}' is not a kind of attention", word),
+              did_you_mean(word, names, "the kinds are " + enumerate(names)));
+}
+
+Result<Schedule> read_order(const std::string& path) {
+  const std::string text = TW_TRY(read_file(path));
+  Schedule schedule = TW_TRY(read_schedule_csv(text, path));
+  Diagnostics faults;
+  for (const Violation& violation : check(schedule)) {
+    faults.push_back({fmt::format("{} rank {}", path, violation.rank.index()),
+                      fmt::format("{}: {}", to_text(violation.action), violation.why),
+                      {}});
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return schedule;
+}
+
+namespace {
+
+Result<std::optional<Schedule>> order_in(const Words& words) {
+  if (words.schedule.empty()) return std::optional<Schedule>();
+  return std::optional<Schedule>(TW_TRY(read_order(words.schedule)));
+}
+
+// A file's order takes the place of the layout's; without one there is none to take.
+void settle_order(ReadLayout& read, const std::optional<Schedule>& order, Diagnostics& faults) {
+  Layout& layout = read.layout;
+  if (order) {
+    layout.schedule = ScheduleKind::Csv;
+    std::erase_if(read.notes, [](const std::string& note) { return note.starts_with("schedule"); });
+  } else if (layout.schedule == ScheduleKind::Csv) {
+    faults.push_back({"--layout", "schedule=csv names no file", "add --schedule FILE.csv"});
+  }
+}
+
+}  // namespace
+
+Result<Question> read_question(const Words& words, const std::string& data_directory,
+                               Diagnostics faults) {
+  Surroundings around = read_surroundings(words, data_directory, faults);
+  LayoutContext context;
+  if (around.trainer) context.usual = usual_layout(*around.trainer);
+  if (around.cluster) context.world = accelerator_count(*around.cluster);
+  auto read = value_or_faults(parse_layout(words.layout, context), faults);
+  const auto attention = value_or_faults(attention_named(words.attention), faults);
+  auto order = value_or_faults(order_in(words), faults);
+  if (read && order) settle_order(*read, *order, faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  return Question{*std::move(around.model), *std::move(around.cluster), *std::move(around.trainer),
+                  *std::move(read),         *std::move(around.job),     *attention,
+                  *std::move(order)};
+}
+
+MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants) {
+  return {.model = question.model,
+          .cluster = question.cluster,
+          .trainer = question.trainer,
+          .layout = question.read.layout,
+          .job = question.job,
+          .attention = question.attention,
+          .constants = constants,
+          .schedule = question.schedule ? &*question.schedule : nullptr};
+}
+
+}  // namespace trainwright

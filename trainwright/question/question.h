@@ -1,0 +1,75 @@
+#pragma once
+// What is asked: in the words of its user, and as the values that answer it.
+//
+// The command line, tables of measured runs and Python name a model, a cluster, a trainer, a layout
+// and a job by the same words, and one reader turns them into values. A model and a trainer may be
+// a name, the path of a file, or the file's own text: '{"model_type": "llama", ...}'.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainwright/base/result.h"
+#include "trainwright/cluster/cluster.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/memory/memory.h"
+#include "trainwright/model/model.h"
+#include "trainwright/schedule/schedule.h"
+#include "trainwright/trainer/trainer.h"
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+
+struct Words {
+  std::string model;      // "llama-2-7b", a config.json, or its text
+  std::string on;         // "64xH100", a known cluster or a file
+  std::string trainer;    // "megatron@0.12", a file (trainer.h, read_trainer_variant) or its text
+  std::string layout;     // "tp=8,pp=4,..."
+  std::string job;        // "lora=16"; empty: everything is trained, with AdamW
+  std::string attention;  // "flash"; empty: as the trainer does
+  std::string schedule;   // the path of a CSV with an order of its own; empty: as the layout says
+  friend bool operator==(const Words&, const Words&) = default;
+};
+inline constexpr const char* kUsualTrainer = "megatron-core";
+// "estimate", the model, "--on", ...: what the command line takes for them.
+std::vector<std::string> estimate_arguments(const Words& words);
+
+// What a layout is judged against. What could not be read is absent, its faults are in `faults`.
+struct Surroundings {
+  std::optional<Model> model;
+  std::optional<Cluster> cluster;
+  std::optional<Trainer> trainer;
+  std::optional<Job> job;
+};
+Surroundings read_surroundings(const Words& words, const std::string& data_directory,
+                               Diagnostics& faults);
+
+// A question that owns its values.
+struct Question {
+  Model model;
+  Cluster cluster;
+  Trainer trainer;
+  ReadLayout read;
+  Job job;
+  std::optional<AttentionKernel> attention;  // as asked; otherwise the trainer's own
+  std::optional<Schedule> schedule;          // of schedule=csv
+};
+// All faults of all words at once, after those that the caller has found already.
+Result<Question> read_question(const Words& words, const std::string& data_directory,
+                               Diagnostics faults = {});
+// The question of memory; both must outlive it.
+MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants);
+
+// "flash", "sdpa", ...; nothing for an empty word.
+Result<std::optional<AttentionKernel>> attention_named(const std::string& word);
+// An order of actions, checked to be free of deadlock.
+Result<Schedule> read_order(const std::string& path);
+
+// The value, or nothing and its faults beside the others.
+template <class T>
+std::optional<T> value_or_faults(Result<T> result, Diagnostics& faults) {
+  if (result) return *std::move(result);
+  for (Diagnostic& fault : result.error().diagnostics) faults.push_back(std::move(fault));
+  return std::nullopt;
+}
+
+}  // namespace trainwright

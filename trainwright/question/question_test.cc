@@ -1,0 +1,119 @@
+#include "trainwright/question/question.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "trainwright/testing/shipped_trainers.h"
+
+namespace trainwright {
+namespace {
+
+const Words kWords{.model = "llama-2-7b",
+                   .on = "8xA100-80GB",
+                   .trainer = "megatron@0.12",
+                   .layout = "tp=2,pp=4,mbs=1,gbs=8,seq=4096",
+                   .job = {},
+                   .attention = {},
+                   .schedule = {}};
+
+std::string written(const std::string& name, const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() / ("trainwright_question_" + name);
+  std::ofstream(path) << text;
+  return path.string();
+}
+
+MemoryEstimate asked(const Words& words) {
+  const auto question = read_question(words, kShippedData);
+  REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+  const auto constants = load_memory_constants(kShippedData);
+  const auto estimate = estimate_memory(memory_question(*question, *constants));
+  REQUIRE_MESSAGE(estimate.has_value(), to_text(estimate.error()));
+  return *estimate;
+}
+
+TEST_CASE("the words of a question are the arguments of estimate") {
+  Words words = kWords;
+  words.job = "lora=8";
+  CHECK(estimate_arguments(words) ==
+        std::vector<std::string>{"estimate", "llama-2-7b", "--on", "8xA100-80GB", "--trainer",
+                                 "megatron@0.12", "--layout", "tp=2,pp=4,mbs=1,gbs=8,seq=4096",
+                                 "--job", "lora=8"});
+}
+
+TEST_CASE("faults of all words come at once") {
+  Words words = kWords;
+  words.model = "lama-2-7b";
+  words.trainer = "megatorn";
+  words.layout = "tp=0";
+  words.attention = "fast";
+  words.schedule = "nowhere.csv";
+  const auto question = read_question(words, kShippedData);
+  REQUIRE_FALSE(question.has_value());
+  CHECK(question.error().diagnostics.size() >= 5);
+}
+
+TEST_CASE("a model and a trainer may be given by their own text") {
+  Words words = kWords;
+  words.model =
+      R"({"_name_or_path": "seven", "model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
+          "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
+          "max_position_embeddings": 4096})";
+  words.trainer = R"({"based_on": "megatron@0.12"})";
+  CHECK(read_question(words, kShippedData)->model.name == "seven");
+  CHECK(asked(words).classes.front().driver == asked(kWords).classes.front().driver);
+}
+
+TEST_CASE(
+    "a trainer's variant always or never uses a kernel, and has the loss that was asked for") {
+  Words words = kWords;
+  words.trainer = R"({"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false},
+                      "loss": "te-fused", "workspaces": {"cublas": 1048576},
+                      "code": {"weights_made_wide": true}})";
+  const Trainer trainer = read_question(words, kShippedData)->trainer;
+  CHECK(find_kernel(trainer, KernelKind::FlashAttention)->use == Use::Never);
+  CHECK(trainer.losses.front().name == "te-fused");
+  CHECK(trainer.losses.front().use == Use::Always);
+  CHECK(trainer.code.weights_made_wide);
+  for (const Workspace& workspace : trainer.workspaces) {
+    if (workspace.library == "cublas") CHECK(workspace.bytes == 1 << 20);
+  }
+}
+
+TEST_CASE("what a variant cannot switch is named with its place") {
+  const auto trainers = load_trainers(kShippedData);
+  REQUIRE(trainers.has_value());
+  const auto variant = trainer_named(
+      R"({"based_on": "megatron@0.12", "kernels": {"flash": true}, "loss": "none", "speed": 2})",
+      *trainers);
+  REQUIRE_FALSE(variant.has_value());
+  const std::string text = to_text(variant.error());
+  CHECK(text.find("/kernels/flash") != std::string::npos);
+  CHECK(text.find("no loss 'none'") != std::string::npos);
+  CHECK(text.find("/speed") != std::string::npos);
+}
+
+TEST_CASE("an order from a file takes the place of the layout's") {
+  const auto made = make(ScheduleKind::GPipe, {.ranks = 4, .microbatches = 8, .chunks = 1});
+  REQUIRE(made.has_value());
+  Words words = kWords;
+  words.schedule = written("gpipe.csv", to_csv(*made));
+  // All eight micro-batches of GPipe are in flight, four of 1F1B's.
+  CHECK(asked(words).classes.front().moment.in_flight == 8);
+  CHECK(asked(kWords).classes.front().moment.in_flight == 4);
+  Words same = kWords;
+  same.layout += ",schedule=gpipe";
+  CHECK(asked(words).classes.front().allocated == asked(same).classes.front().allocated);
+}
+
+TEST_CASE("schedule=csv needs a file") {
+  Words words = kWords;
+  words.layout += ",schedule=csv";
+  const auto question = read_question(words, kShippedData);
+  REQUIRE_FALSE(question.has_value());
+  CHECK(question.error().diagnostics.front().hint.find("--schedule") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainwright

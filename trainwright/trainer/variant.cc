@@ -1,0 +1,108 @@
+// A trainer as one run had switched it: an object on top of a trainer that is known.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trainwright/base/names.h"
+#include "trainwright/base/text.h"
+#include "trainwright/trainer/reading.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::string_view kAsked = "asked for";
+
+std::vector<std::string> names_of(const auto& entries, auto name) {
+  std::vector<std::string> names;
+  for (const auto& entry : entries) names.emplace_back(name(entry));
+  return names;
+}
+
+// {"flash-attention": true}: always used, or never.
+void switch_kernels(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
+  const Json* object = fields.raw("kernels");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("kernels"), faults);
+  for (Kernel& kernel : trainer.kernels) {
+    const auto on = at.optional_bool(name_of(kernel.kind));
+    if (on) kernel.use = *on ? Use::Always : Use::Never;
+  }
+  at.finish();
+}
+
+// {"cublas": 8519680}: bytes of one of them.
+void set_workspaces(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
+  const Json* object = fields.raw("workspaces");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("workspaces"), faults);
+  constexpr IntegerRange kBytes{.least = 0, .most = std::int64_t{1} << 36};
+  for (Workspace& workspace : trainer.workspaces) {
+    const auto bytes = at.optional_integer(workspace.library, kBytes);
+    if (bytes) workspace.bytes = workspace.before_hopper = *bytes;
+  }
+  at.finish();
+}
+
+void choose_loss(JsonFields& fields, Trainer& trainer) {
+  const auto wanted = fields.optional_string("loss");
+  if (!wanted) return;
+  const auto loss = std::find_if(trainer.losses.begin(), trainer.losses.end(),
+                                 [&](const Loss& other) { return other.name == *wanted; });
+  if (loss == trainer.losses.end()) {
+    const auto names = names_of(trainer.losses, [](const Loss& other) { return other.name; });
+    fields.fault("loss", fmt::format("{} has no loss '{}'", trainer.title, *wanted),
+                 did_you_mean(*wanted, names, "its losses: " + enumerate(names)));
+    return;
+  }
+  loss->use = Use::Always;
+  std::rotate(trainer.losses.begin(), loss, loss + 1);
+}
+
+// Facts that were asked for need no source of their own.
+Json with_source(const Json& object) {
+  Json code = object;
+  if (code.is_object() && code.find("source") == nullptr) code.add("source", Json::of(kAsked));
+  return code;
+}
+
+}  // namespace
+
+Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin,
+                                     std::span<const Trainer> trainers) {
+  Diagnostics faults;
+  JsonFields fields(json, origin, "", faults);
+  const std::string base = fields.string("based_on");
+  if (!faults.empty()) return fail(std::move(faults));
+  Trainer trainer = TW_TRY(pick_trainer(base, trainers));
+  switch_kernels(fields, trainer, faults);
+  set_workspaces(fields, trainer, faults);
+  choose_loss(fields, trainer);
+  if (const Json* code = fields.raw("code")) {
+    Json facts = Json::object();
+    facts.add("code", with_source(*code));
+    JsonFields at(facts, origin, "", faults);
+    read_facts(at, trainer, faults);
+  }
+  fields.finish();
+  if (!faults.empty()) return fail(std::move(faults));
+  return trainer;
+}
+
+Result<Trainer> trainer_named(std::string_view words, std::span<const Trainer> trainers) {
+  const std::string text(trim(words));
+  if (text.starts_with('{')) {
+    return read_trainer_variant(TW_TRY(parse_json(text, "trainer")), "trainer", trainers);
+  }
+  if (text.ends_with(".json")) {
+    return read_trainer_variant(TW_TRY(read_json_file(text)), text, trainers);
+  }
+  return pick_trainer(text, trainers);
+}
+
+Result<Trainer> find_trainer(std::string_view words, const std::string& data_dir) {
+  const auto trainers = TW_TRY(load_trainers(data_dir));
+  return trainer_named(words, trainers);
+}
+
+}  // namespace trainwright
