@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "trainwright/calibrate/calibrate.h"
-#include "trainwright/calibrate/spread.h"
+#include "trainwright/calibrate/orders.h"
 #include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/testing/skip.h"
 
@@ -53,6 +53,13 @@ TEST_CASE("published runs meet their bars") {
     CHECK(by_kind.at("reserved").mape <= 0.011);
   }
   SUBCASE("zero bubble to 3 %") { CHECK(score_of("zero_bubble").as_shipped.errors->mape <= 0.03); }
+  SUBCASE("vocabulary parallelism to 3 %, held out to 2 %; its artifact to 4 %") {
+    const SourceScore& paper = score_of("vocab_parallel");
+    CHECK(paper.as_shipped.errors->rows == 162);
+    CHECK(paper.as_shipped.errors->mape <= 0.03);
+    CHECK(paper.held_out.errors->mape <= 0.02);
+    CHECK(score_of("vocab_parallel_artifact").as_shipped.errors->mape <= 0.04);
+  }
   SUBCASE("Megatron's own tests: 0.5 % between steps, 2 % at the peak") {
     const auto& by_kind = score_of("megatron_golden").as_shipped.by_kind;
     CHECK(by_kind.at("static").rows == 9);
@@ -77,8 +84,8 @@ TEST_CASE("published runs meet their bars") {
           0.95 * static_cast<double>(score.verdicts->rows));
   }
   SUBCASE("intervals as shipped cover 85 % of every source with 50 rows and more") {
-    for (const char* source : {"bigscience_bloom_prequel", "nanotron_playbook", "simumax_b200",
-                               "zero_bubble"}) {
+    for (const char* source :
+         {"bigscience_bloom_prequel", "nanotron_playbook", "simumax_b200", "zero_bubble"}) {
       CAPTURE(source);
       CHECK(score_of(source).as_shipped.coverage->rows >= 50);
       CHECK(score_of(source).as_shipped.coverage->share >= 0.85);

@@ -63,7 +63,6 @@ struct Case {
   // What neither layout nor trainer can say: how the vocabulary is spread over the pipeline
   // ("vocab-1", "vocab-2", "interlaced"), which flash kernel ("flash1").
   std::string variant;
-  std::int64_t vocabulary_ways = 1;  // pipeline ranks that share embedding and head
   // By pipeline rank: micro-batches in flight beyond those of 1F1B (of V-Half where the layout has
   // it), for orders of which only this is known. Empty: as the layout's schedule has it.
   std::vector<std::int64_t> more_in_flight;

@@ -3,7 +3,7 @@
 
 #include "trainwright/base/parallel.h"
 #include "trainwright/calibrate/calibrate.h"
-#include "trainwright/calibrate/spread.h"
+#include "trainwright/calibrate/orders.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -58,8 +58,7 @@ Result<EstimatedCase> estimated(const Case& made, const Cases& cases,
   }
   for (const std::size_t lead : asking.leads) {
     const bool first = estimate.by_lead.empty();
-    MemoryEstimate of =
-        TW_TRY(ask(with_lead(constants, kLeads[lead]), asking.intervals && first));
+    MemoryEstimate of = TW_TRY(ask(with_lead(constants, kLeads[lead]), asking.intervals && first));
     // The longest lead is the same for all of them.
     for (std::size_t i = 0; i < of.classes.size() && !first; ++i) {
       of.classes[i].slack_most = estimate.by_lead.begin()->second.classes[i].slack_most;
@@ -89,8 +88,8 @@ void add_rows(const Case& made, std::size_t index, bool judged, ScoredRows& scor
     row.reading = i;
     row.kind = reading.kind;
     row.at = reading.at;
-    row.pipeline_rank = reading.at == ReadAt::Rank ? pipeline_rank_of(reading.index, made.layout)
-                                                   : reading.index;
+    row.pipeline_rank =
+        reading.at == ReadAt::Rank ? pipeline_rank_of(reading.index, made.layout) : reading.index;
     row.measured = real(reading.size).value();
     row.rounding = real(reading.rounding).value();
     scored.rows.push_back(std::move(row));
@@ -137,8 +136,7 @@ Counter counter_of(MemoryKind kind) {
 
 }  // namespace
 
-ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants,
-                      const Asking& asking) {
+ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants, const Asking& asking) {
   // A source without a single failure has no verdict to get wrong.
   std::map<std::string, bool> judged;
   for (const Case& made : cases.cases) {
@@ -185,8 +183,8 @@ MemoryConstants with_fitted(MemoryConstants constants, const FittedConstants& fi
 Predicted predicted(const ScoredRow& row, const ScoredRows& of, const MemoryConstants& constants,
                     const FittedConstants& fitted) {
   const EstimatedCase& asked = of.estimates[row.of_case];
-  const MemoryEstimate estimate = settled(asked.at(fitted.lead.value_or(lead_of(constants))),
-                                          with_fitted(constants, fitted));
+  const MemoryEstimate estimate =
+      settled(asked.at(fitted.lead.value_or(lead_of(constants))), with_fitted(constants, fitted));
   Predicted figure;
   figure.oom = estimate.oom;
   const MemoryKind kind = row.verdict ? MemoryKind::Driver : row.kind;

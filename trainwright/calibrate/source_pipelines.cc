@@ -121,7 +121,7 @@ void spread_vocabulary(Case& made) {
   if (made.variant == "vocab-2") more = 1;
   if (made.variant == "interlaced") more = pp / 2;
   if (more == 0 || pp > kMostListedStages) return;
-  made.vocabulary_ways = pp;
+  made.layout.vocab_parallel = true;
   made.more_in_flight.assign(static_cast<std::size_t>(pp), more);
 }
 

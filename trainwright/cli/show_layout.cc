@@ -56,6 +56,8 @@ std::string runs_text(const Stage& stage) {
         fmt::format("{} layer{} from {}", stage.count, stage.count == 1 ? "" : "s", stage.first));
   }
   if (stage.head) parts.emplace_back("head and loss");
+  if (stage.embedding_share) parts.emplace_back("share of the embedding");
+  if (stage.head_share) parts.emplace_back("share of the head");
   if (stage.mtp > 0) parts.push_back(fmt::format("{} MTP", stage.mtp));
   return join(parts, ", ");
 }
@@ -63,7 +65,9 @@ std::string runs_text(const Stage& stage) {
 // Stages that follow each other and hold equally many plain layers are one row.
 std::string stages_table(const std::vector<Stage>& stages, int width) {
   Table table{{{"stage"}, {"pipeline rank"}, {"holds", Align::Wrap}}, {}};
-  const auto plain = [](const Stage& s) { return !s.embedding && !s.head && s.mtp == 0; };
+  const auto plain = [](const Stage& s) {
+    return !s.embedding && !s.head && s.mtp == 0 && !s.embedding_share && !s.head_share;
+  };
   for (std::size_t i = 0; i < stages.size();) {
     std::size_t end = i + 1;
     while (plain(stages[i]) && end < stages.size() && plain(stages[end]) &&

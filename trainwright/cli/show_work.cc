@@ -63,16 +63,27 @@ std::string_view what_of(const ListOf& of) {
     case ListOf::What::Embedding: return "embedding";
     case ListOf::What::Layer: return "layer";
     case ListOf::What::Mtp: return "multi-token prediction";
-    case ListOf::What::Head: return "head and loss";
+    case ListOf::What::Head: return of.slice.vocabulary_ways > 1 ? "final norm" : "head and loss";
+    case ListOf::What::EmbeddingShare: return "share of the embedding";
+    case ListOf::What::HeadShare: return "share of head and loss";
   }
   return "";
+}
+
+// A stage's, then what its rank does of a spread vocabulary.
+std::vector<Portion> all_portions(WorkCache& cache, const WorkQuestion& question,
+                                  const Stage& stage) {
+  const Slice slice = slice_of(question, stage);
+  std::vector<Portion> portions = cache.stage(stage, slice);
+  for (const Portion& share : cache.shares(stage, slice)) portions.push_back(share);
+  return portions;
 }
 
 std::vector<WorkPiece> pieces_of(const WorkQuestion& question, const Stage& stage) {
   const auto& [setting, recipe] = question;
   WorkCache cache(setting.model, recipe);
   std::vector<WorkPiece> pieces;
-  for (const Portion& portion : cache.stage(stage, slice_of(question, stage))) {
+  for (const Portion& portion : all_portions(cache, question, stage)) {
     const ListOf& of = *portion.list;
     WorkPiece piece;
     piece.what = what_of(of);
@@ -88,7 +99,7 @@ std::vector<WorkPiece> pieces_of(const WorkQuestion& question, const Stage& stag
 
 Totals sum_of(const WorkQuestion& question, const Stage& stage) {
   WorkCache cache(question.setting.model, question.recipe);
-  return compose(cache.stage(stage, slice_of(question, stage)));
+  return compose(all_portions(cache, question, stage));
 }
 
 // What data parallelism moves for the weights of one of these pieces, as a unit of its own.
@@ -167,6 +178,8 @@ std::string overview(const WorkQuestion& question, const std::vector<Stage>& sta
     if (stage.count > 0) holds.push_back(fmt::format("{} layers", stage.count));
     if (stage.mtp > 0) holds.push_back(fmt::format("{} MTP", stage.mtp));
     if (stage.head) holds.emplace_back("head and loss");
+    if (stage.embedding_share) holds.emplace_back("share of the embedding");
+    if (stage.head_share) holds.emplace_back("share of the head");
     table.rows.push_back(
         {std::to_string(stage.id.index()), join(holds, ", "), to_text(sum.effort[0].matmul),
          to_text(sum.effort[1].matmul + sum.effort[2].matmul), to_text(sum.effort[3].matmul),

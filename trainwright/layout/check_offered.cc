@@ -113,6 +113,12 @@ void check_offered(const Case& c, Findings& findings) {
       check_kind(c.trainer, "offload", what, c.trainer.offloads, findings);
     }
   }
+  if (layout.vocab_parallel && !c.trainer.pipeline.vocab_parallel) {
+    findings.forbid("vocab-parallel-offered",
+                    fmt::format("{} {} does not spread embedding and head over the pipeline",
+                                c.trainer.title, to_text(c.trainer.version)),
+                    "leave out vocab_parallel");
+  }
   check_switches(c, findings);
 }
 

@@ -39,6 +39,11 @@ void check_layers(const Case& c, Findings& findings) {
                     "a rank whose layers are stated cannot also count its embedding or loss",
                     "leave out one of the two");
   }
+  if (layout.vocab_parallel && layout.pp == 1) {
+    findings.forbid("vocab-parallel-needs-a-pipeline",
+                    "embedding and head are to be spread over a pipeline of one rank",
+                    "leave out vocab_parallel, or set pp > 1");
+  }
   if (layout.mtp_stage && (*layout.mtp_stage < 0 || *layout.mtp_stage >= stages)) {
     findings.forbid("mtp-on-a-stage",
                     fmt::format("mtp_stage {} of {} stages", *layout.mtp_stage, stages),

@@ -76,6 +76,7 @@ struct Layout {
   std::int64_t count_embedding = 0;           // layers the embedding is worth when dealing out
   std::int64_t count_loss = 0;                // and the head with its loss
   std::optional<std::int64_t> mtp_stage;      // nullopt: the last one
+  bool vocab_parallel = false;                // embedding and head over all pipeline ranks
 
   ScheduleKind schedule = ScheduleKind::None;
   StagePlacement placement = StagePlacement::Single;

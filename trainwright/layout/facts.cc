@@ -65,6 +65,7 @@ void set_stages(Facts& facts, const Layout& layout, const Model& model) {
   }
   set_flag(facts, Variable::CountEmbedding, layout.count_embedding > 0);
   set_flag(facts, Variable::CountLoss, layout.count_loss > 0);
+  set_flag(facts, Variable::VocabParallel, layout.vocab_parallel);
   set_kind(facts, Variable::Split, detail::split_of(layout));
   set_kind(facts, Variable::Schedule, layout.schedule);
   set_kind(facts, Variable::Placement, layout.placement);

@@ -24,6 +24,7 @@
 //   layers                                   of each stage: 5/6*14/3
 //   count_embedding count_loss               alone, or how many layers they are worth
 //   mtp_stage                                from 0
+//   vocab_parallel                           alone: embedding and head over all pipeline ranks
 //   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
 //   precision cp_kind dispatcher cp_ulysses  likewise
 //   offload                                  optimizer+activations+parameters
@@ -143,7 +144,10 @@ struct Stage {
   std::vector<LayerRun> runs;
   bool embedding = false;  // tables and what follows them
   bool head = false;       // final norm, head and loss
-  std::int64_t mtp = 0;    // multi-token-prediction modules
+  // With vocab_parallel neither end has its table: a rank's rows of the embedding are with its
+  // first stage, its columns of the head with its last one, and work beside their passes.
+  bool embedding_share = false, head_share = false;
+  std::int64_t mtp = 0;  // multi-token-prediction modules
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 // Even: (layers + count_embedding + count_loss) dealt out over the stages, what is over one each to

@@ -65,6 +65,7 @@ void add_stages(Json& json, const Layout& layout) {
   add_unless(json, "count_embedding", layout.count_embedding, 0);
   add_unless(json, "count_loss", layout.count_loss, 0);
   if (layout.mtp_stage) json.add("mtp_stage", Json::of(*layout.mtp_stage));
+  if (layout.vocab_parallel) json.add("vocab_parallel", Json::of(true));
 }
 
 void add_pipeline(Json& json, const Layout& layout) {

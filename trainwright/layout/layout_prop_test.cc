@@ -75,6 +75,7 @@ Layout any_layout() {
   layout.count_embedding = within(0, 2);
   layout.count_loss = within(0, 2);
   if (*rc::gen::arbitrary<bool>()) layout.mtp_stage = within(0, 9);
+  layout.vocab_parallel = *rc::gen::arbitrary<bool>();
   layout.schedule = any_of(ScheduleKind::Csv);
   layout.placement = any_of(StagePlacement::V);
   layout.micro_batch_group = within(0, 9);

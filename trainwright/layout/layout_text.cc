@@ -109,6 +109,7 @@ void read_layers(EntryReader& reader, Layout& layout) {
   assign(layout.count_embedding, reader.flag_or_integer("count_embedding", kCount));
   assign(layout.count_loss, reader.flag_or_integer("count_loss", kCount));
   if (const auto stage = reader.integer("mtp_stage", kCount)) layout.mtp_stage = stage;
+  layout.vocab_parallel = reader.flag("vocab_parallel");
   const Entry* entry = reader.with_value("layers");
   if (entry == nullptr) return;
   const auto parts = repeated(reader, *entry);

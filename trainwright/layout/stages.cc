@@ -177,17 +177,21 @@ Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model
   }
   std::vector<Stage> stages;
   stages.reserve(counts.size());
+  const bool spread = layout.vocab_parallel && layout.pp > 1;
   std::int64_t first = 0;
   for (std::int64_t s = 0; s <= last; ++s) {
     const std::int64_t count = counts[static_cast<std::size_t>(s)];
+    const std::int64_t chunk = stage_chunk(layout, s);
     stages.push_back({.id = StageId(static_cast<std::int32_t>(s)),
                       .rank = stage_rank(layout, s),
-                      .chunk = stage_chunk(layout, s),
+                      .chunk = chunk,
                       .first = first,
                       .count = count,
                       .runs = runs_of(model, first, count),
                       .embedding = s == 0,
                       .head = s == last,
+                      .embedding_share = spread && chunk == 0,
+                      .head_share = spread && chunk == layout.vpp - 1,
                       .mtp = s == mtp_stage ? static_cast<std::int64_t>(model.mtp.size()) : 0});
     first += count;
   }

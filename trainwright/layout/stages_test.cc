@@ -114,6 +114,22 @@ TEST_CASE("a stage lists its kinds of layers in runs, and what stands at the end
   CHECK(!stage_layers(layout_of("pp=2,mtp_stage=2"), model));
 }
 
+TEST_CASE("a spread vocabulary is on every rank once, with its first and its last stage") {
+  const auto shares = [](const std::string& text) {
+    std::string first, second;
+    const auto stages = stage_layers(layout_of(text), layers(8)).value();
+    for (const Stage& stage : stages) {
+      first += stage.embedding_share ? '1' : '0';
+      second += stage.head_share ? '1' : '0';
+    }
+    return first + " " + second;
+  };
+  CHECK(shares("pp=4,vocab_parallel") == "1111 1111");
+  CHECK(shares("pp=4,vpp=2,schedule=v-half,vocab_parallel") == "11110000 00001111");
+  CHECK(shares("pp=4") == "0000 0000");
+  CHECK(shares("pp=1,vocab_parallel") == "0 0");
+}
+
 TEST_CASE("1,024 pipeline ranks of 8 chunks are dealt out") {
   const auto stages = stage_layers(layout_of("pp=1024,vpp=8"), layers(8192)).value();
   CHECK(stages.size() == 8192);

@@ -49,6 +49,17 @@ TEST_CASE("a layout whose degrees divide everything is legal") {
   CHECK(Try("pp=4,vpp=2,schedule=zb-v,gbs=64").ids() == Ids{});
 }
 
+TEST_CASE("a vocabulary over the pipeline needs a trainer that does it, and a pipeline") {
+  Try spread("pp=4,vocab_parallel,gbs=64");
+  CHECK(spread.only().id == "vocab-parallel-offered");
+  spread.trainer.pipeline.vocab_parallel = true;
+  CHECK(spread.ids() == Ids{});
+  spread.layout.pp = 1;
+  spread.layout.dp = 64;
+  spread.layout.schedule = ScheduleKind::None;
+  CHECK(spread.only().id == "vocab-parallel-needs-a-pipeline");
+}
+
 TEST_CASE("the degrees must use every accelerator") {
   const LayoutViolation found = Try("tp=8,pp=2,dp=2,gbs=64").only();
   CHECK(found.id == "world-splits");

@@ -32,6 +32,12 @@ void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassB
   portion.gradients = bytes.gradient * trained + bytes.adapter_gradient * adapters;
 }
 
+// Of a spread vocabulary the head is with its shares.
+bool has_logits(const ListOf& of) {
+  return of.what == ListOf::What::Mtp ||
+         (of.what == ListOf::What::Head && of.slice.vocabulary_ways == 1);
+}
+
 PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question) {
   const Totals& of = *portion.totals;
   // Busier experts keep more in every micro-batch.
@@ -45,8 +51,7 @@ PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question
   bytes.forward = number(of.forward.bytes) + more;
   bytes.backward = number(of.backward.bytes) + more;
   bytes.backward_input = number(of.backward_input.bytes) + more;
-  bytes.logits =
-      portion.list->what == ListOf::What::Head || portion.list->what == ListOf::What::Mtp;
+  bytes.logits = has_logits(*portion.list);
   fill_weights(bytes, of.parameters, question.bytes);
   return bytes;
 }
@@ -102,15 +107,23 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
                        const Slice& slice, WorkCache& cache) {
   ChunkBytes chunk;
   const std::vector<Portion> portions = cache.stage(content.stage, slice);
+  const bool logits = content.stage.head && !content.stage.head_share;
   fill_portions(chunk, portions, question);
   if (!portions.empty()) {
     chunk.input = content.stage.embedding ? 0 : number(portions.front().totals->input);
     chunk.output = content.stage.head ? 0 : number(portions.back().totals->output);
-    chunk.logits = content.stage.head ? logits_bytes(question, slice) : 0;
+    chunk.logits = logits ? logits_bytes(question, slice) : 0;
   }
   chunk.gather_buffers = gather_buffers(question, slice);
-  if (content.stage.head) chunk.left_behind = logits_left_behind(question, slice);
+  if (logits) chunk.left_behind = logits_left_behind(question, slice);
   if (content.tied_copy) chunk.held += tied_copy(question, slice);
+  chunk.shares = cache.shares(content.stage, slice);
+  for (const Portion& share : chunk.shares) {
+    chunk.held += share.totals->parameters;
+    if (share.list->what == ListOf::What::HeadShare) {
+      chunk.head_share = number(share.totals->forward.bytes);
+    }
+  }
   return chunk;
 }
 

@@ -33,9 +33,11 @@ struct ChunkBytes {
   double kept = 0;  // of one micro-batch
   double half = 0;  // after I
   double input = 0, output = 0;
-  double left_behind = 0;     // logits of earlier micro-batches
-  double gather_buffers = 0;  // of products over tp, that stay
-  double logits = 0;          // of a stage with the head, in the compute type
+  double left_behind = 0;       // logits of earlier micro-batches
+  std::vector<Portion> shares;  // of a spread vocabulary
+  double head_share = 0;        // of these, for one micro-batch beside all others
+  double gather_buffers = 0;    // of products over tp, that stay
+  double logits = 0;            // of a stage with the head, in the compute type
   HeldParameters held;
   double gathered = 0, unreduced = 0, gradients = 0;  // of all portions
   double largest = 0;                                 // peak of one list by itself

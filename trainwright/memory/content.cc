@@ -15,6 +15,8 @@ bool same_content(const Layout& layout, const ChunkContent& a, const ChunkConten
          a.stage.head == b.stage.head && a.stage.mtp == b.stage.mtp && a.frozen == b.frozen &&
          a.after_trained == b.after_trained && a.from_other_rank == b.from_other_rank &&
          a.to_other_rank == b.to_other_rank && a.tied_copy == b.tied_copy &&
+         a.stage.embedding_share == b.stage.embedding_share &&
+         a.stage.head_share == b.stage.head_share &&
          recompute_of(layout, a.stage) == recompute_of(layout, b.stage);
 }
 
@@ -27,7 +29,8 @@ ChunkContent content_of(const Stage& stage, const std::vector<Stage>& stages, co
           .to_other_rank = !last && stages[s + 1].rank != stage.rank,
           .frozen = std::clamp<std::int64_t>(training.frozen_layers - stage.first, 0, stage.count),
           .after_trained = first_trained < stage.first,
-          .tied_copy = model.tied && stage.head && stages.front().rank != stage.rank,
+          .tied_copy =
+              model.tied && stage.head && !stage.head_share && stages.front().rank != stage.rank,
           .shares_embedding = model.tied && (stage.head || stage.embedding) &&
                               stages.front().rank != stages.back().rank};
 }

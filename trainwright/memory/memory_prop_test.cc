@@ -40,6 +40,7 @@ Layout any_layout() {
     layout.vpp = two ? 2 : many ? *rc::gen::inRange<std::int64_t>(2, 4) : 1;
     layout.placement = usual_placement(layout.schedule, layout.vpp);
   }
+  layout.vocab_parallel = *rc::gen::inRange(0, 4) == 0;
   if (layout.pp > 1 && *rc::gen::inRange(0, 4) == 0)
     layout.first_layers = *rc::gen::inRange<std::int64_t>(1, 6);
   return layout;

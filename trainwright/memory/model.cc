@@ -30,6 +30,7 @@ struct PartitionKey {
   std::int64_t pp = 1, vpp = 1, first_layers = 0, last_layers = 0;
   std::int64_t count_embedding = 0, count_loss = 0, mtp_stage = -1;
   StagePlacement placement = StagePlacement::Single;
+  bool vocab_parallel = false;
   std::vector<std::int64_t> layers = {};
   std::vector<Recompute> recompute_by_stage = {};
   friend bool operator==(const PartitionKey&, const PartitionKey&) = default;
@@ -43,6 +44,7 @@ PartitionKey partition_key(const Layout& layout) {
           layout.count_loss,
           layout.mtp_stage.value_or(-1),
           layout.placement,
+          layout.vocab_parallel,
           layout.layers,
           layout.recompute_by_stage};
 }
@@ -52,7 +54,7 @@ struct PartitionHash {
     hash.add(key.pp << 32 | key.vpp);
     hash.add(key.first_layers << 32 | key.last_layers);
     hash.add(key.count_embedding << 40 | key.count_loss << 20 | (key.mtp_stage + 1));
-    hash.add(static_cast<std::int64_t>(key.placement));
+    hash.add(static_cast<std::int64_t>(key.placement) << 1 | (key.vocab_parallel ? 1 : 0));
     for (const std::int64_t layers : key.layers) hash.add(layers);
     for (const Recompute& of : key.recompute_by_stage) {
       hash.add(static_cast<std::int64_t>(of.kind) << 40 | of.n);
@@ -97,8 +99,8 @@ struct JoinedHash {
     hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.partition)));
     hash.add(std::int64_t{of.ranks} << 32 | of.chunks);
     hash.add(of.microbatches);
-    hash.add(std::int64_t{of.group} << 8 | static_cast<std::int64_t>(of.kind) << 1 |
-             (of.sends_stay ? 1 : 0));
+    hash.add(std::int64_t{of.group} << 16 | std::int64_t{of.ahead} << 8 |
+             static_cast<std::int64_t>(of.kind) << 1 | (of.sends_stay ? 1 : 0));
     return hash.value();
   }
 };

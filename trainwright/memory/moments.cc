@@ -251,12 +251,18 @@ std::int64_t enough_microbatches(const MomentKey& key) {
     case ScheduleKind::ZbV:
     case ScheduleKind::VHalf:
     case ScheduleKind::VMin:
-    case ScheduleKind::DualPipeV: return std::min(m, 6 * p + 2);
+    case ScheduleKind::DualPipeV: return std::min(m, 6 * p + 2 + key.ahead);
     // Greedy, or somebody else's: only the same number is sure to give the same order.
     case ScheduleKind::ZbVpp:
     case ScheduleKind::Csv: return m;
   }
   TW_CHECK(false, "no such kind");
+}
+
+std::vector<Action> ahead_of(const MomentKey& key, std::vector<Action> list) {
+  if (key.ahead == 0) return list;
+  return forwards_earlier(
+      list, static_cast<std::size_t>(key.ahead) * static_cast<std::size_t>(key.chunks));
 }
 
 Result<std::vector<Moments>> moments_of(const MomentKey& key) {
@@ -268,7 +274,10 @@ Result<std::vector<Moments>> moments_of(const MomentKey& key) {
   const Shape shape{key.ranks, static_cast<int>(enough), key.chunks};
   const MakeOptions options{.group = key.group, .limit = 0, .costs = {}};
   if (!streams(facts_of(key.kind))) {
-    const Schedule schedule = TW_TRY(make(key.kind, shape, options));
+    Schedule schedule = TW_TRY(make(key.kind, shape, options));
+    if (key.ahead > 0) {
+      for (std::vector<Action>& list : schedule.ranks) list = ahead_of(key, std::move(list));
+    }
     return moments_of(schedule, key.sends_stay);
   }
   const auto chunk_of = chunks_of(placed(StagePlacement::Loop, key.ranks, key.chunks));
@@ -279,7 +288,8 @@ Result<std::vector<Moments>> moments_of(const MomentKey& key) {
       moments.push_back(moments.back());
       continue;
     }
-    const std::vector<Action> list = TW_TRY(make_rank(key.kind, shape, rank, options));
+    const std::vector<Action> list =
+        ahead_of(key, TW_TRY(make_rank(key.kind, shape, rank, options)));
     moments.push_back(walk(list, chunk_of, key.chunks, key.sends_stay));
   }
   return moments;

@@ -61,6 +61,7 @@ struct MomentKey {
   std::int32_t ranks = 1, chunks = 1;
   std::int64_t microbatches = 1;
   std::int32_t group = 0;   // as in MakeOptions
+  std::int32_t ahead = 0;   // micro-batches in flight beyond those of the kind
   bool sends_stay = false;  // PyTorch's runtime: sent tensors live until the step ends, and I of
                             // stage 0 does nothing
   friend auto operator<=>(const MomentKey&, const MomentKey&) = default;
@@ -68,6 +69,8 @@ struct MomentKey {
 
 // Micro-batches that have the same moments as `key.microbatches`, at most as many.
 std::int64_t enough_microbatches(const MomentKey& key);
+// A rank's list, its forwards as much earlier as the key says.
+std::vector<Action> ahead_of(const MomentKey& key, std::vector<Action> list);
 // By pipeline rank. O(ranks^2 chunks) actions are walked, whatever the number of micro-batches,
 // except for gpipe and looped-bfs, which keep all of them in flight.
 Result<std::vector<Moments>> moments_of(const MomentKey& key);

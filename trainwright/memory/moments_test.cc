@@ -83,6 +83,17 @@ TEST_CASE("1F1B keeps p - r micro-batches on rank r, or all there are") {
   }
 }
 
+TEST_CASE("micro-batches that come earlier are in flight on every rank, if there are so many") {
+  for (const std::int64_t m : {4, 5, 40, 1000000}) {
+    const auto moments = detail::moments_of(
+        MomentKey{.kind = ScheduleKind::OneFOneB, .ranks = 4, .microbatches = m, .ahead = 2});
+    REQUIRE(moments);
+    for (std::int64_t r = 0; r < 4; ++r) {
+      CHECK(most_in_flight((*moments)[static_cast<std::size_t>(r)]) == std::min(m, 4 - r + 2));
+    }
+  }
+}
+
 TEST_CASE("interleaved 1F1B keeps min(m v, 2(p - r - 1) + (v - 1) p + 1) chunks on rank r") {
   // megatron-core 0.16.1 schedules.py: warm-up and one more.
   for (const auto& [p, v, m] : {std::tuple{4, 2, 8}, {4, 3, 4}, {8, 4, 64}, {2, 8, 6}}) {

@@ -28,6 +28,16 @@ double widest_heads(const Model& model) {
   return heads;
 }
 
+// Every barrier between the shares of the head holds up one micro-batch more on each rank: one with
+// 1F1B (README.md of sail-sg/VocabularyParallelism: p + 1 by default), two with V-Half
+// (arXiv:2411.05288, Vocab-1).
+std::int32_t vocabulary_ahead(const Layout& layout) {
+  if (!layout.vocab_parallel || layout.pp == 1) return 0;
+  const ScheduleKind kind = running_schedule(layout);
+  if (kind == ScheduleKind::VHalf) return 2;
+  return kind == ScheduleKind::OneFOneB ? 1 : 0;
+}
+
 }  // namespace
 
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
@@ -55,6 +65,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
                    .chunks = static_cast<std::int32_t>(layout.vpp),
                    .microbatches = rules.microbatches,
                    .group = static_cast<std::int32_t>(running_group(layout)),
+                   .ahead = vocabulary_ahead(layout),
                    .sends_stay = rules.pipeline.sends_stay};
   return rules;
 }
@@ -89,13 +100,15 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
     terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
     if (rules.microbatches > 1) terms.left_behind += bytes[chunk].left_behind;
+    terms.left_behind += bytes[chunk].head_share;
     if (rules.pipeline.last_input_stays && content.from_other_rank) {
       terms.left += 2 * bytes[chunk].input;
     }
     for (const PortionBytes& portion : bytes[chunk].portions) {
       if (portion.logits) terms.left += rules.gathered_head * number(portion.totals->input);
     }
-    own_products |= content.stage.head || bytes[chunk].held.expert.value() > 0;
+    own_products |=
+        content.stage.head || content.stage.head_share || bytes[chunk].held.expert.value() > 0;
     terms.gather_buffers = std::max(terms.gather_buffers, bytes[chunk].gather_buffers);
     gradients += terms.chunks.back().gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
@@ -132,8 +145,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms) {
   at(bytes, Category::Logits) = terms.left_behind;
   at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
-  at(bytes, Category::Workspace) =
-      terms.workspaces + terms.stand_ins + terms.product_workspace;
+  at(bytes, Category::Workspace) = terms.workspaces + terms.stand_ins + terms.product_workspace;
   for (double& one : bytes) one = std::ceil(one);
   return bytes;
 }

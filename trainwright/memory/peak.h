@@ -33,7 +33,7 @@ struct GroupTerms {
   double stand_ins = 0;          // empty gradients that stand
   double workspaces = 0;         // of libraries
   double left = 0;               // by the last micro-batch and the step until the next one begins
-  double left_behind = 0;        // logits of earlier micro-batches
+  double left_behind = 0;        // logits of other micro-batches than those in flight
   double step = 0;               // alive at the step beside what stands
   double largest = 0;            // peak of the largest list by itself
   double gather_buffers = 0;     // of products over tp: all lists share them

@@ -32,7 +32,7 @@ struct ListWeights {
 // A chunk as a program: its lists in the order of the layers.
 struct ChunkProgram {
   std::vector<const StorageEvents*> lists;
-  std::vector<const ListWeights*> weights;    // of each list
+  std::vector<const ListWeights*> weights;    // of each list, then those of no list
   std::vector<const PortionBytes*> portions;  // of each list
   const ChunkContent* content = nullptr;
   const ChunkBytes* bytes = nullptr;

@@ -14,10 +14,10 @@ Result<std::vector<Action>> SlackReplay::actions_of(std::int64_t rank) {
   const Shape shape{key.ranks, static_cast<int>(enough_microbatches(key)), key.chunks};
   const MakeOptions options{.group = key.group, .limit = 0, .costs = {}};
   if (streams(facts_of(key.kind))) {
-    return make_rank(key.kind, shape, static_cast<int>(rank), options);
+    return ahead_of(key, TW_TRY(make_rank(key.kind, shape, static_cast<int>(rank), options)));
   }
   if (!made_) made_ = TW_TRY(make(key.kind, shape, options));
-  return made_->ranks[at];
+  return ahead_of(key, made_->ranks[at]);
 }
 
 namespace {
@@ -110,6 +110,10 @@ bool run_together(const ListOf& of) {
 
 void SlackReplay::build_programs(const PipelineGroup& group) {
   for (const std::size_t content : group.chunks) {
+    for (const Portion& share : work_.chunks[content].shares) {
+      if (weights_.contains(share.totals)) continue;
+      weights_.emplace(share.totals, weights_of(list_of(work_, *share.list), *share.totals));
+    }
     for (const PortionBytes& portion : work_.chunks[content].portions) {
       if (events_.contains(portion.totals)) continue;
       const OperatorList list = list_of(work_, *portion.list);
@@ -134,6 +138,10 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
       program.lists.insert(program.lists.end(), count, &events_.at(portion.totals));
       program.weights.insert(program.weights.end(), count, &weights_.at(portion.totals));
       program.portions.insert(program.portions.end(), count, &portion);
+    }
+    // Of a spread vocabulary: weights without a place among the lists.
+    for (const Portion& share : program.bytes->shares) {
+      program.weights.push_back(&weights_.at(share.totals));
     }
   }
   const std::vector<Action> actions = TW_TRY(actions_of(rank));

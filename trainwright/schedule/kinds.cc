@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
@@ -237,6 +238,22 @@ Result<std::vector<Action>> make_rank(ScheduleKind kind, Shape shape, int rank,
                 "use make");
   }
   return looped_list(detail::looped_plan(kind, shape, options), rank);
+}
+
+std::vector<Action> forwards_earlier(std::span<const Action> list, std::size_t by) {
+  std::vector<Action> forwards;
+  std::copy_if(list.begin(), list.end(), std::back_inserter(forwards),
+               [](const Action& action) { return action.kind == ActionKind::Forward; });
+  std::size_t next = std::min(by, forwards.size());
+  std::vector<Action> made(forwards.begin(), forwards.begin() + static_cast<std::ptrdiff_t>(next));
+  for (const Action& action : list) {
+    if (action.kind != ActionKind::Forward) {
+      made.push_back(action);
+    } else if (next < forwards.size()) {
+      made.push_back(forwards[next++]);
+    }
+  }
+  return made;
 }
 
 Result<Schedule> make(ScheduleKind kind, Shape shape, const MakeOptions& options) {

@@ -61,6 +61,9 @@ Result<Schedule> make(ScheduleKind kind, Shape shape, const MakeOptions& options
 // The list of one rank, for kinds that stream: make(...).ranks[rank] without the others.
 Result<std::vector<Action>> make_rank(ScheduleKind kind, Shape shape, int rank,
                                       const MakeOptions& options = {});
+// The same actions with `by` forwards more in flight: each comes that much earlier, and the order
+// of forwards and that of all else stays.
+std::vector<Action> forwards_earlier(std::span<const Action> list, std::size_t by);
 // simulate(make(...)) without the lists, for kinds that stream: O(actions) time, O(actions in
 // flight) memory. Totals only.
 Result<Timeline> simulate_kind(ScheduleKind kind, Shape shape, const Costs& costs,

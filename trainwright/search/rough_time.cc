@@ -79,8 +79,8 @@ class Wires {
 
 // Seconds of one micro-batch on one pipeline rank.
 struct Visit {
-  Seconds compute, tensor, context, expert;
-  Seconds total() const { return compute + tensor + context + expert; }
+  Seconds compute, tensor, context, expert, vocabulary;
+  Seconds total() const { return compute + tensor + context + expert + vocabulary; }
 };
 
 Seconds group_time(const TrafficTable& traffic, GroupKind group, Wires& wires) {
@@ -104,6 +104,7 @@ Visit& add(Visit& visit, const Totals& stage, FlopsPerSecond rate, Wires& wires)
   visit.context += group_time(stage.traffic, GroupKind::Cp, wires);
   visit.expert += group_time(stage.traffic, GroupKind::Ep, wires);
   visit.expert += group_time(stage.traffic, GroupKind::Etp, wires);
+  visit.vocabulary += group_time(stage.traffic, GroupKind::Pp, wires);
   return visit;
 }
 
@@ -135,7 +136,9 @@ RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkC
   TW_CHECK(stages.has_value(), "the layers of a listed layout can be dealt out");
   for (const Stage& stage : *stages) {
     const Slice slice = slice_of(layout, question.trainer, stage.id.index());
-    const Totals sums = compose(work.stage(stage, slice));
+    std::vector<Portion> portions = work.stage(stage, slice);
+    for (const Portion& share : work.shares(stage, slice)) portions.push_back(share);
+    const Totals sums = compose(portions);
     const auto rank = static_cast<std::size_t>(stage.rank);
     add(ranks[rank], sums, rate, wires);
     data[rank] += data_time(question, layout, sums, stage.count, recipe, wires);
@@ -151,12 +154,13 @@ RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkC
   time.bubble =
       slowest->total() * (static_cast<double>(layout.pp - 1) / static_cast<double>(layout.vpp));
   time.data = *std::max_element(data.begin(), data.end());
+  time.pipeline = slowest->vocabulary * m;
   if (layout.pp > 1) {
     const Slice slice = slice_of(layout, question.trainer);
     // Down and back, once per chunk and micro-batch.
-    time.pipeline = wires.time(GroupKind::Pp, CollectiveKind::Ring,
-                               boundary_bytes(question.model, slice, recipe)) *
-                    (2 * m * static_cast<double>(layout.vpp));
+    time.pipeline += wires.time(GroupKind::Pp, CollectiveKind::Ring,
+                                boundary_bytes(question.model, slice, recipe)) *
+                     (2 * m * static_cast<double>(layout.vpp));
   }
   time.step = time.compute + time.tensor + time.context + time.expert + time.bubble + time.data +
               time.pipeline;

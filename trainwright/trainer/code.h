@@ -126,6 +126,7 @@ struct PipelineFacts {
   bool sends_live_until_step_end = false;
   bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
   bool last_input_stays = false;     // each chunk's last input and its gradient, between steps too
+  bool vocab_parallel = false;       // can spread embedding and head over all ranks of the pipeline
   std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
   std::int64_t last_stage_less_layers = 0;   // and the head
   std::string source;

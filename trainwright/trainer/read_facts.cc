@@ -218,6 +218,7 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
   pipeline.sends_live_until_step_end = at.boolean("sends_live_until_step_end");
   pipeline.last_gradient_stays = at.optional_bool("last_gradient_stays").value_or(false);
   pipeline.last_input_stays = at.optional_bool("last_input_stays").value_or(false);
+  pipeline.vocab_parallel = at.optional_bool("vocab_parallel").value_or(false);
   pipeline.first_stage_less_layers =
       at.optional_integer("first_stage_less_layers", kLayers).value_or(0);
   pipeline.last_stage_less_layers =

@@ -37,8 +37,9 @@ enum class Variable {
   Layers, Hidden, Ffn, MoeFfn, Heads, KvHeads, HeadDim, Vocab, Experts, TopK, SharedExperts,
   MtpLayers, OwnHeadDim, TiedEmbeddings, Mla,
   // Layers of the first and last pipeline rank when set apart (else 0), fewest on any stage.
-  // Flags: embedding and loss count as a layer when layers are dealt out.
-  FirstStageLayers, LastStageLayers, LeastStageLayers, CountEmbedding, CountLoss,
+  // Flags: embedding and loss count as a layer when layers are dealt out; embedding and head are
+  // spread over all pipeline ranks.
+  FirstStageLayers, LastStageLayers, LeastStageLayers, CountEmbedding, CountLoss, VocabParallel,
   MicroBatchGroup,  // micro-batches that pass one chunk before the next chunk starts; usually pp
   // Kinds: how layers are split, pipeline schedule, where stages sit, and so on.
   Split, Schedule, Placement, Recompute, Precision, Optimizer, CpKind, Sharding, Dispatcher,

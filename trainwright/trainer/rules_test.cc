@@ -200,6 +200,8 @@ std::vector<Case> other_cases() {
        kFourRanks + "schedule=dualpipe-v,placement=v,vpp=3,stages=12,layers=12"},
       {"paddleformers", "vpp-whole-rounds", kFourRanks + "micro_batches=15,gbs=15"},
       {"pytorch", "zero-stage-one", "zero=2"},
+      {"zbpp@1.2", "vocab-parallel-untied", "vocab_parallel=1,tied_embeddings=1"},
+      {"zbpp@1.2", "vocab-parallel-schedule", "vocab_parallel=1,tied_embeddings=0,schedule=zb-h1"},
   };
 }
 

@@ -176,6 +176,7 @@ Json pipeline(const PipelineFacts& facts) {
       .add("sends_live_until_step_end", Json::of(facts.sends_live_until_step_end))
       .add("last_gradient_stays", Json::of(facts.last_gradient_stays))
       .add("last_input_stays", Json::of(facts.last_input_stays))
+      .add("vocab_parallel", Json::of(facts.vocab_parallel))
       .add("first_stage_less_layers", Json::of(facts.first_stage_less_layers))
       .add("last_stage_less_layers", Json::of(facts.last_stage_less_layers));
   return finish(json, "", facts.source);

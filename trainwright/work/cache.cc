@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "trainwright/work/work.h"
@@ -18,7 +19,7 @@ struct ListHash {
     const Slice& s = key.slice;
     mix(s.tp | s.cp << 24);
     mix(s.ep | s.etp << 24);
-    mix(s.mbs);
+    mix(s.mbs | s.vocabulary_ways << 36);
     mix(s.seq);
     mix(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
         static_cast<std::int64_t>(s.dispatcher) << 16 |
@@ -45,6 +46,8 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
     case What::Embedding: return embedding_work(model, of.slice, recipe);
     case What::Mtp: return mtp_work(model, of.slice, recipe);
     case What::Head: return head_work(model, of.slice, recipe);
+    case What::EmbeddingShare: return embedding_share_work(model, of.slice, recipe);
+    case What::HeadShare: return head_share_work(model, of.slice, recipe);
     case What::Layer: break;
   }
   Slice one = of.slice;
@@ -52,14 +55,34 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
   return layer_work(model, model.kinds[of.kind.at()], one, recipe);
 }
 
+namespace {
+
+// Of a spread vocabulary both tables are with its shares: the first of the embedding's weights, the
+// last of the head's.
+std::vector<Weight> end_weights(const Model& model, const ListOf& of) {
+  if (of.what == What::Mtp) return mtp_weights(model);
+  if (of.what == What::EmbeddingShare) return {embedding_weights(model).front()};
+  if (of.what == What::HeadShare) return {head_weights(model).back()};
+  const bool embedding = of.what == What::Embedding;
+  std::vector<Weight> weights = embedding ? embedding_weights(model) : head_weights(model);
+  if (of.slice.vocabulary_ways > 1) {
+    weights.erase(embedding ? weights.begin() : std::prev(weights.end()));
+  }
+  return weights;
+}
+
+}  // namespace
+
 HeldParameters held_parameters(const Model& model, const Recipe& recipe, const ListOf& of) {
   const auto held = [&](const std::vector<Weight>& weights, const LayerKind* kind) {
     return held_parameters(weights, kind, of.slice, recipe);
   };
   switch (of.what) {
-    case What::Embedding: return held(embedding_weights(model), nullptr);
-    case What::Mtp: return held(mtp_weights(model), nullptr);
-    case What::Head: return held(head_weights(model), nullptr);
+    case What::Embedding:
+    case What::Mtp:
+    case What::Head:
+    case What::EmbeddingShare:
+    case What::HeadShare: return held(end_weights(model, of), nullptr);
     case What::Layer: break;
   }
   const LayerKind& kind = model.kinds[of.kind.at()];
@@ -175,6 +198,19 @@ std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
     add(state_->one(state_->model.mtp[static_cast<std::size_t>(i)], slice, layers, at++));
   }
   if (stage.head) add(state_->find({What::Head, LayerKindId(0), after}));
+  return portions;
+}
+
+std::vector<Portion> WorkCache::shares(const Stage& stage, const Slice& slice) {
+  std::vector<Portion> portions;
+  if (stage.embedding_share) {
+    portions.push_back(state_->find({What::EmbeddingShare, LayerKindId(0), slice}));
+  }
+  if (stage.head_share) {
+    const auto layers = static_cast<std::int64_t>(state_->model.layers.size());
+    portions.push_back(
+        state_->find({What::HeadShare, LayerKindId(0), state_->slice_at(slice, layers)}));
+  }
   return portions;
 }
 

@@ -13,8 +13,8 @@ std::size_t row_of(GroupKind group) {
     case GroupKind::Cp: return 1;
     case GroupKind::Ep: return 2;
     case GroupKind::Etp: return 3;
+    case GroupKind::Pp: return 4;
     case GroupKind::Dp:
-    case GroupKind::Pp:
     case GroupKind::TpCp:
     case GroupKind::DpCp:
     case GroupKind::Shard:
@@ -26,7 +26,7 @@ std::size_t row_of(GroupKind group) {
     case GroupKind::ExpertReplicate:
     case GroupKind::World: break;
   }
-  TW_CHECK(false, "layers talk over tp, cp, ep and etp only");
+  TW_CHECK(false, "layers talk over tp, cp, ep and etp, their ends over pp");
   return 0;
 }
 

@@ -11,7 +11,9 @@ namespace detail {
 
 std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const Recipe& recipe) {
   const std::int64_t mine = recipe.vocabulary_split ? share(vocabulary, slice.tp) : vocabulary;
-  return checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
+  const std::int64_t padded =
+      checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
+  return share(padded, slice.vocabulary_ways);
 }
 
 void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
@@ -84,6 +86,29 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   return part;
 }
 
+// Of a spread vocabulary: a sum over the pipeline, whose gradient goes to all ranks
+// (sail-sg/VocabularyParallelism 6191c3bf, vocab_parallel_schedule.py
+// input_embedding_forward_step_helper, input_embedding_backward_step_helper).
+TensorId summed_over_pipeline(Builder& b, TensorId part) {
+  const TensorId sum = b.like(part, "embedded_sum");
+  Operator& op = b.add("sum_tokens", OperatorKind::Transfer, {part}, {sum});
+  const Bytes bytes = b.at(part).bytes();
+  op.collectives.push_back(
+      {CollectiveKind::AllReduce, GroupKind::Pp, Pass::Forward, Beside::Nothing, bytes});
+  op.collectives.push_back(
+      {CollectiveKind::AllGather, GroupKind::Pp, Pass::InputGradient, Beside::Nothing, bytes});
+  return sum;
+}
+
+// The sum stays with its micro-batch, as what other stages receive does.
+TensorId taken_sum(Builder& b, TensorId tokens) {
+  const TensorId sum =
+      b.tensor("embedded_sum", b.recipe.compute, checked_mul(b.rows.outer, b.model.embedding_width),
+               b.rows.outer_copies);
+  b.add("take_sum", OperatorKind::Transfer, {tokens}, {sum}).saves = {{sum, Half::Input}};
+  return sum;
+}
+
 TensorId with_positions(Builder& b, TensorId x) {
   if (b.model.learned_positions == 0) return x;
   const TensorId rows = b.like(x, "positions");
@@ -114,7 +139,7 @@ TensorId dropped(Builder& b, TensorId x) {
 }
 
 TensorId embedded(Builder& b, TensorId tokens) {
-  TensorId x = looked_up(b, tokens);
+  TensorId x = b.slice.vocabulary_ways > 1 ? taken_sum(b, tokens) : looked_up(b, tokens);
   if (b.model.embedding_width != b.model.hidden) {
     const Output wide{"hidden", b.model.hidden};
     x = replicated(b,
@@ -171,6 +196,36 @@ void keep_gradient_instead(Builder& b, std::size_t first, TensorId x) {
   b.last().saves.push_back({gradient, Half::Input});
 }
 
+TensorId loss_of(Builder& b, TensorId x) {
+  const std::int64_t chunks = std::max<std::int64_t>(1, b.recipe.loss.chunks);
+  const std::size_t first = b.list.operators.size();
+  const TensorId logits = logits_of(b, x, chunks);
+  loss(b, whole_logits(b, logits), b.rows.inner);
+  if (chunks > 1) keep_gradient_instead(b, first, x);
+  return b.last().outputs[0];
+}
+
+// Of a spread vocabulary: the last stage's output comes to all ranks in fp32, and its gradient is
+// summed over them (vocab_parallel_schedule.py broadcast_lm_head_input, reduce_lm_head_res_alg2).
+TensorId received_hidden(Builder& b, TensorId wide) {
+  const TensorId x = b.like(wide, "hidden", b.recipe.compute);
+  Operator& op = b.add("receive_hidden", OperatorKind::Transfer, {wide}, {x});
+  op.saves = {{wide, Half::Weight}};  // the loss' gradient came with it
+  op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Pp, Pass::Forward,
+                            Beside::Nothing, b.at(wide).bytes()});
+  op.collectives.push_back({CollectiveKind::AllReduce, GroupKind::Pp, Pass::InputGradient,
+                            Beside::Nothing, b.at(x).bytes()});
+  return x;
+}
+
+// The largest logit, the one of the label and the sum of every token, from all ranks.
+void sum_loss_over_pipeline(Builder& b) {
+  for (int call = 0; call < 3; ++call) {
+    b.last().collectives.push_back({CollectiveKind::AllReduce, GroupKind::Pp, Pass::Forward,
+                                    Beside::Nothing, Bytes(b.rows.inner * byte_size(Dtype::Fp32))});
+  }
+}
+
 TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
   b.part = Part::Norm;
   x = norm(b, norm_name, b.model.final_norm, x, b.model.hidden);
@@ -180,12 +235,7 @@ TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
     x = replicated(b, {.name = "embedding_down", .in = b.model.hidden, .low_precision = false}, x,
                    {&narrow, 1})[0];
   }
-  const std::int64_t chunks = std::max<std::int64_t>(1, b.recipe.loss.chunks);
-  const std::size_t first = b.list.operators.size();
-  const TensorId logits = logits_of(b, x, chunks);
-  loss(b, whole_logits(b, logits), b.rows.inner);
-  if (chunks > 1) keep_gradient_instead(b, first, x);
-  return b.last().outputs[0];
+  return b.slice.vocabulary_ways > 1 ? x : loss_of(b, x);
 }
 
 TensorId projected(Builder& b, TensorId embedding, TensorId hidden) {
@@ -230,6 +280,23 @@ OperatorList head_work(const Model& model, const Slice& slice, const Recipe& rec
   detail::Builder b(model, slice, recipe);
   const TensorId x = detail::hidden_input(b);
   const TensorId y = detail::head_and_loss(b, "final_norm", x);
+  return detail::finished_end(std::move(b), y);
+}
+
+OperatorList embedding_share_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+  detail::Builder b(model, slice, recipe);
+  const TensorId tokens = b.constant("tokens", Dtype::Int64, b.rows.inner, slice.tp);
+  const TensorId y = detail::summed_over_pipeline(b, detail::looked_up(b, tokens));
+  return detail::finished_end(std::move(b), y);
+}
+
+OperatorList head_share_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+  detail::Builder b(model, slice, recipe);
+  const TensorId wide =
+      b.tensor("hidden_received", Dtype::Fp32, checked_mul(b.rows.outer, model.embedding_width),
+               b.rows.outer_copies);
+  const TensorId y = detail::loss_of(b, detail::received_hidden(b, wide));
+  detail::sum_loss_over_pipeline(b);
   return detail::finished_end(std::move(b), y);
 }
 

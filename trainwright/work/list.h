@@ -136,7 +136,7 @@ enum class Beside : std::uint8_t {
 // of the forward pass is made again when its operator is run again.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  GroupKind group = GroupKind::Tp;  // Tp, Cp, Ep or Etp
+  GroupKind group = GroupKind::Tp;  // Tp, Cp, Ep or Etp; Pp of a spread vocabulary
   Pass pass = Pass::Forward;        // Recompute: only then
   Beside beside = Beside::Nothing;
   Bytes bytes;

@@ -21,7 +21,8 @@ std::string_view name_of(AttentionKernel kernel);
 // Degrees need not divide what they split: a list is that of the most loaded rank.
 struct Slice {
   std::int64_t tp = 1, cp = 1, ep = 1, etp = 1;
-  std::int64_t mbs = 1, seq = 1;  // the whole sequence, before cp cuts it
+  std::int64_t mbs = 1, seq = 1;     // the whole sequence, before cp cuts it
+  std::int64_t vocabulary_ways = 1;  // pipeline ranks that share embedding and head
   bool sp = false;
   CpKind cp_kind = CpKind::Ring;
   std::int64_t cp_ulysses = 0;

@@ -30,6 +30,10 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
 OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe& recipe);
 // Final norm, head and loss.
 OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe);
+// Of a vocabulary spread over the pipeline (arXiv:2411.05288) every rank has rows and columns, for
+// every micro-batch. The first stage begins with the sum over all, the last one ends with the norm.
+OperatorList embedding_share_work(const Model& model, const Slice& slice, const Recipe& recipe);
+OperatorList head_share_work(const Model& model, const Slice& slice, const Recipe& recipe);
 // What a multi-token-prediction module does beside its layer: embedding, norms, projection, head
 // and loss.
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe);
@@ -71,7 +75,7 @@ class TrafficTable {
   friend bool operator==(const TrafficTable&, const TrafficTable&) = default;
 
  private:
-  std::array<Traffic, 4 * 5 * 4> cells_{};  // group, kind, pass
+  std::array<Traffic, 5 * 5 * 4> cells_{};  // group, kind, pass
   std::array<std::uint64_t, 2> used_{};     // one bit a cell
 };
 
@@ -128,7 +132,7 @@ StorageEvents storage_events(const OperatorList& list);
 
 // Which list: of a layer kind or of an end.
 struct ListOf {
-  enum class What : std::uint8_t { Embedding, Layer, Mtp, Head };
+  enum class What : std::uint8_t { Embedding, Layer, Mtp, Head, EmbeddingShare, HeadShare };
   What what = What::Layer;
   LayerKindId kind = LayerKindId(0);  // of a layer
   Slice slice;
@@ -170,6 +174,8 @@ class WorkCache {
   // and into which a gradient flows, is settled here. With `full:n`, layers that are alike and
   // follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
+  // What its rank does of a spread vocabulary, beside its passes.
+  std::vector<Portion> shares(const Stage& stage, const Slice& slice);
   std::size_t size() const;  // lists made
 
  private:

@@ -92,7 +92,8 @@ Json tensors_json(const OperatorList& list) {
 
 Json traffic_json(const TrafficTable& traffic) {
   Json all = Json::array();
-  for (const GroupKind group : {GroupKind::Tp, GroupKind::Cp, GroupKind::Ep, GroupKind::Etp}) {
+  for (const GroupKind group :
+       {GroupKind::Tp, GroupKind::Cp, GroupKind::Ep, GroupKind::Etp, GroupKind::Pp}) {
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const Pass pass : kPasses) {
         const Traffic& one = traffic.at(group, kind, pass);

@@ -1,13 +1,9 @@
 #pragma once
-// Private to the module: what a case holds beyond its layout, so that its bytes can be counted.
-//
-// A spread vocabulary (arXiv:2411.05288) cuts embedding and head over all ranks of the pipeline:
-// each holds V / p rows of both tables, and runs its share of the head for every micro-batch. Some
-// orders of the papers are known only by how many micro-batches they hold.
+// Private to the module: orders of papers that no schedule kind has. Of some only is known how many
+// micro-batches they hold.
 #include <optional>
 
 #include "trainwright/calibrate/case.h"
-#include "trainwright/memory/memory.h"
 #include "trainwright/schedule/schedule.h"
 
 namespace trainwright::detail {
@@ -22,15 +18,5 @@ Schedule first_weights_last(const Schedule& one_f_one_b);
 // The schedule that holds what the case holds; none where the layout's own does. Orders found by a
 // search stand as 1F1B: of them only the limit is published.
 Result<std::optional<Schedule>> schedule_of(const Case& made);
-
-// The model whose ends are those of one rank: V / p rows in each table.
-Model model_of_one_rank(const Case& made, const Model& model);
-// What a rank holds beside the stages of that model: bytes that stand, and those of a micro-batch
-// that come and go.
-struct VocabularyShare {
-  double standing = 0, coming = 0;
-};
-Result<VocabularyShare> vocabulary_share(const Case& made, const Model& of_one_rank,
-                                         const Trainer& trainer, const RankClass& rank);
 
 }  // namespace trainwright::detail
