@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "trainwright/calibrate/calibrate.h"
+#include "trainwright/measured/measured.h"
 
 using namespace trainwright;
 

@@ -284,7 +284,8 @@ void write_number(double number, std::string& out) {
 
 bool is_plain(const Json& json) { return !json.is_array() && !json.is_object(); }
 
-void write(const Json& json, std::size_t indent, std::string& out) {
+enum class Lines { Many, One };
+void write(const Json& json, Lines lines, std::size_t indent, std::string& out) {
   switch (json.kind) {
     case Json::Kind::Null: out += "null"; return;
     case Json::Kind::Bool: out += json.boolean ? "true" : "false"; return;
@@ -300,7 +301,9 @@ void write(const Json& json, std::size_t indent, std::string& out) {
     out += object ? "{}" : "[]";
     return;
   }
-  const bool one_line = !object && std::all_of(json.items.begin(), json.items.end(), is_plain);
+  const bool one_line =
+      lines == Lines::One ||
+      (!object && std::all_of(json.items.begin(), json.items.end(), is_plain));
   const std::string inner = one_line ? "" : "\n" + std::string(indent + 2, ' ');
   out += object ? '{' : '[';
   for (std::size_t i = 0; i < count; ++i) {
@@ -310,7 +313,7 @@ void write(const Json& json, std::size_t indent, std::string& out) {
       write_string(json.members[i].key, out);
       out += ": ";
     }
-    write(object ? json.members[i].value : json.items[i], indent + 2, out);
+    write(object ? json.members[i].value : json.items[i], lines, indent + 2, out);
   }
   if (!one_line) out += "\n" + std::string(indent, ' ');
   out += object ? '}' : ']';
@@ -320,8 +323,14 @@ void write(const Json& json, std::size_t indent, std::string& out) {
 
 std::string to_text(const Json& json) {
   std::string out;
-  write(json, 0, out);
+  write(json, Lines::Many, 0, out);
   out += '\n';
+  return out;
+}
+
+std::string to_line(const Json& json) {
+  std::string out;
+  write(json, Lines::One, 0, out);
   return out;
 }
 

@@ -71,6 +71,8 @@ Result<Json> parse_json(std::string_view text, std::string_view origin);
 
 // Two-space indented, with a final newline. Arrays of plain values stay on one line.
 std::string to_text(const Json& json);
+// All of it on one line, without a line end.
+std::string to_line(const Json& json);
 
 // The whole content of a file. Diagnoses a missing file, a directory, anything unreadable and
 // anything larger than kLargestFile bytes.

@@ -1,8 +1,8 @@
 #pragma once
 // From measured runs to constants that can be trusted, and to how far.
 //
-// 1. Runs are read (measured.h) and become cases: model, cluster, trainer, layout, and what their
-//    source means by "memory" (case.h).
+// 1. Runs are read and become cases: model, cluster, trainer, layout, and what their source means
+//    by "memory" (measured.h).
 // 2. Runs are dealt into folds by what a user would not have measured yet. Constants are fitted on
 //    all folds but one and judged on the one left out, so no row is scored by constants that saw
 //    it; "as shipped" leaves a whole source out.
@@ -24,13 +24,10 @@
 #include <vector>
 
 #include "trainwright/base/result.h"
-#include "trainwright/calibrate/case.h"
-#include "trainwright/calibrate/measured.h"
+#include "trainwright/measured/measured.h"
 
 namespace trainwright {
 
-// What is left out together with this run: its sweep, model size, test case, round or release.
-std::string fold_of(const MeasuredRun& run);
 struct Fold {
   std::string name;
   std::vector<std::size_t> inside, outside;  // indices of rows, ascending: judged, fitted on

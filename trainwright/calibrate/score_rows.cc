@@ -3,7 +3,6 @@
 
 #include "trainwright/base/parallel.h"
 #include "trainwright/calibrate/calibrate.h"
-#include "trainwright/calibrate/orders.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -38,18 +37,15 @@ std::size_t lead_of(const MemoryConstants& constants) {
 Result<EstimatedCase> estimated(const Case& made, const Cases& cases,
                                 const MemoryConstants& constants, const Asking& asking) {
   const Trainer& trainer = cases.trainer_of(made);
-  const std::optional<Schedule> schedule = TW_TRY(detail::schedule_of(made));
-  Layout layout = made.layout;
-  if (schedule) layout.schedule = ScheduleKind::Csv;
   const auto ask = [&](MemoryConstants with, bool interval) {
     if (!interval) with.lead_most = 0;
     return estimate_memory({.model = cases.model_of(made),
                             .cluster = cases.cluster_of(made),
                             .trainer = trainer,
-                            .layout = layout,
+                            .layout = made.layout,
                             .job = made.job,
                             .constants = with,
-                            .schedule = schedule ? &*schedule : nullptr});
+                            .schedule = made.order ? &*made.order : nullptr});
   };
   EstimatedCase estimate;
   if (!lead_matters(trainer)) {

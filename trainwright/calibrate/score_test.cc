@@ -11,6 +11,17 @@ namespace {
 
 doctest::Approx near(double value) { return doctest::Approx(value).epsilon(1e-6); }
 
+TEST_CASE("leaving one out deals every row to exactly one fold") {
+  const std::vector<std::string> labels{"b", "a", "b", "c"};
+  const auto folds = leave_one_out(labels);
+  REQUIRE(folds.size() == 3);
+  CHECK(folds[0].name == "a");
+  CHECK(folds[0].inside == std::vector<std::size_t>{1});
+  CHECK(folds[0].outside == std::vector<std::size_t>{0, 2, 3});
+  CHECK(folds[1].inside == std::vector<std::size_t>{0, 2});
+  CHECK(folds[2].outside == std::vector<std::size_t>{0, 1, 2});
+}
+
 TEST_CASE("errors are relative to what was measured") {
   // 10 %, 20 %, 30 % and 0 %: mean 15 %, median 15 %, worst 30 %; fold b has (20 + 30) / 2.
   const std::vector<HeldOut> rows{{110, 100, "a"}, {80, 100, "b"}, {130, 100, "b"}, {7, 7, "a"}};

@@ -90,8 +90,8 @@ MemoryScore scored(const Judged& judged) {
   score.rows = std::ssize(judged.figures);
   score.errors = score_where(judged, determined);
   score.by_kind = scored_by_kind(judged);
-  const bool any_broken = score_where(judged, [](const ScoredRow& row) { return row.broken; })
-                              .has_value();
+  const bool any_broken =
+      score_where(judged, [](const ScoredRow& row) { return row.broken; }).has_value();
   if (any_broken) score.without_broken = score_where(judged, sound);
   score.undetermined = score_where(judged, [](const ScoredRow& row) { return row.undetermined; });
   score_judgements(judged, score);

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "trainwright/base/json.h"
-#include "trainwright/calibrate/case.h"
+#include "trainwright/measured/measured.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -33,8 +33,8 @@ namespace trainwright {
 // Leads that are tried, in kernels, with a pipeline.
 inline constexpr std::array<double, 3> kLeads{32, 64, 128};
 struct FittedConstants {
-  std::optional<double> outside;     // -1 to 1; nullopt: the rows do not tell
-  std::optional<std::size_t> lead;   // into kLeads
+  std::optional<double> outside;    // -1 to 1; nullopt: the rows do not tell
+  std::optional<std::size_t> lead;  // into kLeads
   friend bool operator==(const FittedConstants&, const FittedConstants&) = default;
 };
 // The constants with those that were fitted in their places.
@@ -97,8 +97,8 @@ struct MemoryScore {
   std::optional<VerdictScore> verdicts;
   std::optional<VerdictScore> with_crashes;  // verdicts, those of likely crashes among them
   std::optional<Coverage> coverage;          // of rows that are determined and not broken
-  double width = 0;                // median of half an interval over its figure
-  std::optional<bool> calibrated;  // OOM chances, by accuracy's rule
+  double width = 0;                          // median of half an interval over its figure
+  std::optional<bool> calibrated;            // OOM chances, by accuracy's rule
 };
 // A row beside what was predicted for it.
 struct RowResult {
@@ -106,6 +106,8 @@ struct RowResult {
   Predicted as_shipped;
   double held_out = 0;         // bytes
   double without_learned = 0;  // bytes
+  // The command that answers with `as_shipped`, as a program takes it; empty where nobody asked.
+  std::vector<std::string> estimate = {};
 };
 struct SourceScore {
   std::string source;
@@ -128,7 +130,7 @@ FittedConstants fit_memory(const ScoredRows& rows, const MemoryConstants& consta
 // {"sources": [...]}, with every row where they are wanted.
 Json to_json(const std::vector<SourceScore>& scores, bool with_rows);
 // One line per row, in MiB: source, label, fold, kind, outcome, measured, as_shipped, low, high,
-// held_out, without_learned, oom.
+// held_out, without_learned, oom, and the command for a shell.
 std::string to_csv(const std::vector<SourceScore>& scores);
 
 }  // namespace trainwright

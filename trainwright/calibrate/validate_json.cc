@@ -76,12 +76,41 @@ std::string_view kind_of(const ScoredRow& row) {
 }
 std::string_view outcome_of(const ScoredRow& row) { return row.out_of_memory ? "oom" : "ok"; }
 
+std::string replaced(std::string_view text, char what, std::string_view with) {
+  std::string done;
+  for (const char c : text) {
+    if (c == what) {
+      done += with;
+    } else {
+      done += c;
+    }
+  }
+  return done;
+}
+
+// A command for a shell: words with anything but plain characters in single quotes.
+std::string shell_text(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    const bool plain = word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789-_=./,@:+") == std::string::npos;
+    if (!text.empty()) text += ' ';
+    text += plain ? word : fmt::format("'{}'", replaced(word, '\'', "'\\''"));
+  }
+  return text;
+}
+std::string quoted_cell(const std::string& text) { return replaced(text, '"', "\"\""); }
+
 Json row_json(const RowResult& result) {
   const ScoredRow& row = result.row;
   Json json = Json::object();
   json.add("label", Json::of(row.label))
+      .add("case", Json::of(static_cast<std::int64_t>(row.of_case)))
       .add("fold", Json::of(row.fold))
       .add("kind", Json::of(kind_of(row)))
+      .add("at", Json::of(row.at == ReadAt::WorstRank ? "worst-rank" : "pipeline-rank"))
+      .add("pipeline_rank", Json::of(row.pipeline_rank))
       .add("outcome", Json::of(outcome_of(row)))
       .add("measured", Json::of(row.measured))
       .add("as_shipped", Json::of(result.as_shipped.bytes))
@@ -92,6 +121,11 @@ Json row_json(const RowResult& result) {
       .add("without_learned", Json::of(result.without_learned))
       .add("broken", Json::of(row.broken))
       .add("undetermined", Json::of(row.undetermined));
+  if (!result.estimate.empty()) {
+    Json words = Json::array();
+    for (const std::string& word : result.estimate) words.push(Json::of(word));
+    json.add("estimate", std::move(words));
+  }
   return json;
 }
 
@@ -126,14 +160,15 @@ std::string to_csv(const std::vector<SourceScore>& scores) {
   constexpr double kMiB = 1048576;
   std::string text =
       "source,label,fold,kind,outcome,measured_mib,as_shipped_mib,low_mib,high_mib,held_out_mib,"
-      "without_learned_mib,oom\n";
+      "without_learned_mib,oom,estimate\n";
   for (const SourceScore& score : scores) {
     for (const RowResult& of : score.rows) {
-      text += fmt::format("{},\"{}\",\"{}\",{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.4f}\n",
-                          score.source, of.row.label, of.row.fold, kind_of(of.row),
-                          outcome_of(of.row), of.row.measured / kMiB, of.as_shipped.bytes / kMiB,
-                          of.as_shipped.low / kMiB, of.as_shipped.high / kMiB, of.held_out / kMiB,
-                          of.without_learned / kMiB, of.as_shipped.oom);
+      text += fmt::format(
+          "{},\"{}\",\"{}\",{},{},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.1f},{:.4f},\"{}\"\n",
+          score.source, of.row.label, of.row.fold, kind_of(of.row), outcome_of(of.row),
+          of.row.measured / kMiB, of.as_shipped.bytes / kMiB, of.as_shipped.low / kMiB,
+          of.as_shipped.high / kMiB, of.held_out / kMiB, of.without_learned / kMiB,
+          of.as_shipped.oom, quoted_cell(shell_text(of.estimate)));
     }
   }
   return text;

@@ -76,8 +76,7 @@ TEST_CASE("rows made with a lead and a place outside give both back, fold by fol
   CHECK(!scores[0].constants.outside);
   CHECK(!scores[0].constants.lead);
   CHECK(scores[0].as_shipped.errors->mape > 0.02);
-  const FittedConstants fitted =
-      detail::fitted_on(made.scored, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {});
+  const FittedConstants fitted = detail::fitted_on(made.scored, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, {});
   CHECK(fitted.lead == 1);
   CHECK(*fitted.outside == doctest::Approx(0.5).epsilon(1e-3));
 }
@@ -88,7 +87,8 @@ TEST_CASE("allocated bytes tell no constant") {
   CHECK(detail::fitted_on(made.scored, {0, 1, 2, 3}, {}) == FittedConstants{});
 }
 
-TEST_CASE("what ships is the median of the leads that sources say, the one that is judged left out") {
+TEST_CASE(
+    "what ships is the median of the leads that sources say, the one that is judged left out") {
   const detail::OwnLeads own = {{"a", 0}, {"b", 2}, {"c", 1}};
   CHECK(detail::agreed(own, {}).lead == 1);
   CHECK(detail::agreed(own, "b").lead == 0);

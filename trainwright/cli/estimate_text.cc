@@ -142,6 +142,36 @@ std::string moment_text(const RankClass& of) {
                      moment.in_flight, moment.operator_name);
 }
 
+// "allocated 33.45 to 36.72, reserved ..., driver ... GiB": from one case in twenty to nineteen.
+std::string intervals_text(const RankClass& rank) {
+  std::vector<std::string> parts;
+  for (const Counter counter : {Counter::Allocated, Counter::Reserved, Counter::Driver}) {
+    const Bytes figure = bytes_of(rank, counter);
+    const Spread& spread = spread_of(rank, counter);
+    parts.push_back(fmt::format("{} {} to {}", name_of(counter),
+                                gib(hundredths(exceeded_with(0.95, figure, spread))),
+                                gib(hundredths(exceeded_with(0.05, figure, spread)))));
+  }
+  return fmt::format("90 % intervals of its GiB: {}.\n", enumerate(parts));
+}
+
+// "context 0.80 (0.52 to 1.12); communicators: world of 64: 0.49, tp of 8: 0.47, ..."
+std::string outside_text(const MemoryEstimate& estimate) {
+  const BytesRange& context = estimate.outside.context;
+  std::string text =
+      fmt::format("Outside the allocator, GiB: context {} ({} to {})",
+                  gib(hundredths(rounded(context.central))), gib(hundredths(rounded(context.low))),
+                  gib(hundredths(rounded(context.high))));
+  std::vector<std::string> parts;
+  for (const CommunicatorBytes& one : estimate.outside.communicators) {
+    if (one.ends_only && !worst_of(estimate).shares_embedding) continue;
+    parts.push_back(fmt::format("{} of {}: {}", one.group, with_thousands(one.shape.members),
+                                gib(hundredths(rounded(one.bytes.central)))));
+  }
+  if (!parts.empty()) text += "; communicators: " + join(parts, ", ");
+  return text + ".\n";
+}
+
 std::string verdict_text(const Answer& answer) {
   const MemoryEstimate& estimate = answer.estimate;
   const RankClass& worst = worst_of(estimate);
@@ -149,9 +179,9 @@ std::string verdict_text(const Answer& answer) {
       "Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
       worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks", moment_text(worst));
   const std::int64_t needs = shown_driver(worst), has = hundredths(estimate.capacity);
-  text += fmt::format("It needs {} of {} GiB; 90 % interval {} to {} GiB; chance of OOM {}.\n",
-                      gib(needs), gib(has), gib(hundredths(estimate.low)),
-                      gib(hundredths(estimate.high)), percent(estimate.oom));
+  text += fmt::format("It needs {} of {} GiB; chance of OOM {}.\n", gib(needs), gib(has),
+                      percent(estimate.oom));
+  text += intervals_text(worst) + outside_text(estimate);
   const std::string room =
       needs <= has ? gib(has - needs) + " GiB to spare" : gib(needs - has) + " GiB too much";
   if (answer.fit == Fit::Fits) return text + fmt::format("Fits, with {}.\n", room);

@@ -46,6 +46,8 @@ struct Files {
   bool printed = false;
   std::string text;
 };
+// The path, once the text is in that file.
+Result<std::string> write_file(const std::string& path, const std::string& text);
 Result<Files> write_files(const Invocation& invocation, const Schedule& schedule,
                           const Costs& costs, const ClockOptions& clock);
 

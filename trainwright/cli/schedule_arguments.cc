@@ -10,7 +10,6 @@
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
-namespace {
 
 Result<std::string> write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
@@ -19,6 +18,8 @@ Result<std::string> write_file(const std::string& path, const std::string& text)
   if (!file) return fail(path, "it cannot be written");
   return path;
 }
+
+namespace {
 
 int integer_or(const Invocation& invocation, const std::string& name, int otherwise) {
   const auto value = invocation.integer(name);

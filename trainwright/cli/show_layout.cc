@@ -50,12 +50,12 @@ std::string groups_table(const Question& setting, int width) {
 
 std::string runs_text(const Stage& stage) {
   std::vector<std::string> parts;
-  if (stage.embedding) parts.emplace_back("embedding");
+  if (stage.embedding && !stage.embedding_share) parts.emplace_back("embedding");
   if (stage.count > 0) {
     parts.push_back(
         fmt::format("{} layer{} from {}", stage.count, stage.count == 1 ? "" : "s", stage.first));
   }
-  if (stage.head) parts.emplace_back("head and loss");
+  if (stage.head) parts.emplace_back(stage.head_share ? "final norm" : "head and loss");
   if (stage.embedding_share) parts.emplace_back("share of the embedding");
   if (stage.head_share) parts.emplace_back("share of the head");
   if (stage.mtp > 0) parts.push_back(fmt::format("{} MTP", stage.mtp));

@@ -174,10 +174,10 @@ std::string overview(const WorkQuestion& question, const std::vector<Stage>& sta
   for (const Stage& stage : stages) {
     const Totals sum = sum_of(question, stage);
     std::vector<std::string> holds;
-    if (stage.embedding) holds.emplace_back("embedding");
+    if (stage.embedding && !stage.embedding_share) holds.emplace_back("embedding");
     if (stage.count > 0) holds.push_back(fmt::format("{} layers", stage.count));
     if (stage.mtp > 0) holds.push_back(fmt::format("{} MTP", stage.mtp));
-    if (stage.head) holds.emplace_back("head and loss");
+    if (stage.head) holds.emplace_back(stage.head_share ? "final norm" : "head and loss");
     if (stage.embedding_share) holds.emplace_back("share of the embedding");
     if (stage.head_share) holds.emplace_back("share of the head");
     table.rows.push_back(

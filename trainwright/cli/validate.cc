@@ -1,10 +1,11 @@
 // trainwright validate: how wrong the predictions are on published runs, by source.
+#include "trainwright/cli/validate.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "trainwright/base/text.h"
-#include "trainwright/calibrate/calibrate.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 
@@ -134,9 +135,24 @@ std::string apart_text(const std::vector<SourceScore>& scores, int width) {
   return text;
 }
 
-Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
+// Sources with rules, and those of one's own table.
+std::vector<std::string> sources_of(const Knowledge& knowledge,
+                                    const std::vector<MeasuredRun>& runs) {
+  std::vector<std::string> known = known_sources(knowledge);
+  for (const MeasuredRun& run : runs) {
+    if (run.asked && std::find(known.begin(), known.end(), run.source) == known.end()) {
+      known.push_back(run.source);
+    }
+  }
+  return known;
+}
+
+Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
+                                             const Knowledge& knowledge) {
   Diagnostics faults;
-  const std::vector<std::string> known = known_sources();
+  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
+  const std::vector<std::string> known =
+      sources_of(knowledge, runs.value_or(std::vector<MeasuredRun>()));
   for (const char* option : {"source", "constants-without"}) {
     const auto source = invocation.text(option);
     if (!source || std::find(known.begin(), known.end(), *source) != known.end()) continue;
@@ -144,7 +160,6 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation) {
                       fmt::format("'{}' is not a source that memory is scored on", *source),
                       did_you_mean(*source, known, "the sources are " + enumerate(known))});
   }
-  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
   if (!faults.empty()) return fail(std::move(faults));
   return *std::move(runs);
 }
@@ -161,11 +176,12 @@ std::string scores_text(const std::vector<SourceScore>& scores, int width) {
 }
 
 Result<Output> run_validate_memory(const Invocation& invocation) {
-  const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation));
   const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data));
+  const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation, knowledge));
   const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
-  const ScoredRows rows = score_rows(cases_of(runs, knowledge), constants);
+  const Cases cases = cases_of(runs, knowledge);
+  const ScoredRows rows = score_rows(cases, constants);
   if (const auto source = invocation.text("constants-without")) {
     const FittedConstants fitted = fit_memory(rows, constants, *source);
     return Output{to_text(to_json(with_fitted(constants, fitted))), Exit::Ok};
@@ -176,6 +192,9 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
     std::erase_if(scores, [&](const SourceScore& score) { return score.source != *source; });
   }
   const bool with_rows = invocation.flag("rows");
+  if (with_rows) {
+    TW_TRY(add_commands(scores, cases, constants, invocation.text("files").value_or("rows")));
+  }
   if (invocation.json) return Output{to_text(to_json(scores, with_rows)), Exit::Ok};
   if (with_rows) return Output{to_csv(scores), Exit::Ok};
   return Output{scores_text(scores, invocation.width), Exit::Ok};
@@ -194,16 +213,23 @@ Command validate_memory_command() {
           "verdicts with a chance of OOM between 5 and 50 %.",
       .examples = {"trainwright validate memory --measurements ../shared/measurements",
                    "trainwright validate memory --measurements ../shared/measurements "
-                   "--source simumax_b200 --json"},
-      .arguments = {{"--measurements", Argument::Kind::Text, "directory of measured runs (CSV)",
-                     true, "DIRECTORY"},
-                    {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
-                    {"--rows", Argument::Kind::Flag,
-                     "every row: measured and predicted, as CSV or with --json"},
-                    {"--constants-without", Argument::Kind::Text,
-                     "write the constants of all sources but this one, as `estimate --constants` "
-                     "reads them",
-                     false, "SOURCE"}},
+                   "--source simumax_b200 --json",
+                   "trainwright validate memory --measurements my_runs.csv --rows"},
+      .arguments =
+          {{"--measurements", Argument::Kind::Text,
+            "a table of measured runs (CSV), published or your own, or a directory of them", true,
+            "PATH"},
+           {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
+           {"--rows", Argument::Kind::Flag,
+            "every row: measured, predicted, and the command that predicts it, as CSV or "
+            "with --json"},
+           {"--files", Argument::Kind::Text,
+            "where --rows puts the files that its commands read (default: rows)", false,
+            "DIRECTORY"},
+           {"--constants-without", Argument::Kind::Text,
+            "write the constants of all sources but this one, as `estimate --constants` "
+            "reads them",
+            false, "SOURCE"}},
       .run = run_validate_memory};
 }
 

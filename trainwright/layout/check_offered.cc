@@ -23,6 +23,15 @@ void check_kind(const Trainer& trainer, std::string_view key, Kind kind,
 // A trainer may run one schedule with several placements.
 void check_schedule(const Case& c, Findings& findings) {
   if (c.layout.pp == 1) return;
+  if (c.layout.schedule == ScheduleKind::Csv) {
+    // Whoever brings an order asks what it would take; running it is another matter.
+    if (find_kind(c.trainer.schedules, ScheduleKind::Csv) != nullptr) return;
+    findings.advise("schedule-offered",
+                    fmt::format("{} {} reads no order from a file", c.trainer.title,
+                                to_text(c.trainer.version)),
+                    "the figures hold for a trainer that runs it");
+    return;
+  }
   check_kind(c.trainer, "schedule", c.layout.schedule, c.trainer.schedules, findings);
   std::vector<std::string> placements;
   for (const TrainerSchedule& schedule : c.trainer.schedules) {
@@ -30,8 +39,7 @@ void check_schedule(const Case& c, Findings& findings) {
     if (schedule.placement == c.layout.placement) return;
     placements.emplace_back(name_of(schedule.placement));
   }
-  // A schedule that is read from a file brings its own placement.
-  if (placements.empty() || c.layout.schedule == ScheduleKind::Csv) return;
+  if (placements.empty()) return;
   findings.forbid("placement-offered",
                   fmt::format("{} {} does not place the stages of {} as {}", c.trainer.title,
                               to_text(c.trainer.version), name_of(c.layout.schedule),

@@ -56,7 +56,9 @@ Job any_job() {
 
 Case any_case() {
   const bool experts = *rc::gen::arbitrary<bool>();
-  Case c{.model = experts ? moe(8, 512, 1, 0, {.layers = 48}) : gpt({.layers = 48}),
+  Case c{.model = experts ? moe(8, 512, 1, 0, {.layers = 48})
+                          : gpt({.layers = 48,
+                                 .vocabulary = *rc::gen::element<std::int64_t>(51200, 256000)}),
          .trainer = picked_trainer(*rc::gen::element<std::string>(
              "megatron@0.12", "torchtitan@0.2", "deepspeed@0.16", "pytorch", "nanotron")),
          .cluster = h100s(8),
@@ -87,18 +89,21 @@ TEST_CASE("what a search takes at least is the estimate without slack, or both f
   }));
 }
 
+// Twenty in each of the hundred cases of a run; tools/bound_check.py asks for more.
 TEST_CASE("a search never rejects what a replay would accept") {
   CHECK(rc::check([] {
-    Case c = any_case();
-    MemoryModel model(c.model, c.cluster, c.trainer, c.job, c.constants);
-    const auto least = model.least(c.layout);
-    RC_PRE(least.has_value());
-    c.slack = Slack::Replayed;
-    const auto replayed = estimate_memory(c.question());
-    RC_ASSERT(replayed.has_value());
-    RC_ASSERT(least->driver <= replayed->classes[replayed->worst].driver);
-    for (const double risk : {0.001, 0.05, 0.3}) {
-      if (replayed->oom <= risk) RC_ASSERT(least->oom <= risk);
+    for (int drawn = 0; drawn < 20; ++drawn) {
+      Case c = any_case();
+      MemoryModel model(c.model, c.cluster, c.trainer, c.job, c.constants);
+      const auto least = model.least(c.layout);
+      if (!least) continue;
+      c.slack = Slack::Replayed;
+      const auto replayed = estimate_memory(c.question());
+      RC_ASSERT(replayed.has_value());
+      RC_ASSERT(least->driver <= replayed->classes[replayed->worst].driver);
+      for (const double risk : {0.001, 0.05, 0.3}) {
+        if (replayed->oom <= risk) RC_ASSERT(least->oom <= risk);
+      }
     }
   }));
 }

@@ -8,8 +8,6 @@ namespace {
 
 using namespace testing;
 
-double real(Bytes bytes) { return static_cast<double>(bytes.value()); }
-
 Case small(const std::string& more) {
   Case c{.model = gpt({.layers = 8}),
          .trainer = picked_trainer("zbpp@1.2"),
@@ -40,8 +38,9 @@ TEST_CASE("every rank has its share of the logits of one micro-batch, beside all
     const Slice slice = slice_of(c.layout, c.trainer);
     const Recipe recipe = recipe_of(c.trainer, c.layout.precision);
     CHECK(bytes_of(of, Category::Logits) ==
-          totals(head_share_work(c.model, slice, recipe)).forward.bytes);
-    CHECK(real(bytes_of(of, Category::Logits)) >=
+          totals(make_list(c.model, recipe, {ListOf::What::HeadShare, LayerKindId(0), slice}))
+              .forward.bytes);
+    CHECK(real(bytes_of(of, Category::Logits)).value() >=
           2048 * 51200 / 4 * recipe.loss.forward + 2048 * 1024 * 6);
   }
 }
@@ -52,10 +51,10 @@ TEST_CASE("a frozen embedding has no gradients on any rank of a spread vocabular
   c.job.frozen.insert(Part::Embedding);
   const MemoryEstimate frozen = c.estimate();
   for (std::size_t rank = 1; rank < 4; ++rank) {
-    // 4 bytes of each of its 12,800 x 1,024.
+    // fp16: 2 bytes of each of its 12,800 x 1,024.
     CHECK(bytes_of(all.classes[rank], Category::Gradients) -
               bytes_of(frozen.classes[rank], Category::Gradients) ==
-          Bytes(std::int64_t{4} * 12800 * 1024));
+          Bytes(std::int64_t{2} * 12800 * 1024));
   }
 }
 
@@ -69,7 +68,7 @@ TEST_CASE("one micro-batch more is in flight on every rank of 1F1B, two on V-Hal
     return small(",vpp=2,schedule=v-half" + more).estimate().classes[0].moment.in_flight;
   };
   // Of each of its two chunks.
-  CHECK(in_flight(",vocab_parallel") == in_flight("") + 2 * 2);
+  CHECK(in_flight(",vocab_parallel") >= in_flight("") + 2 * 2);
 }
 
 }  // namespace

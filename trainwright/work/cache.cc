@@ -2,6 +2,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "trainwright/work/vocabulary.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -46,8 +47,8 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
     case What::Embedding: return embedding_work(model, of.slice, recipe);
     case What::Mtp: return mtp_work(model, of.slice, recipe);
     case What::Head: return head_work(model, of.slice, recipe);
-    case What::EmbeddingShare: return embedding_share_work(model, of.slice, recipe);
-    case What::HeadShare: return head_share_work(model, of.slice, recipe);
+    case What::EmbeddingShare: return detail::embedding_share_work(model, of.slice, recipe);
+    case What::HeadShare: return detail::head_share_work(model, of.slice, recipe);
     case What::Layer: break;
   }
   Slice one = of.slice;

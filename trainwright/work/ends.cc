@@ -102,10 +102,13 @@ TensorId summed_over_pipeline(Builder& b, TensorId part) {
 
 // The sum stays with its micro-batch, as what other stages receive does.
 TensorId taken_sum(Builder& b, TensorId tokens) {
+  b.part = Part::Embedding;
   const TensorId sum =
       b.tensor("embedded_sum", b.recipe.compute, checked_mul(b.rows.outer, b.model.embedding_width),
                b.rows.outer_copies);
-  b.add("take_sum", OperatorKind::Transfer, {tokens}, {sum}).saves = {{sum, Half::Input}};
+  Operator& op = b.add("take_sum", OperatorKind::Transfer, {tokens}, {sum});
+  op.saves = {{sum, Half::Input}};
+  op.trained = b.trains();  // the table, on all ranks
   return sum;
 }
 
@@ -210,7 +213,7 @@ TensorId loss_of(Builder& b, TensorId x) {
 TensorId received_hidden(Builder& b, TensorId wide) {
   const TensorId x = b.like(wide, "hidden", b.recipe.compute);
   Operator& op = b.add("receive_hidden", OperatorKind::Transfer, {wide}, {x});
-  op.saves = {{wide, Half::Weight}};  // the loss' gradient came with it
+  op.saves = {{wide, Half::Input}};  // the loss' gradient came with it
   op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Pp, Pass::Forward,
                             Beside::Nothing, b.at(wide).bytes()});
   op.collectives.push_back({CollectiveKind::AllReduce, GroupKind::Pp, Pass::InputGradient,
@@ -283,14 +286,15 @@ OperatorList head_work(const Model& model, const Slice& slice, const Recipe& rec
   return detail::finished_end(std::move(b), y);
 }
 
-OperatorList embedding_share_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+OperatorList detail::embedding_share_work(const Model& model, const Slice& slice,
+                                          const Recipe& recipe) {
   detail::Builder b(model, slice, recipe);
   const TensorId tokens = b.constant("tokens", Dtype::Int64, b.rows.inner, slice.tp);
   const TensorId y = detail::summed_over_pipeline(b, detail::looked_up(b, tokens));
   return detail::finished_end(std::move(b), y);
 }
 
-OperatorList head_share_work(const Model& model, const Slice& slice, const Recipe& recipe) {
+OperatorList detail::head_share_work(const Model& model, const Slice& slice, const Recipe& recipe) {
   detail::Builder b(model, slice, recipe);
   const TensorId wide =
       b.tensor("hidden_received", Dtype::Fp32, checked_mul(b.rows.outer, model.embedding_width),

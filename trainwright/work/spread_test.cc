@@ -22,11 +22,16 @@ Slice spread(std::int64_t ways, std::int64_t tp = 1) {
   return {.tp = tp, .etp = tp, .mbs = 1, .seq = kTokens, .vocabulary_ways = ways};
 }
 
+Stage shares_only() {
+  Stage stage;
+  stage.embedding_share = stage.head_share = true;
+  return stage;
+}
 const Totals& embedding_share(WorkCache& cache, const Slice& slice) {
-  return *cache.shares({.embedding_share = true}, slice).front().totals;
+  return *cache.shares(shares_only(), slice).front().totals;
 }
 const Totals& head_share(WorkCache& cache, const Slice& slice) {
-  return *cache.shares({.head_share = true}, slice).front().totals;
+  return *cache.shares(shares_only(), slice).back().totals;
 }
 
 }  // namespace
@@ -89,8 +94,9 @@ TEST_CASE("what a spread vocabulary says over the pipeline") {
   CHECK(moved(out, CollectiveKind::AllReduce, Pass::InputGradient) == Traffic{1, Bytes(kRow)});
   CHECK(moved(out, CollectiveKind::AllReduce, Pass::Forward) ==
         Traffic{3, Bytes(std::int64_t{3} * 4 * kTokens)});
-  CHECK(cache.stage({.embedding = true}, spread(4)).size() == 1);
-  CHECK(cache.shares({.embedding_share = true, .head_share = true}, spread(4)).size() == 2);
+  // Shares are beside the passes of a stage.
+  CHECK(cache.stage(shares_only(), spread(4)).empty());
+  CHECK(cache.shares(shares_only(), spread(4)).size() == 2);
 }
 
 }  // namespace trainwright

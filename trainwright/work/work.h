@@ -30,10 +30,6 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
 OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe& recipe);
 // Final norm, head and loss.
 OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe);
-// Of a vocabulary spread over the pipeline (arXiv:2411.05288) every rank has rows and columns, for
-// every micro-batch. The first stage begins with the sum over all, the last one ends with the norm.
-OperatorList embedding_share_work(const Model& model, const Slice& slice, const Recipe& recipe);
-OperatorList head_share_work(const Model& model, const Slice& slice, const Recipe& recipe);
 // What a multi-token-prediction module does beside its layer: embedding, norms, projection, head
 // and loss.
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe);
@@ -130,7 +126,7 @@ struct StorageEvents {
 };
 StorageEvents storage_events(const OperatorList& list);
 
-// Which list: of a layer kind or of an end.
+// Which list: of a layer kind, of an end, or a rank's share of a spread vocabulary.
 struct ListOf {
   enum class What : std::uint8_t { Embedding, Layer, Mtp, Head, EmbeddingShare, HeadShare };
   What what = What::Layer;

@@ -1,6 +1,6 @@
 #pragma once
 // A measured run as the rest of the program speaks: model, cluster, trainer, layout, and readings
-// of memory whose meaning is known. Part of calibrate.h: include that one.
+// of memory whose meaning is known. Part of measured.h: include that one.
 //
 // What a source leaves unsaid comes from its papers and launch scripts. Where only the scored
 // figures could tell (which counter a figure was read from, which failures of nanotron are crashes)
@@ -16,33 +16,16 @@
 #include "trainwright/base/ids.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
-#include "trainwright/calibrate/measured.h"
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/measured/reading.h"
+#include "trainwright/measured/run.h"
+#include "trainwright/measured/source.h"
 #include "trainwright/model/model.h"
+#include "trainwright/question/question.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright {
-
-// Allocated, Reserved: peaks of the caching allocator. Driver: what nvidia-smi shows, with context
-// and communicators. Static: allocated between steps, so weights, gradients and states.
-// Activations: what is kept for the backward pass. Unstated: the source does not say whether
-// allocated or reserved.
-enum class MemoryKind { Allocated, Reserved, Driver, Static, Activations, Unstated };
-std::string_view name_of(MemoryKind kind);  // "allocated"
-
-// Whose memory: the largest of all ranks, one rank, or every rank of one pipeline rank.
-enum class ReadAt { WorstRank, Rank, PipelineRank };
-std::string_view name_of(ReadAt at);  // "worst-rank"
-
-struct MemoryReading {
-  MemoryKind kind = MemoryKind::Allocated;
-  ReadAt at = ReadAt::WorstRank;
-  std::int64_t index = 0;  // of the rank or pipeline rank
-  Bytes size;
-  Bytes rounding;  // half of the last digit printed: a difference below it means nothing
-  friend bool operator==(const MemoryReading&, const MemoryReading&) = default;
-};
 
 using CaseModelId = Id<struct CaseModelTag>;  // indices into Cases
 using CaseClusterId = Id<struct CaseClusterTag>;
@@ -60,12 +43,9 @@ struct Case {
   Bytes capacity;  // what a program can allocate on one accelerator, context and all
   std::vector<MemoryReading> memory;
   std::optional<Seconds> step_time;
-  // What neither layout nor trainer can say: how the vocabulary is spread over the pipeline
-  // ("vocab-1", "vocab-2", "interlaced"), which flash kernel ("flash1").
-  std::string variant;
-  // By pipeline rank: micro-batches in flight beyond those of 1F1B (of V-Half where the layout has
-  // it), for orders of which only this is known. Empty: as the layout's schedule has it.
-  std::vector<std::int64_t> more_in_flight;
+  // The same in the words of `trainwright estimate`, but for the order.
+  Words words;
+  std::optional<Schedule> order;  // where it is not the layout's
   // Broken in the words of its own source, or by its own figures: scored with and without.
   std::string broken;
   // What had to be guessed although memory hangs on it: reported apart.
@@ -93,9 +73,10 @@ struct Cases {
 
 // What cases are made from: everything known from a data directory.
 struct Knowledge {
+  std::string data;
   Hardware hardware;
   std::vector<Trainer> trainers;
-  std::vector<ZooEntry> models;
+  Sources sources;
   Learned learned = Learned::Taken;  // whether facts that only rows could tell are used
 };
 Result<Knowledge> load_knowledge(const std::string& data_directory,
@@ -106,6 +87,6 @@ Result<Knowledge> load_knowledge(const std::string& data_directory,
 // layout.h.
 Cases cases_of(std::span<const MeasuredRun> runs, const Knowledge& knowledge);
 // The sources that become cases, sorted.
-std::vector<std::string> known_sources();
+std::vector<std::string> known_sources(const Knowledge& knowledge);
 
 }  // namespace trainwright

@@ -1,10 +1,18 @@
 #pragma once
-// A training run as somebody measured and published it. Part of calibrate.h: include that one.
+// A training run as somebody measured and published it. Part of measured.h: include that one.
 //
 // Most sources come as tables of 41 columns, a cell empty where the source is silent. Three tables
 // have columns of their own and become runs of the same kind: memory by rank of SimuMax's B200
 // cases (joined to the runs by the case's name), Sailor's plans, and the cards of one published
 // comparison of two schedules. Nothing is corrected here: a run says what its source printed.
+//
+// A table of one's own runs holds the words of `trainwright estimate` and what was measured:
+//
+//   model,on,trainer,layout,kind,measured
+//   llama-2-7b,8xA100-80GB,megatron@0.12,"tp=2,pp=4,mbs=1,gbs=64,seq=4096",reserved,41.2 GiB
+//
+// Also: job, attention, schedule, source, label, pipeline_rank (else the fullest counts), outcome
+// (ok or oom). Kinds are driver (where the column is empty), reserved, allocated and static.
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -14,6 +22,8 @@
 
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
+#include "trainwright/measured/reading.h"
+#include "trainwright/question/question.h"
 
 namespace trainwright {
 
@@ -52,16 +62,31 @@ struct MeasuredRun {
       stage_items;                // Sailor: layers of each stage, embedding and head counted
   std::vector<RankMemory> ranks;  // where memory was read rank by rank
   std::string origin;             // "runs.csv:17", where it was read
+  // Of a table of one's own.
+  std::optional<Words> asked;
+  std::vector<MemoryReading> readings;
 };
 
-// One table. The header line says which of the four kinds it is; its columns may stand in any
-// order, but all of them must be there and no others. Cells may be quoted as in RFC 4180; lines
-// that begin with # before the header are comments. All faults at once, at most 50.
+// One table. The header line says which of the five kinds it is; its columns may stand in any
+// order, but all of them must be there (but for those of one's own table) and no others. Cells may
+// be quoted as in RFC 4180; lines that begin with # before the header are comments. All faults at
+// once, at most 50.
 Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
                                                      std::string_view origin);
-// Every *.csv of the directory in the order of names, and of its neighbour ../fixtures/published
-// the cards of the 3090 runs where there is such a file. Ranks are joined to their runs.
-Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& directory);
+// A file, or every *.csv of a directory in the order of names, and of its neighbour
+// ../fixtures/published the cards of the 3090 runs where there is such a file. Ranks are joined to
+// their runs.
+Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& path);
+
+// What is left out together with this run: its sweep, model size, test case, round or release.
+std::string fold_of(const MeasuredRun& run);
+
+// A cell by the name of its column, as text: "layers", "outcome", or "notes.key" of the notes.
+// Empty where the source is silent; nullopt where there is no such column.
+std::optional<std::string> column_text(const MeasuredRun& run, std::string_view column);
+std::vector<std::string> column_names();
+// Puts a text into a column; false where there is none or the text does not go into it.
+bool fill_column(MeasuredRun& run, std::string_view column, std::string_view text);
 
 // How many rows and characters are read at most; a table of 10^5 rows has about 3 x 10^7.
 inline constexpr std::size_t kMostMeasuredRuns = 1'000'000;

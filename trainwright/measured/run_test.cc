@@ -1,11 +1,11 @@
-#include "trainwright/calibrate/measured.h"
+#include "trainwright/measured/run.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "trainwright/calibrate/calibrate.h"
-#include "trainwright/calibrate/csv.h"
+#include "trainwright/measured/csv.h"
+#include "trainwright/measured/measured.h"
 #include "trainwright/testing/growth.h"
 #include "trainwright/testing/skip.h"
 
@@ -166,17 +166,6 @@ TEST_CASE("folds are sweeps, model sizes, cases without their micro-batches, rou
   CHECK(fold("dgxc_benchmarking", "NVIDIA/dgxc@35a9aec:grok1/README.md#L64", "Grok", "") ==
         "35a9aec");
   CHECK(fold("megatron_bridge", "x", "Llama", "26.08 NeMo Container; model") == "26.08");
-}
-
-TEST_CASE("leaving one out deals every row to exactly one fold") {
-  const std::vector<std::string> labels{"b", "a", "b", "c"};
-  const auto folds = leave_one_out(labels);
-  REQUIRE(folds.size() == 3);
-  CHECK(folds[0].name == "a");
-  CHECK(folds[0].inside == std::vector<std::size_t>{1});
-  CHECK(folds[0].outside == std::vector<std::size_t>{0, 2, 3});
-  CHECK(folds[1].inside == std::vector<std::size_t>{0, 2});
-  CHECK(folds[2].outside == std::vector<std::size_t>{0, 1, 2});
 }
 
 }  // namespace

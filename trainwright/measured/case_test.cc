@@ -5,7 +5,7 @@
 #include <set>
 
 #include "trainwright/base/text.h"
-#include "trainwright/calibrate/calibrate.h"
+#include "trainwright/measured/measured.h"
 #include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/testing/skip.h"
 
@@ -175,7 +175,6 @@ TEST_CASE("redistributed layers are those of the artifact of Vocabulary Parallel
   CHECK(only(one(vocabulary_run(128000))).layout.layers == Counts{4, 4, 4, 4, 4, 5, 5, 2});
   CHECK(only(one(vocabulary_run(64000))).layout.layers == Counts{4, 4, 4, 4, 4, 4, 5, 3});
   const Case made = only(one(vocabulary_run(256000)));
-  CHECK(made.variant == "redis");
   // 26256.83 MiB in the artifact; printed to 0.01 GiB.
   REQUIRE(made.memory.size() == 1);
   CHECK(made.memory[0].kind == MemoryKind::Allocated);
@@ -272,10 +271,8 @@ TEST_CASE("what really ran is legal, except rows that are broken in their source
       forbidden.insert(c.source + " " + violation.id + (c.broken.empty() ? "" : " broken"));
     }
   }
-  // 28 layers over 32 ranks ran once in nanotron, which allows ranks without layers.
   CHECK(forbidden == std::set<std::string>{"bigscience_bloom_prequel world-splits broken",
-                                           "megatron_golden batch-splits broken",
-                                           "nanotron_playbook layers-for-every-stage"});
+                                           "megatron_golden batch-splits broken"});
   CHECK(ran["aleph-alpha-2023"] == 401);
   CHECK(ran["nanotron_playbook"] == 1758);
 }
@@ -321,12 +318,10 @@ TEST_CASE("the readings are those the bars speak of") {
 TEST_CASE("models from columns have the parameters of the zoo") {
   const Published* all = published();
   if (all == nullptr) return;
-  const auto zoo = [&](std::string_view name) {
-    for (const ZooEntry& entry : knowledge().models) {
-      if (entry.model.name == name) return parameters(entry.model);
-    }
-    FAIL("no model " << name);
-    return Parameters{};
+  const auto zoo = [&](const std::string& name) {
+    const auto model = find_model(name, kShippedData);
+    REQUIRE_MESSAGE(model.has_value(), name);
+    return parameters(*model);
   };
   const auto from_rows = [&](std::string_view source, std::string_view name) {
     for (const Case& c : all->cases.cases) {

@@ -1,5 +1,5 @@
-// The four kinds of tables, and how their rows become runs.
-#include "trainwright/calibrate/measured.h"
+// The five kinds of tables, and how their rows become runs.
+#include "trainwright/measured/run.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "trainwright/calibrate/table.h"
+#include "trainwright/measured/table.h"
 
 namespace trainwright {
 namespace {
@@ -121,6 +121,28 @@ constexpr std::array<Column<CardRow>, 4> kCardColumns{{
     {"max_memory_reserved_mb", &CardRow::reserved_mb, true},
 }};
 
+// A run of one's own.
+struct OwnRow {
+  std::string source, label, model, on, trainer, layout, job, attention, schedule, kind, measured,
+      outcome;
+  std::optional<std::int64_t> pipeline_rank;
+};
+constexpr std::array<Column<OwnRow>, 13> kOwnColumns{{
+    {"source", &OwnRow::source, false, true},
+    {"label", &OwnRow::label, false, true},
+    {"model", &OwnRow::model, true},
+    {"on", &OwnRow::on, true},
+    {"trainer", &OwnRow::trainer, false, true},
+    {"layout", &OwnRow::layout, true},
+    {"job", &OwnRow::job, false, true},
+    {"attention", &OwnRow::attention, false, true},
+    {"schedule", &OwnRow::schedule, false, true},
+    {"kind", &OwnRow::kind, false, true},
+    {"pipeline_rank", &OwnRow::pipeline_rank, false, true},
+    {"measured", &OwnRow::measured},
+    {"outcome", &OwnRow::outcome, false, true},
+}};
+
 Bytes mebibytes(double count) {
   constexpr double kMost = 1e12;
   return Bytes(std::llround(std::min(count, kMost) * (1 << 20)));
@@ -217,7 +239,81 @@ Result<Runs> read_cards(CsvRecords& records, Header header, std::string_view ori
   return runs;
 }
 
+constexpr std::array<std::pair<std::string_view, MemoryKind>, 5> kOwnKinds{{
+    {"", MemoryKind::Driver},
+    {"driver", MemoryKind::Driver},
+    {"reserved", MemoryKind::Reserved},
+    {"allocated", MemoryKind::Allocated},
+    {"static", MemoryKind::Static},
+}};
+
+// The figure of a row of one's own; faults are added.
+void read_figure(const OwnRow& row, MeasuredRun& run, Diagnostics& faults) {
+  const auto fault = [&](const char* column, const std::string& cell, const char* hint) {
+    faults.push_back({fmt::format("{} {}", run.origin, column),
+                      fmt::format("'{}' is not understood", cell), hint});
+  };
+  const auto kind = std::find_if(kOwnKinds.begin(), kOwnKinds.end(),
+                                 [&](const auto& known) { return known.first == trim(row.kind); });
+  if (kind == kOwnKinds.end()) fault("kind", row.kind, "driver, reserved, allocated or static");
+  const std::string_view outcome = trim(row.outcome);
+  if (!outcome.empty() && outcome != "oom" && outcome != "ok") {
+    fault("outcome", row.outcome, "ok or oom");
+  }
+  if (outcome == "oom") run.outcome = Outcome::Oom;
+  if (trim(row.measured).empty() && run.outcome == Outcome::Oom) return;
+  const auto bytes = parse_bytes(trim(row.measured));
+  if (!bytes || *bytes <= Bytes(0)) fault("measured", row.measured, "for instance 61.3 GiB");
+  if (kind == kOwnKinds.end() || !bytes) return;
+  run.readings.push_back({.kind = kind->second,
+                          .at = row.pipeline_rank ? ReadAt::PipelineRank : ReadAt::WorstRank,
+                          .index = row.pipeline_rank.value_or(0),
+                          .size = *bytes,
+                          .rounding = Bytes(0)});
+}
+
+Result<Runs> read_own(CsvRecords& records, Header header, std::string_view origin) {
+  auto rows = TW_TRY(TableReader<OwnRow>(kOwnColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  Diagnostics faults;
+  for (auto& [line, row] : rows) {
+    MeasuredRun& run = runs.emplace_back();
+    run.source = trim(row.source).empty() ? std::string(origin) : row.source;
+    run.origin = place(origin, line);
+    run.source_ref = trim(row.label).empty() ? run.origin : row.label;
+    run.model_name = row.model;
+    run.asked =
+        Words{row.model, row.on, row.trainer, row.layout, row.job, row.attention, row.schedule};
+    if (faults.size() < detail::kMostTableFaults) read_figure(row, run, faults);
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return runs;
+}
+
 }  // namespace
+
+std::optional<std::string> column_text(const MeasuredRun& run, std::string_view column) {
+  if (column.starts_with("notes.")) return std::string(noted(run.notes, column.substr(6)));
+  for (const Column<MeasuredRun>& known : kRunColumns) {
+    if (known.name != column) continue;
+    return std::visit([&](auto member) { return detail::cell_text(run.*member); }, known.field);
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> column_names() {
+  std::vector<std::string> names;
+  for (const Column<MeasuredRun>& known : kRunColumns) names.emplace_back(known.name);
+  return names;
+}
+
+bool fill_column(MeasuredRun& run, std::string_view column, std::string_view text) {
+  for (const Column<MeasuredRun>& known : kRunColumns) {
+    if (known.name != column) continue;
+    return !std::visit([&](auto member) { return detail::store(text, run.*member); }, known.field);
+  }
+  return false;
+}
 
 Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
                                                      std::string_view origin) {
@@ -236,6 +332,7 @@ Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
     return std::any_of(header.begin(), header.end(),
                        [&](std::string_view cell) { return trim(cell) == name; });
   };
+  if (has("layout") && has("on")) return read_own(records, header, origin);
   if (has("max_allocated_mib")) return read_ranks(records, header, origin);
   if (has("real_peak_mem_bytes")) return read_plans(records, header, origin);
   if (has("max_memory_allocated_mb")) return read_cards(records, header, origin);

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "trainwright/base/json.h"
-#include "trainwright/calibrate/measured.h"
+#include "trainwright/measured/run.h"
 
 namespace trainwright {
 namespace {
@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 std::vector<fs::path> tables(const fs::path& directory) {
   std::vector<fs::path> found;
   std::error_code ignored;
+  if (fs::is_regular_file(directory, ignored)) return {directory};
   for (fs::directory_iterator at(directory, ignored), end; at != end; at.increment(ignored)) {
     if (at->path().extension() == ".csv") found.push_back(at->path());
   }
@@ -46,17 +47,17 @@ void join_ranks(std::vector<MeasuredRun>& runs, Diagnostics& diagnostics) {
 
 }  // namespace
 
-Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& directory) {
-  const std::vector<fs::path> paths = tables(directory);
+Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& path) {
+  const std::vector<fs::path> paths = tables(path);
   if (paths.empty()) {
-    return fail(directory, "there is no table of measured runs (*.csv)",
-                "give a directory of them");
+    return fail(path, "there is no table of measured runs (*.csv)",
+                "give a file or a directory of them");
   }
   std::vector<MeasuredRun> runs;
   Diagnostics diagnostics;
-  for (const fs::path& path : paths) {
-    const auto text = read_file(path.string());
-    auto read = text ? parse_measured_runs(*text, path.filename().string())
+  for (const fs::path& table : paths) {
+    const auto text = read_file(table.string());
+    auto read = text ? parse_measured_runs(*text, table.filename().string())
                      : Result<std::vector<MeasuredRun>>(tl::unexpected(text.error()));
     if (read) {
       runs.insert(runs.end(), std::make_move_iterator(read->begin()),

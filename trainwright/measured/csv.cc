@@ -1,4 +1,4 @@
-#include "trainwright/calibrate/csv.h"
+#include "trainwright/measured/csv.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainwright/calibrate/table.h"
+#include "trainwright/measured/table.h"
 
 #include <fmt/format.h>
 
@@ -93,9 +93,23 @@ std::optional<CellFault> store(std::string_view cell, Outcome& field) {
                    did_you_mean(trim(cell), names, "one of " + enumerate(names, "or"))};
 }
 
+std::string cell_text(const std::string& field) { return field; }
+std::string cell_text(const std::optional<std::int64_t>& field) {
+  return field ? std::to_string(*field) : std::string();
+}
+std::string cell_text(const std::optional<double>& field) {
+  return field ? fmt::format("{}", *field) : std::string();
+}
+std::string cell_text(const std::optional<Seconds>& field) {
+  return field ? fmt::format("{}", field->value()) : std::string();
+}
+std::string cell_text(Outcome field) { return std::string(name_of(field)); }
+
 std::vector<std::size_t> match_header(std::span<const std::string_view> header,
-                                      std::span<const std::string> names, const std::string& where,
+                                      std::span<const ColumnName> columns, const std::string& where,
                                       Diagnostics& diagnostics) {
+  std::vector<std::string> names;
+  for (const ColumnName& column : columns) names.push_back(column.name);
   std::vector<std::size_t> order;
   std::vector<bool> seen(names.size(), false);
   for (const std::string_view cell : header) {
@@ -115,7 +129,8 @@ std::vector<std::size_t> match_header(std::span<const std::string_view> header,
     order.push_back(index);
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (!seen[i]) diagnostics.push_back({where, fmt::format("no column '{}'", names[i]), {}});
+    if (!seen[i] && !columns[i].optional)
+      diagnostics.push_back({where, fmt::format("no column '{}'", names[i]), {}});
   }
   return order;
 }

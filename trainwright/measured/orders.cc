@@ -1,4 +1,4 @@
-#include "trainwright/calibrate/orders.h"
+#include "trainwright/measured/orders.h"
 
 #include <algorithm>
 
@@ -39,10 +39,24 @@ Schedule first_weights_last(const Schedule& one_f_one_b) {
   return made;
 }
 
-Result<std::optional<Schedule>> schedule_of(const Case& made) {
-  const bool first_last = made.variant == "first-weights-last";
-  if (made.more_in_flight.empty() && !first_last) return std::optional<Schedule>();
-  const Layout& layout = made.layout;
+namespace {
+
+// Micro-batches in flight beyond those of 1F1B, where rank r of p holds p - r.
+std::vector<std::int64_t> more_in_flight(const Json& order, std::int64_t pp) {
+  if (const Json* more = order.find("more"); more != nullptr) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(pp), more->integer);
+  }
+  std::vector<std::int64_t> more;
+  const Json* limit = order.find("up_to");
+  for (std::int64_t rank = 0; rank < pp && limit != nullptr; ++rank) {
+    more.push_back(limit->integer - (pp - rank));
+  }
+  return more;
+}
+
+}  // namespace
+
+Result<Schedule> order_of(const Json& order, const Layout& layout) {
   const std::int64_t microbatches = micro_batch_count(layout);
   if (layout.pp > kMaxRanks || microbatches < 1 || microbatches > kMaxMicroBatches) {
     return fail("pp", "more ranks or micro-batches than a schedule has");
@@ -52,8 +66,8 @@ Result<std::optional<Schedule>> schedule_of(const Case& made) {
   const Shape shape{static_cast<int>(layout.pp), static_cast<int>(microbatches),
                     static_cast<int>(layout.vpp)};
   const Schedule schedule = TW_TRY(make(kind, shape));
-  if (first_last) return std::optional(first_weights_last(schedule));
-  return std::optional(with_more_in_flight(schedule, made.more_in_flight));
+  if (order.find("weights_last") != nullptr) return first_weights_last(schedule);
+  return with_more_in_flight(schedule, more_in_flight(order, layout.pp));
 }
 
 }  // namespace trainwright::detail

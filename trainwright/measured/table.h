@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "trainwright/base/text.h"
-#include "trainwright/calibrate/csv.h"
-#include "trainwright/calibrate/measured.h"
+#include "trainwright/measured/csv.h"
+#include "trainwright/measured/run.h"
 
 namespace trainwright::detail {
 
@@ -24,7 +24,8 @@ struct Column {
   std::variant<std::string Row::*, std::optional<std::int64_t> Row::*, std::optional<double> Row::*,
                std::optional<Seconds> Row::*, Outcome Row::*>
       field;
-  bool required = false;
+  bool required = false;  // no cell is empty
+  bool optional = false;  // a table may lack the column
 };
 
 std::optional<Outcome> outcome_named(std::string_view name);
@@ -40,9 +41,21 @@ std::optional<CellFault> store(std::string_view cell, std::optional<double>& fie
 std::optional<CellFault> store(std::string_view cell, std::optional<Seconds>& field);
 std::optional<CellFault> store(std::string_view cell, Outcome& field);
 
-// For each cell of the header the column it fills; faults for missing, unknown, repeated ones.
+// What a field holds, as a cell would; empty where it holds nothing.
+std::string cell_text(const std::string& field);
+std::string cell_text(const std::optional<std::int64_t>& field);
+std::string cell_text(const std::optional<double>& field);
+std::string cell_text(const std::optional<Seconds>& field);
+std::string cell_text(Outcome field);
+
+// For each cell of the header the column it fills; faults for unknown and repeated ones, and for
+// missing ones that are not optional.
+struct ColumnName {
+  std::string name;
+  bool optional = false;
+};
 std::vector<std::size_t> match_header(std::span<const std::string_view> header,
-                                      std::span<const std::string> names, const std::string& where,
+                                      std::span<const ColumnName> names, const std::string& where,
                                       Diagnostics& diagnostics);
 
 // Reads the records that follow the header. Rows carry the line they began on.
@@ -54,8 +67,10 @@ class TableReader {
 
   Result<std::vector<std::pair<int, Row>>> read(CsvRecords& records,
                                                 std::span<const std::string_view> header) {
-    std::vector<std::string> names;
-    for (const auto& column : columns_) names.emplace_back(column.name);
+    std::vector<ColumnName> names;
+    for (const auto& column : columns_) {
+      names.push_back({std::string(column.name), column.optional});
+    }
     const std::vector<std::size_t> order =
         match_header(header, names, place(records.line(), {}), diagnostics_);
     if (!diagnostics_.empty()) return fail(std::move(diagnostics_));
