@@ -200,8 +200,8 @@ Result<Output> run_show_work(const Invocation& invocation) {
     return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
                   Exit::DoesNotFit};
   }
-  if (auto fault =
-          too_large(setting.model, slice_of(layout, setting.trainer, 0, setting.attention))) {
+  const Slice first = slice_of(layout, setting.trainer, 0, setting.attention);
+  if (auto fault = too_large(widths_of(setting.model, setting.job), first)) {
     return fail({*std::move(fault)});
   }
   const auto all = TW_TRY(stage_layers(layout, setting.model));

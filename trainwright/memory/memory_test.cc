@@ -294,6 +294,21 @@ TEST_CASE("sizes beyond any device are diagnosed, not computed") {
   CHECK(!model.least(c.layout).has_value());
 }
 
+TEST_CASE(
+    "a micro-batch that is too large for wide layers is diagnosed as it is for the vocabulary") {
+  Case c = llama_case("megatron@0.12", "dp=1,mbs=1,gbs=1,seq=2048");
+  c.model = llama_model(2048, 16, 16, std::int64_t{1} << 31);
+  for (const auto& [mbs, seq] :
+       {std::pair<std::int64_t, std::int64_t>{1 << 20, 1024}, {std::int64_t{1} << 31, 2}}) {
+    c.layout.mbs = c.layout.gbs = mbs;
+    c.layout.seq = seq;
+    const auto estimate = estimate_memory(c.question());
+    REQUIRE(!estimate.has_value());
+    CHECK(estimate.error().diagnostics[0].where == "layout");
+    CHECK(!MemoryModel(c.model, c.cluster, c.trainer, c.job, c.constants).worst(c.layout));
+  }
+}
+
 TEST_CASE("gradients that are flattened stand twice at the step, on one rank too") {
   // One token: the step is the peak. fp32 gradients, 4 bytes a parameter, and a flat copy of up to
   // 500 million of the 954 million.

@@ -130,6 +130,7 @@ struct MemoryModel::State {
   MemoryConstants constants;
   std::optional<AttentionKernel> attention;
   detail::KnownBy known = detail::known_by(trainer);
+  Widths widths = widths_of(model, job);
 
   struct OfPrecision {
     Recipe recipe;
@@ -163,10 +164,10 @@ struct MemoryModel::State {
     return precisions.emplace(kind, OfPrecision{recipe, WorkCache(model, recipe)}).first->second;
   }
 
-  const std::vector<ChunkBytes>& chunks_for(const Layout& layout,
+  const std::vector<ChunkBytes>& chunks_for(const Layout& layout, const Slice& first,
                                             const detail::Partition& partition,
                                             const detail::StateRules& rules) {
-    ChunkKey key{&partition, slice_of(layout, trainer, 0, attention)};
+    ChunkKey key{&partition, first};
     const auto found = chunks.find(key);
     if (found != chunks.end()) return found->second;
     OfPrecision& precision = precision_for(layout.precision);
@@ -230,15 +231,17 @@ MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
 
 std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout) {
   State& state = *state_;
-  if (!detail::check_sizes(layout, state.model).empty()) return std::nullopt;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
+  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
+  if (too_large(state.widths, first)) return std::nullopt;
   const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
   if (!rules) return std::nullopt;
   const detail::Partition* partition = state.partition_for(layout);
   if (partition == nullptr) return std::nullopt;
   const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
   if (moments == nullptr) return std::nullopt;
-  const std::vector<ChunkBytes>& chunks = state.chunks_for(layout, *partition, rules->states);
+  const std::vector<ChunkBytes>& chunks =
+      state.chunks_for(layout, first, *partition, rules->states);
   const detail::Outside& outside = state.outside_for(layout);
   const Bytes capacity = capacity_of(state.cluster);
   Least least;

@@ -4,28 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <variant>
-
-#include "trainwright/base/check.h"
 
 namespace trainwright::detail {
 namespace {
 
 double& at(CategoryNumbers& numbers, Category category) {
   return numbers[static_cast<std::size_t>(category)];
-}
-
-double widest_heads(const Model& model) {
-  double heads = 1;
-  for (const LayerKind& kind : model.kinds) {
-    if (const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention)) {
-      heads = std::max(heads, static_cast<double>(softmax->heads));
-    }
-    if (const auto* latent = std::get_if<LatentAttention>(&kind.attention)) {
-      heads = std::max(heads, static_cast<double>(latent->heads));
-    }
-  }
-  return heads;
 }
 
 // Every barrier between the shares of the head holds up one micro-batch more on each rank: one with
@@ -68,17 +52,6 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
                    .ahead = vocabulary_ahead(layout),
                    .sends_stay = rules.pipeline.sends_stay};
   return rules;
-}
-
-Diagnostics check_sizes(const Layout& layout, const Model& model) {
-  constexpr double kMost = 0x1.0p56;  // bytes of one kept tensor
-  const double rows = static_cast<double>(layout.mbs) * static_cast<double>(layout.seq);
-  const double scores = rows * static_cast<double>(layout.seq) * widest_heads(model) * 4;
-  const double logits = rows * static_cast<double>(model.vocabulary) * 16;
-  const double hidden = rows * static_cast<double>(model.hidden) * 64;
-  if (std::max({scores, logits, hidden}) < kMost) return {};
-  return {{"mbs", "a micro-batch of so many tokens is beyond any device",
-           "choose a smaller mbs or seq"}};
 }
 
 void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,

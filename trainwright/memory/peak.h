@@ -22,8 +22,6 @@ struct LayoutRules {
 };
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
                                  const Cluster& cluster);
-// Sizes whose bytes could not be counted in 63 bits.
-Diagnostics check_sizes(const Layout& layout, const Model& model);
 
 // A group of pipeline ranks that hold the same.
 struct GroupTerms {

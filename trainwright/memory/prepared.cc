@@ -30,9 +30,11 @@ Result<std::vector<Moments>> moments_for(const MemoryQuestion& question, const L
 }  // namespace
 
 Result<Prepared> prepare(const MemoryQuestion& question) {
-  Diagnostics faults = check_sizes(question.layout, question.model);
-  if (!faults.empty()) return fail(std::move(faults));
   const Layout& layout = question.layout;
+  const Slice first = slice_of(layout, question.trainer, 0, question.attention);
+  if (auto fault = too_large(widths_of(question.model, question.job), first)) {
+    return fail({*std::move(fault)});
+  }
   Recipe recipe = recipe_of(question.trainer, layout.precision, question.job);
   Prepared work{
       .question = question,

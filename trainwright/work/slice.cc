@@ -1,19 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 
 #include "trainwright/work/work.h"
 
 namespace trainwright {
-namespace {
-
-// Of one tensor before it is split: 2^48 numbers, so that bytes of thousands of layers stay below
-// 2^63.
-constexpr double kMostNumbers = 281474976710656.0;
-
-}  // namespace
-
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
                std::optional<AttentionKernel> attention) {
   Slice slice{.tp = layout.tp,
@@ -35,36 +25,6 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
   if (at < layout.recompute_by_stage.size()) slice.recompute = layout.recompute_by_stage[at];
   slice.attention = attention ? *attention : recipe_of(trainer, layout.precision).attention;
   return slice;
-}
-
-std::optional<Diagnostic> too_large(const Model& model, const Slice& slice) {
-  // The widest thing that a token has: the vocabulary, a row of scores, all channels of a layer.
-  double widest = static_cast<double>(std::max(model.vocabulary, 8 * model.hidden));
-  for (const LayerKind& kind : model.kinds) {
-    for (const Weight& weight : layer_weights(model, kind)) {
-      const double channels = static_cast<double>(weight.out) * static_cast<double>(weight.used);
-      widest = std::max(widest, channels);
-    }
-    const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention);
-    const auto* latent = std::get_if<LatentAttention>(&kind.attention);
-    const std::int64_t heads = softmax ? softmax->heads : latent ? latent->heads : 0;
-    const bool scores = slice.attention != AttentionKernel::Flash;
-    if (scores)
-      widest = std::max(widest, static_cast<double>(heads) * static_cast<double>(slice.seq));
-  }
-  // A rank has at least one token, and the parts of experts gather those of each other.
-  const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-  const double tokens =
-      real(slice.mbs) * std::max(real(slice.seq), real(slice.tp) * real(slice.cp));
-  const bool gathers = slice.dispatcher == DispatcherKind::AllGather;
-  const double gathered = real(slice.etp) * (gathers ? real(slice.ep) : 1);
-  const double numbers = tokens * widest * gathered;
-  if (numbers <= kMostNumbers) return std::nullopt;
-  return Diagnostic{
-      "layout",
-      fmt::format("a micro-batch of {} sequences of {} tokens is too large to be counted",
-                  slice.mbs, slice.seq),
-      "choose a smaller mbs or seq"};
 }
 
 // EveryNth: of n layers the last is run again, so that n = 1 is every layer (torchtitan counts

@@ -42,8 +42,16 @@ struct Slice {
 // what the trainer does by default. Block and EveryNth: see recompute_of_layer.
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage = 0,
                std::optional<AttentionKernel> attention = std::nullopt);
-// Why no list can be made, if so: bytes of a tensor, summed over layers, would not fit 64 bits.
-// Input that people typed is to be asked about first; it holds for every stage.
+// The largest numbers of a model that a token meets.
+struct Widths {
+  double channels = 0;  // the vocabulary, what a layer makes of a token, of all its experts
+  double heads = 0;
+  double layers = 0;
+};
+Widths widths_of(const Model& model, const Job& job = {});  // the rank of adapters among them
+// Why no list can be made, if so: bytes of a tensor, summed over layers, would not fit 64 bits. The
+// one guard of sizes: whoever counts asks it first, with any stage's slice.
+std::optional<Diagnostic> too_large(const Widths& widths, const Slice& slice);
 std::optional<Diagnostic> too_large(const Model& model, const Slice& slice);
 // What `recompute` means for the i-th layer of its stage: None or Full instead of Block and
 // EveryNth.

@@ -314,6 +314,82 @@ TEST_CASE("degrees of any size that divide nothing make a list") {
   }));
 }
 
+// A model near the bounds of what a config may say (trainwright/model/build.h), with at most as
+// many parameters as are counted, 2^53.
+Model any_vast_model() {
+  Model model = any_model();
+  const auto vast = [](std::int64_t& size, std::int64_t most) {
+    size = power(most) + within(0, 3);
+  };
+  vast(model.hidden, 24);
+  vast(model.vocabulary, 31);
+  LayerKind& kind = model.kinds.front();
+  if (auto* of = std::get_if<SoftmaxAttention>(&kind.attention)) {
+    of->kv_heads = power(20);
+    of->heads = of->kv_heads * power(4);
+    vast(of->head_dim, 20);
+  } else if (auto* latent = std::get_if<LatentAttention>(&kind.attention)) {
+    vast(latent->heads, 20);
+    vast(latent->kv_rank, 24);
+    vast(latent->nope_dim, 20);
+  } else if (auto* delta = std::get_if<GatedDeltaNet>(&kind.attention)) {
+    vast(delta->value_heads, 20);
+    vast(delta->value_dim, 20);
+  }
+  if (auto* of = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
+    vast(of->experts, 20);
+    of->experts_per_token = within(1, of->experts);
+    vast(of->expert.width, 31);
+  } else {
+    vast(std::get<Mlp>(kind.feed_forward).width, 31);
+  }
+  model.layers.assign(static_cast<std::size_t>(power(16)), LayerKindId(0));
+  return model;
+}
+
+double rough_parameters(const Model& model) {
+  double layer = 0;
+  for (const Weight& weight : layer_weights(model, model.kinds.front())) {
+    layer += static_cast<double>(weight.copies) * static_cast<double>(weight.out) *
+             static_cast<double>(weight.in);
+  }
+  return layer * static_cast<double>(model.layers.size()) +
+         2 * static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
+}
+
+TEST_CASE("the largest that the guard of sizes lets through is counted, of any model") {
+  CHECK(rc::check([] {
+    const Model model = any_vast_model();
+    if (rough_parameters(model) > 0x1.0p53) return;
+    Recipe recipe = any_recipe();
+    recipe.permutes_tokens = any_bool();
+    Slice slice = any_slice();
+    slice.attention = any_of(AttentionKernel::Sdpa);
+    slice.tp = power(24);
+    slice.cp = power(24) / slice.tp + 1;
+    slice.ep = power(24);
+    slice.etp = power(24) / slice.ep + 1;
+    slice.mbs = power(31);
+    slice.seq = power(31);
+    // Down to the largest that is let through: now the one, now the other is halved.
+    const std::array<std::int64_t*, 6> sizes = {&slice.mbs, &slice.seq, &slice.tp,
+                                                &slice.cp,  &slice.ep,  &slice.etp};
+    for (int i = 0; too_large(model, slice); ++i) {
+      if (i == 1000) return;  // one token is too large
+      std::int64_t& size = *sizes[static_cast<std::size_t>(within(0, 5))];
+      size = std::max<std::int64_t>(1, size / 2);
+    }
+    RC_CLASSIFY(true, "counted");
+    const Totals layer = totals(list_of(model, slice, recipe));
+    const Totals head = totals(head_work(model, slice, recipe));
+    const Totals first = totals(embedding_work(model, slice, recipe));
+    const std::vector<Portion> portions = {
+        {&first, 1}, {&layer, std::ssize(model.layers)}, {&head, 1}};
+    RC_ASSERT(compose(portions).kept >= layer.kept);
+    RC_ASSERT(totals(mtp_work(model, slice, recipe)).kept > Bytes(0));
+  }));
+}
+
 TEST_CASE("composing is adding") {
   CHECK(rc::check([] {
     const Model model = any_model();

@@ -1,0 +1,74 @@
+// The one guard of sizes: what it lets through is counted in 64 bits.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+namespace {
+
+// Numbers of one tensor before it is split, and of one tensor in every layer. A list has some
+// hundred tensors of at most eight bytes a number, each read and written a few times: 2^12 bytes in
+// all for every number, which leaves sums below 2^63.
+constexpr double kMostNumbers = 0x1.0p48;
+constexpr double kMostNumbersOfLayers = 0x1.0p51;
+
+// Numbers that a chunked linear attention keeps for a token and head.
+constexpr double kChunk = 64;
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+void widen(Widths& widths, const Attention& attention) {
+  const auto heads = [](const auto& of) {
+    if constexpr (requires { of.heads; }) return real(of.heads);
+    if constexpr (requires { of.value_heads; }) return real(of.value_heads);
+    return 0.0;
+  };
+  const double count = std::visit(heads, attention);
+  widths.heads = std::max(widths.heads, count);
+  widths.channels = std::max(widths.channels, count * kChunk);
+}
+
+}  // namespace
+
+Widths widths_of(const Model& model, const Job& job) {
+  const double rank = job.lora ? real(job.lora->rank) : 0;
+  Widths widths{.channels = std::max(real(model.vocabulary), 8 * real(model.hidden)),
+                .heads = 1,
+                .layers = real(std::ssize(model.layers) + 1)};
+  for (const LayerKind& kind : model.kinds) {
+    for (const Weight& weight : layer_weights(model, kind)) {
+      widths.channels =
+          std::max(widths.channels, std::max(real(weight.out), rank) * real(weight.used));
+    }
+    widen(widths, kind.attention);
+  }
+  return widths;
+}
+
+std::optional<Diagnostic> too_large(const Widths& widths, const Slice& slice) {
+  const bool scores = slice.attention != AttentionKernel::Flash;
+  const double widest = std::max(widths.channels, scores ? widths.heads * real(slice.seq) : 0);
+  // A rank has at least one token and one entry of the vocabulary, and the parts of experts gather
+  // those of each other.
+  const double tokens =
+      real(slice.mbs) * std::max(real(slice.seq), real(slice.tp) * real(slice.cp));
+  const bool gathers = slice.dispatcher == DispatcherKind::AllGather;
+  const double gathered = real(slice.etp) * (gathers ? real(slice.ep) : 1);
+  const double numbers = tokens * std::max(widest, real(slice.tp)) * gathered;
+  if (numbers <= kMostNumbers && numbers * widths.layers <= kMostNumbersOfLayers) {
+    return std::nullopt;
+  }
+  return Diagnostic{
+      "layout",
+      fmt::format("a micro-batch of {} sequences of {} tokens is too large to be counted",
+                  slice.mbs, slice.seq),
+      "choose a smaller mbs or seq"};
+}
+
+std::optional<Diagnostic> too_large(const Model& model, const Slice& slice) {
+  return too_large(widths_of(model), slice);
+}
+
+}  // namespace trainwright
