@@ -2,8 +2,9 @@
 """Checks every #include between modules against tools/layers.txt.
 
 An arrow that the table does not list fails, and so does a table that is not in dependency order,
-a private header used from another module, or a picture in ARCHITECTURE.md that is out of date.
-`--draw` rewrites that picture.
+a private header used from another module, two types of one name in one namespace (programs that link
+both may mix them up without a word), or a picture in ARCHITECTURE.md that is out of date. `--draw`
+rewrites that picture.
 """
 import argparse
 import pathlib
@@ -13,6 +14,11 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BEGIN, END = "<!-- layers: begin -->", "<!-- layers: end -->"
 INCLUDE = re.compile(r'^\s*#include\s+"trainwright/([a-z_]+)/([^"]+)"', re.M)
+# What says nothing about scopes: comments, raw and plain strings, characters, preprocessor lines.
+BLANK = re.compile(r"""//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|^\s*\#[^\n]*(?:\\\n[^\n]*)*""", re.M | re.S)
+SCOPE = re.compile(r"[{};]")
+NAMESPACE = re.compile(r"\bnamespace\s*([\w:]*)\s*$")
+TYPE = re.compile(r"(?:^|>|\s)(?:struct|class|union|enum(?:\s+(?:class|struct))?)\s+(\w+)\s*(?:final\s*)?(?::[^:].*)?$", re.S)
 
 
 def read_table(text):
@@ -54,6 +60,35 @@ def faults(table):
                 yield f"{place}, a private header of {used}"
 
 
+def types_of(text):
+    """The full names of the types that a file defines outside functions and anonymous namespaces."""
+    text = BLANK.sub(" ", text)
+    scopes, begin = [], 0  # of each open brace: the namespace's name, "" for an anonymous one, None for others
+    for mark in SCOPE.finditer(text):
+        before = text[begin:mark.start()].strip()
+        begin = mark.end()
+        if mark.group() == "}" and scopes:
+            scopes.pop()
+        if mark.group() != "{":
+            continue
+        namespace = NAMESPACE.search(before)
+        found = TYPE.search(before)
+        if found and not namespace and all(scopes):
+            yield "::".join([*scopes, found.group(1)])
+        scopes.append(namespace.group(1) if namespace else None)
+
+
+def repeated_types():
+    places = {}
+    for path in sorted((ROOT / "trainwright").rglob("*")):
+        if path.suffix in (".h", ".cc") and path.relative_to(ROOT / "trainwright").parts[0] != "testing":
+            for name in types_of(path.read_text()):
+                places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    for name, files in sorted(places.items()):
+        if len(files) > 1:
+            yield f"{name} is defined in {' and in '.join(sorted(files))}: rename one"
+
+
 def direct_arrows(table):
     """The arrows that do not follow from others, so that the picture stays readable."""
     def reach(module):
@@ -80,7 +115,7 @@ def main():
     parser.add_argument("--draw", action="store_true", help="rewrite the picture in ARCHITECTURE.md")
     options = parser.parse_args()
     table = read_table((ROOT / "tools/layers.txt").read_text())
-    found = list(faults(table))
+    found = list(faults(table)) + list(repeated_types())
     architecture = ROOT / "ARCHITECTURE.md"
     text = architecture.read_text()
     head, rest = text.split(BEGIN)

@@ -334,6 +334,12 @@ std::string to_line(const Json& json) {
   return out;
 }
 
+bool is_file(const std::string& path) {
+  std::error_code fault;
+  const auto status = std::filesystem::status(path, fault);
+  return std::filesystem::exists(status) && !std::filesystem::is_directory(status);
+}
+
 Result<std::string> read_file(const std::string& path) {
   std::error_code fault;
   const auto status = std::filesystem::status(path, fault);

@@ -78,6 +78,8 @@ std::string to_line(const Json& json);
 // anything larger than kLargestFile bytes.
 inline constexpr std::int64_t kLargestFile = std::int64_t{1} << 28;
 Result<std::string> read_file(const std::string& path);
+// Whether there is a file of that name, which may be any text.
+bool is_file(const std::string& path);
 Result<Json> read_json_file(const std::string& path);
 
 // "llama.json:12 /text_config/rope": the file, the line and the path inside the document.

@@ -133,6 +133,13 @@ TEST_CASE("a missing file and a directory are told apart") {
   CHECK(read_file("/tmp").error().diagnostics[0].what == "is a directory, not a file");
 }
 
+TEST_CASE("text that no file can be called is no file") {
+  CHECK(!is_file(std::string(10'000, 'a')));
+  CHECK(!is_file(""));
+  CHECK(!is_file("/tmp"));
+  CHECK(is_file("/dev/null"));
+}
+
 TEST_CASE("a file without an end is refused") {
   CHECK(read_file("/dev/zero").error().diagnostics[0].what == "is larger than 256 MiB");
   CHECK(read_file("/dev/null").value().empty());

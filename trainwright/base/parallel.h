@@ -30,7 +30,10 @@ void parallel_for(std::size_t n, Threads threads, const Body& body) {
 // default-constructible.
 template <class Function>
 auto parallel_map(std::size_t n, Threads threads, const Function& function) {
-  std::vector<std::decay_t<decltype(function(std::size_t{}))>> results(n);
+  using Value = std::decay_t<decltype(function(std::size_t{}))>;
+  static_assert(!std::is_same_v<Value, bool>,
+                "elements of std::vector<bool> share bytes: let the function give an int or enum");
+  std::vector<Value> results(n);
   parallel_for(n, threads, [&](std::size_t i) { results[i] = function(i); });
   return results;
 }

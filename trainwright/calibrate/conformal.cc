@@ -41,7 +41,8 @@ Interval conformal_log_interval(std::span<const double> log_errors, double level
   const double tail = (1 - level) / 2;
   const double high = conformal_quantile({log_errors.begin(), log_errors.end()}, 1 - tail);
   const double low = conformal_quantile(mapped(log_errors, [](double e) { return -e; }), 1 - tail);
-  // Equal tails need more rows than a symmetric interval: 2 / tail - 1 of them.
+  // Equal tails need more rows than a symmetric interval: 2 / tail - 1 of them, so that
+  // a row lies beyond each end.
   if (static_cast<double>(log_errors.size()) >= 2 / tail - 1 - 1e-9) return {-low, high};
   const double both =
       conformal_quantile(mapped(log_errors, [](double e) { return std::abs(e); }), level);

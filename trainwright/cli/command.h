@@ -1,8 +1,9 @@
 #pragma once
 // A command as a value: what it is called, what it takes, an example, and what it does.
 //
-// Only main.cc knows the library that parses the command line. A command declares its arguments as
-// data and gets an Invocation with what the user typed; it returns what to print and an exit code.
+// Only command_line.cc knows the library that parses the command line. A command declares its
+// arguments as data and gets an Invocation with what the user typed; it returns what to print,
+// files to write and an exit code. It writes nothing itself.
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
+#include "trainwright/cli/data_directory.h"
 
 namespace trainwright::cli {
 
@@ -19,6 +21,7 @@ enum class Exit {
   DoesNotFit = 1,  // or is not legal: the question was understood, the answer is no
   BadInput = 2,
   Internal = 70,
+  NotWritten = 74,  // the answer could not be written: a full disk, a path that is none
 };
 
 struct Argument {
@@ -33,24 +36,33 @@ struct Argument {
 };
 
 // What the user typed, by argument name without dashes.
+using Values = std::map<std::string, std::vector<std::string>>;
+
 struct Invocation {
-  std::string data;       // the data directory
+  const DataDirectory& data;
   int width = 80;         // characters per line
   bool json = false;      // --json
   bool terminal = false;  // standard error is a terminal: progress may be shown
-  std::map<std::string, std::vector<std::string>> values = {};
+  Values values = {};
 
   bool flag(const std::string& name) const { return values.contains(name); }
   std::optional<std::string> text(const std::string& name) const;
   std::vector<std::string> texts(const std::string& name) const;
-  // main.cc has checked that these are numbers.
+  // command_line.cc has checked that these are numbers.
   std::optional<std::int64_t> integer(const std::string& name) const;
   std::optional<double> number(const std::string& name) const;
+};
+
+struct File {
+  std::string path;
+  std::string content;
+  bool makes_folder = false;  // where there is none to write it into
 };
 
 struct Output {
   std::string text;
   Exit exit = Exit::Ok;
+  std::vector<File> files = {};
 };
 
 struct Command {

@@ -7,7 +7,7 @@ namespace {
 Result<Output> run_estimate(const Invocation& invocation) {
   const Question setting = TW_TRY(read_setting(invocation));
   const auto constants =
-      TW_TRY(load_memory_constants(invocation.data, invocation.text("constants")));
+      TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {

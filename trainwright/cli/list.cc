@@ -25,7 +25,7 @@ Result<Listing> list_models(const Invocation& invocation) {
                     {"parameters", Align::Right},
                     {"active", Align::Right}},
                    {}}};
-  for (const ZooEntry& entry : TW_TRY(load_zoo(invocation.data))) {
+  for (const ZooEntry& entry : TW_TRY(load_zoo(invocation.data.path()))) {
     const Params total = parameters(entry.model).total();
     const Params active = active_parameters(entry.model).total();
     listing.table.rows.push_back({entry.model.name, entry.model.family,
@@ -59,7 +59,7 @@ Result<Listing> list_accelerators(const Invocation& invocation) {
                     {"dense bf16", Align::Right},
                     {"scale-up each way", Align::Right}},
                    {}}};
-  const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+  const Hardware& hardware = *TW_TRY(invocation.data.hardware());
   for (const Accelerator& accelerator : hardware.accelerators) {
     const auto bf16 = peak(accelerator, ComputeType::Bf16);
     const Tier& scale_up = accelerator.scale_up.back();
@@ -74,7 +74,7 @@ Result<Listing> list_accelerators(const Invocation& invocation) {
 
 Result<Listing> list_clusters(const Invocation& invocation) {
   Listing listing{{{{"cluster"}, {"accelerators", Align::Right}, {"kind"}}, {}}};
-  const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+  const Hardware& hardware = *TW_TRY(invocation.data.hardware());
   for (const Cluster& cluster : hardware.clusters) {
     listing.table.rows.push_back({cluster.name, with_thousands(accelerator_count(cluster)),
                                   cluster.groups.front().accelerator.name});
@@ -86,7 +86,7 @@ Result<Listing> list_clusters(const Invocation& invocation) {
 Result<Listing> list_trainers(const Invocation& invocation) {
   Listing listing{
       {{{"trainer"}, {"versions"}, {"also called", Align::Wrap}, {"schedules", Align::Wrap}}, {}}};
-  for (const Trainer& trainer : TW_TRY(load_trainers(invocation.data))) {
+  for (const Trainer& trainer : *TW_TRY(invocation.data.trainers())) {
     std::vector<std::string> schedules;
     Json names = Json::array();
     for (const TrainerSchedule& schedule : trainer.schedules) {

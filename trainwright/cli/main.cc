@@ -1,141 +1,18 @@
-// The command line: turns the commands' descriptions into a parser, finds the data directory, runs
-// one command and prints its answer. Exit codes: 0 ok, 1 does not fit or is not legal, 2 bad input,
-// 70 internal error.
+// The program: looks where it is, runs the command line and prints its answer.
 #include <fmt/core.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 
-#include "trainwright/base/text.h"
-#include "trainwright/cli/command.h"
-#include "trainwright/report/report.h"
+#include "trainwright/cli/command_line.h"
 
 namespace trainwright::cli {
 namespace {
-
-std::vector<Command> all_commands() {
-  return {plan_command(), estimate_command(), validate_command(), show_command(),
-          list_command(), schedule_command(), replay_command()};
-}
-
-std::string bare_name(const std::string& name) {
-  const std::string first(split(name, ',').front());
-  return first.substr(std::min(first.find_first_not_of('-'), first.size()));
-}
-
-// The commands in the order in which they were added, so that the chosen one can be found again.
-struct Registered {
-  CLI::App* app;
-  Command command;
-};
-
-void add_argument(CLI::App& app, const Argument& argument,
-                  std::map<std::string, std::vector<std::string>>& values) {
-  const std::string name = bare_name(argument.name);
-  if (argument.kind == Argument::Kind::Flag) {
-    app.add_flag_callback(argument.name, [&values, name] { values[name]; }, argument.help);
-    return;
-  }
-  auto* option = app.add_option_function<std::vector<std::string>>(
-      argument.name,
-      [&values, name](const std::vector<std::string>& given) { values[name] = given; },
-      argument.help);
-  option->required(argument.required);
-  const bool several = argument.kind == Argument::Kind::Texts;
-  option->expected(several ? -1 : 1)->allow_extra_args(several);
-  if (!argument.value_name.empty()) option->type_name(argument.value_name);
-  if (argument.kind == Argument::Kind::Integer) {
-    option->check([](const std::string& text) {
-      return parse_integer(text) ? "" : fmt::format("'{}' is not a whole number", text);
-    });
-  }
-  if (argument.kind == Argument::Kind::Number) {
-    option->check([](const std::string& text) {
-      return parse_number(text) ? "" : fmt::format("'{}' is not a number", text);
-    });
-  }
-}
-
-std::string footer(const Command& command) {
-  std::string text;
-  if (!command.details.empty()) {
-    for (const std::string& line : wrapped(command.details, 80)) text += line + '\n';
-    text += '\n';
-  }
-  if (!command.examples.empty()) text += "Examples:\n";
-  for (const std::string& example : command.examples) text += "  " + example + "\n";
-  return text;
-}
-
-void add_command(CLI::App& parent, const Command& command, Invocation& invocation,
-                 std::vector<Registered>& registered) {
-  CLI::App* app = parent.add_subcommand(command.name, command.summary);
-  app->footer(footer(command));
-  app->fallthrough();
-  if (command.commands.empty()) {
-    for (const Argument& argument : command.arguments) {
-      add_argument(*app, argument, invocation.values);
-    }
-    registered.push_back({app, command});
-    return;
-  }
-  app->require_subcommand(1);
-  for (const Command& sub : command.commands) add_command(*app, sub, invocation, registered);
-}
-
-std::vector<std::string> subcommands_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(sub->get_name());
-  }
-  return names;
-}
-
-std::vector<std::string> options_of(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  if (app.get_parent() != nullptr) {
-    for (std::string& name : options_of(*app.get_parent())) names.push_back(std::move(name));
-  }
-  return names;
-}
-
-// The library says what is wrong; this adds what the user could have meant.
-Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& fault, int argc,
-                               char** argv) {
-  const CLI::App* app = &root;
-  std::string where = root.get_name();
-  while (!app->get_subcommands().empty()) {
-    app = app->get_subcommands().front();
-    where += " " + app->get_name();
-  }
-  const std::vector<std::string> subcommands = subcommands_of(*app);
-  const std::vector<std::string> options = options_of(*app);
-  bool below = app == &root;  // reached the words that follow the recognised command
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word.starts_with("--") && word.size() > 2) {
-      const std::string name = word.substr(0, word.find('='));
-      if (std::find(options.begin(), options.end(), name) == options.end()) {
-        return {where, fmt::format("unknown option '{}'", name),
-                did_you_mean(name, options, "see --help")};
-      }
-    } else if (below && !subcommands.empty()) {
-      return {
-          where, fmt::format("unknown command '{}'", word),
-          did_you_mean(word, subcommands, fmt::format("commands are {}", enumerate(subcommands)))};
-    }
-    below = below || word == app->get_name();
-  }
-  if (!subcommands.empty()) {
-    return {where, "a command is needed", fmt::format("commands are {}", enumerate(subcommands))};
-  }
-  return {where, fault.what(), "see --help"};
-}
 
 // Beside the program in a build tree, under share/ when installed.
 std::string data_beside_program() {
@@ -155,75 +32,50 @@ int terminal_width() {
   return 80;
 }
 
-int report_fault(const Error& error, bool json) {
-  if (json) {
-    Json document = Json::object();
-    document.add("error", to_json(error.diagnostics));
-    fmt::print("{}", to_text(document));
-  }
-  fmt::print(stderr, "{}\n", to_text(error));
-  return static_cast<int>(Exit::BadInput);
+// Says so on standard error if something could not be written, or `stream` not be opened.
+bool write(const std::string& text, std::FILE* stream, const std::string& name) {
+  const bool written = stream != nullptr &&
+                       std::fwrite(text.data(), 1, text.size(), stream) == text.size() &&
+                       std::fflush(stream) == 0;
+  if (!written) std::fprintf(stderr, "%s: cannot be written: %s\n", name.c_str(), strerror(errno));
+  return written;
 }
 
-int run(const std::vector<Registered>& registered, Invocation& invocation) {
-  for (const auto& [app, command] : registered) {
-    if (!app->parsed()) continue;
-    invocation.json = invocation.flag("json");
-    if (const auto data = invocation.text("data")) invocation.data = *data;
-    if (const auto width = invocation.integer("width")) {
-      invocation.width = static_cast<int>(std::clamp<std::int64_t>(*width, 40, 400));
-    }
-    if (!std::filesystem::is_directory(invocation.data)) {
-      return report_fault(
-          Error{{{invocation.data, "no data directory found", "give it with --data DIR"}}},
-          invocation.json);
-    }
-    const Result<Output> output = command.run(invocation);
-    if (!output) return report_fault(output.error(), invocation.json);
-    fmt::print("{}", output->text);
-    return static_cast<int>(output->exit);
+bool write(const File& file) {
+  std::error_code ignored;  // What follows says so.
+  if (file.makes_folder) {
+    std::filesystem::create_directories(std::filesystem::path(file.path).parent_path(), ignored);
   }
-  return static_cast<int>(Exit::BadInput);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(
+      std::fopen(file.path.c_str(), "wb"), [](std::FILE* open) { return std::fclose(open); });
+  return write(file.content, stream.get(), file.path);
 }
 
-int parse_and_run(int argc, char** argv) {
-  CLI::App app("Trainwright plans large-model training: which layout and schedule fit, and why.",
-               "trainwright");
-  app.set_version_flag("--version", "trainwright " TRAINWRIGHT_VERSION);
-  app.set_help_flag("--help,-h", "print this help and exit");
-  app.require_subcommand(1);
-  Invocation invocation{.data = data_beside_program(),
-                        .width = terminal_width(),
-                        .terminal = isatty(STDERR_FILENO) != 0};
-  const std::vector<Argument> everywhere = {
-      {"--json", Argument::Kind::Flag, "print JSON instead of text"},
-      {"--data", Argument::Kind::Text, "directory of models, clusters, trainers", false, "DIR"},
-      {"--width", Argument::Kind::Integer, "characters per line of output", false, "N"},
-  };
-  for (const Argument& argument : everywhere) add_argument(app, argument, invocation.values);
-  std::vector<Registered> registered;
-  const std::vector<Command> commands = all_commands();
-  for (const Command& command : commands) add_command(app, command, invocation, registered);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& fault) {
-    // Help and version are "errors" of the library with exit code 0.
-    if (fault.get_exit_code() == 0) return app.exit(fault);
-    fmt::print(stderr, "{}\n", to_text(explain_parse_fault(app, fault, argc, argv)));
-    return static_cast<int>(Exit::BadInput);
-  }
-  return run(registered, invocation);
+Exit carry_out(const Reply& reply) {
+  bool written = true;
+  for (const File& file : reply.files) written = write(file) && written;
+  if (written) written = write(reply.output, stdout, "standard output");
+  std::fwrite(reply.error.data(), 1, reply.error.size(), stderr);
+  return written ? reply.exit : Exit::NotWritten;
+}
+
+Exit run(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const DataDirectory data(data_beside_program());
+  return carry_out(run_command_line(
+      words, {.data = data, .width = terminal_width(), .terminal = isatty(STDERR_FILENO) != 0}));
 }
 
 }  // namespace
 }  // namespace trainwright::cli
 
 int main(int argc, char** argv) {
+  using trainwright::cli::Exit;
   try {
-    return trainwright::cli::parse_and_run(argc, argv);
+    return static_cast<int>(trainwright::cli::run(argc, argv));
   } catch (const std::exception& fault) {
     fmt::print(stderr, "trainwright: internal error: {}\n  hint: this is a bug; please report it\n",
                fault.what());
-    return static_cast<int>(trainwright::cli::Exit::Internal);
+    return static_cast<int>(Exit::Internal);
   }
 }

@@ -25,8 +25,8 @@ struct Wanted {
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
-  Surroundings around = read_surroundings(words_of(invocation), invocation.data, faults);
-  const auto constants = value_or_faults(load_memory_constants(invocation.data), faults);
+  Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
+  const auto constants = value_or_faults(invocation.data.memory_constants(), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
@@ -46,7 +46,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.cluster = *std::move(around.cluster);
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
-  wanted.constants = *constants;
+  wanted.constants = **constants;
   return wanted;
 }
 
@@ -199,7 +199,7 @@ Result<Output> run_plan(const Invocation& invocation) {
   if (invocation.json) return Output{to_text(to_json(result)), exit};
   std::string text = answer_text(wanted, result, invocation.width);
   if (result.best.empty()) {
-    const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+    const Hardware& hardware = *TW_TRY(invocation.data.hardware());
     const auto larger = smallest_that_fits(wanted, hardware);
     text += larger ? fmt::format("fits on {}: {}\n", larger->name,
                                  short_text(larger->plan.layout, wanted.model))

@@ -52,7 +52,7 @@ Result<ReplayOptions> options_of(const Invocation& invocation) {
 
 // The first line says what a file is; a pickle has none.
 Result<std::string> first_line(const std::string& path) {
-  if (!std::filesystem::is_regular_file(path)) return fail(path, "no such file");
+  if (!is_file(path)) return fail(path, "no such file");
   std::ifstream stream(path, std::ios::binary);
   std::string line(4096, '\0');
   stream.read(line.data(), static_cast<std::streamsize>(line.size()));
@@ -69,14 +69,6 @@ Result<Trace> resolved_trace(const std::string& path, const Invocation& invocati
   if (trace.program.empty()) trace.program = std::filesystem::path(path).filename().string();
   return resolve(std::move(trace),
                  invocation.flag("no-aliases") ? Aliases::Ignore : Aliases::Honour);
-}
-
-Result<std::monostate> write_to(const std::string& path, const std::string& content) {
-  std::ofstream stream(path, std::ios::binary);
-  stream << content;
-  stream.close();
-  if (!stream) return fail(path, "cannot be written", "check that the folder exists");
-  return std::monostate{};
 }
 
 Result<Output> run_difference(const Invocation& invocation, const std::vector<std::string>& paths) {
@@ -98,16 +90,17 @@ Result<Output> run_trace(const Invocation& invocation, const std::string& path) 
   const ReplayOptions options = TW_TRY(options_of(invocation));
   const Trace trace = TW_TRY(resolved_trace(path, invocation));
   const Replay replayed = replay(trace, options);
+  std::vector<File> files;
   if (const auto file = invocation.text("svg")) {
-    TW_TRY(write_to(*file, replay_svg(trace, replayed)));
+    files.push_back({*file, replay_svg(trace, replayed)});
   }
   if (const auto file = invocation.text("perfetto")) {
-    TW_TRY(write_to(*file, replay_perfetto(trace, replayed)));
+    files.push_back({*file, replay_perfetto(trace, replayed)});
   }
   const bool fits = !replayed.reserved || !replayed.reserved->out_of_memory;
   return Output{invocation.json ? to_text(replay_json(trace, replayed))
                                 : replay_text(trace, replayed, invocation.width),
-                fits ? Exit::Ok : Exit::DoesNotFit};
+                fits ? Exit::Ok : Exit::DoesNotFit, std::move(files)};
 }
 
 Result<Output> run_replay(const Invocation& invocation) {

@@ -26,8 +26,8 @@ Result<Output> run_make(const Invocation& invocation) {
   if (invocation.text("schedule") == "auto") return run_auto(invocation);
   const Named named = TW_TRY(named_schedule(invocation));
   const ClockOptions clock = TW_TRY(clock_of(invocation));
-  const Files files = TW_TRY(write_files(invocation, named.schedule, named.costs, clock));
-  if (files.printed) return Output{files.text};
+  Files files = TW_TRY(files_of(invocation, named.schedule, named.costs, clock));
+  if (files.printed) return Output{files.text, Exit::Ok, std::move(files.files)};
   const Timeline timeline = simulate(named.schedule, named.costs, clock);
   if (invocation.json) {
     Json json = Json::object();
@@ -35,9 +35,10 @@ Result<Output> run_make(const Invocation& invocation) {
     const Json figures = to_json(named.schedule, timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
     json.add("seconds_to_make", Json::of(named.seconds_to_make));
-    return Output{to_text(json)};
+    return Output{to_text(json), Exit::Ok, std::move(files.files)};
   }
-  return Output{files.text + to_summary(named.schedule, timeline, named.costs, invocation.width)};
+  return Output{files.text + to_summary(named.schedule, timeline, named.costs, invocation.width),
+                Exit::Ok, std::move(files.files)};
 }
 
 Result<Output> run_simulate(const Invocation& invocation) { return run_make(invocation); }

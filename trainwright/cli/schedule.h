@@ -40,16 +40,14 @@ struct Found {
 Result<Found> find_schedule(const Invocation& invocation);
 Result<Output> run_auto(const Invocation& invocation);
 
-// Writes the files that were asked for; a file named "-" is printed instead. True when something
-// was printed, so that nothing else should be.
+// The files that were asked for; one named "-" is printed, and then nothing else should be.
 struct Files {
   bool printed = false;
   std::string text;
+  std::vector<File> files;
 };
-// The path, once the text is in that file.
-Result<std::string> write_file(const std::string& path, const std::string& text);
-Result<Files> write_files(const Invocation& invocation, const Schedule& schedule,
-                          const Costs& costs, const ClockOptions& clock);
+Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, const Costs& costs,
+                       const ClockOptions& clock);
 
 Json to_json(const Schedule& schedule, const Timeline& timeline);
 // "8 ranks, 16 stages in a V, 32 micro-batches" and a table of the ranks' time and memory.

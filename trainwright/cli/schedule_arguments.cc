@@ -2,23 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/schedule.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
-
-Result<std::string> write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) return fail(path, "it cannot be written");
-  return path;
-}
-
 namespace {
 
 int integer_or(const Invocation& invocation, const std::string& name, int otherwise) {
@@ -103,7 +92,7 @@ MakeOptions make_options_of(const Invocation& invocation) {
 
 Result<Costs> costs_of(const Invocation& invocation, int stages) {
   const std::string text = invocation.text("costs").value_or("F=1,I=1,W=1,comm=0");
-  if (text.find('=') != std::string::npos && !std::filesystem::exists(text)) {
+  if (text.find('=') != std::string::npos && !is_file(text)) {
     return parse_costs(text, stages);
   }
   const std::string json = TW_TRY(read_file(text));
@@ -124,7 +113,7 @@ Result<ClockOptions> clock_of(const Invocation& invocation) {
 
 Result<Named> named_schedule(const Invocation& invocation) {
   Named named{.name = invocation.text("schedule").value_or(""), .schedule = {}, .costs = {}};
-  const bool is_file = named.name.ends_with(".csv") || std::filesystem::is_regular_file(named.name);
+  const bool from_file = named.name.ends_with(".csv") || is_file(named.name);
   if (named.name == "auto") {
     Found found = TW_TRY(find_schedule(invocation));
     if (!found.result.schedule) {
@@ -136,7 +125,7 @@ Result<Named> named_schedule(const Invocation& invocation) {
     named.seconds_to_make = found.seconds_to_make;
     return named;
   }
-  if (is_file) {
+  if (from_file) {
     const std::string csv = TW_TRY(read_file(named.name));
     named.schedule = TW_TRY(read_schedule_csv(csv, named.name));
     named.schedule = TW_TRY(sound(std::move(named.schedule), named.name));
@@ -164,31 +153,30 @@ Result<Named> named_schedule(const Invocation& invocation) {
   return named;
 }
 
-Result<Files> write_files(const Invocation& invocation, const Schedule& schedule,
-                          const Costs& costs, const ClockOptions& clock) {
+Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, const Costs& costs,
+                       const ClockOptions& clock) {
   Files files;
-  const auto put = [&](const std::string& option, const std::string& content) -> Result<Files> {
+  const auto put = [&](const std::string& option, std::string content) {
     const std::string path = *invocation.text(option);
     if (path == "-") {
       files.printed = true;
       files.text += content;
     } else {
-      TW_TRY(write_file(path, content));
       files.text += fmt::format("wrote {}\n", path);
+      files.files.push_back({path, std::move(content)});
     }
-    return files;
   };
   if (invocation.flag("csv")) {
     Schedule written = schedule;
     if (invocation.flag("comms")) written = TW_TRY(lower(schedule, costs));
-    TW_TRY(put("csv", to_csv(written)));
+    put("csv", to_csv(written));
   }
   if (!invocation.flag("trace") && !invocation.flag("svg")) return files;
   ClockOptions full = clock;
   full.detail = Detail::Full;
   const Timeline timeline = simulate(schedule, costs, full);
-  if (invocation.flag("trace")) TW_TRY(put("trace", to_trace(schedule, timeline)));
-  if (invocation.flag("svg")) TW_TRY(put("svg", to_svg(schedule, timeline, costs)));
+  if (invocation.flag("trace")) put("trace", to_trace(schedule, timeline));
+  if (invocation.flag("svg")) put("svg", to_svg(schedule, timeline, costs));
   return files;
 }
 

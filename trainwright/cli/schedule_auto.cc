@@ -84,8 +84,8 @@ Result<Output> run_auto(const Invocation& invocation) {
     return Output{invocation.json ? to_text(json) : text, Exit::DoesNotFit};
   }
   const ClockOptions clock = TW_TRY(clock_of(invocation));
-  const Files files = TW_TRY(write_files(invocation, *result.schedule, found.costs, clock));
-  if (files.printed) return Output{files.text};
+  Files files = TW_TRY(files_of(invocation, *result.schedule, found.costs, clock));
+  if (files.printed) return Output{files.text, Exit::Ok, std::move(files.files)};
   if (invocation.json) {
     const Json figures = to_json(*result.schedule, result.timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
@@ -95,13 +95,14 @@ Result<Output> run_auto(const Invocation& invocation) {
         .add("evaluations", Json::of(result.evaluations))
         .add("actions_placed", Json::of(result.actions))
         .add("seconds_to_make", Json::of(found.seconds_to_make));
-    return Output{to_text(json)};
+    return Output{to_text(json), Exit::Ok, std::move(files.files)};
   }
-  return Output{files.text +
-                to_summary(*result.schedule, result.timeline, found.costs, invocation.width) +
-                fmt::format("no schedule under this cap is shorter than {}: at most {} above the "
-                            "best\n",
-                            to_text(result.lower_bound), percent(gap(result)))};
+  return Output{
+      files.text + to_summary(*result.schedule, result.timeline, found.costs, invocation.width) +
+          fmt::format("no schedule under this cap is shorter than {}: at most {} above the "
+                      "best\n",
+                      to_text(result.lower_bound), percent(gap(result))),
+      Exit::Ok, std::move(files.files)};
 }
 
 }  // namespace trainwright::cli

@@ -41,7 +41,7 @@ std::vector<Argument> setting_arguments() {
 }
 
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) {
-  return read_question(words_of(invocation), invocation.data, std::move(faults));
+  return read_question(words_of(invocation), invocation.data.path(), std::move(faults));
 }
 
 std::string setting_text(const Question& setting) {

@@ -44,7 +44,7 @@ std::string tiers_table(const Group& group, int width) {
 }
 
 Result<Output> run_show_cluster(const Invocation& invocation) {
-  const Hardware hardware = TW_TRY(load_hardware(invocation.data));
+  const Hardware& hardware = *TW_TRY(invocation.data.hardware());
   const Cluster cluster = TW_TRY(parse_cluster(*invocation.text("cluster"), hardware));
   if (invocation.json) return Output{to_text(to_json(cluster))};
   std::string text =

@@ -84,7 +84,7 @@ Result<Output> run_show_model(const Invocation& invocation) {
   }
   std::vector<Model> models;
   for (const std::string& name : invocation.texts("model")) {
-    auto model = find_model(name, invocation.data);
+    auto model = find_model(name, invocation.data.path());
     if (model) {
       models.push_back(*std::move(model));
     } else {

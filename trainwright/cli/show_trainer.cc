@@ -51,7 +51,7 @@ std::string rules_table(const Trainer& trainer, int width) {
 }
 
 Result<Output> run_show_trainer(const Invocation& invocation) {
-  const Trainer trainer = TW_TRY(find_trainer(*invocation.text("trainer"), invocation.data));
+  const Trainer trainer = TW_TRY(invocation.data.trainer(*invocation.text("trainer")));
   if (invocation.json) return Output{to_text(to_json(trainer))};
   const std::string range =
       trainer.from == trainer.to

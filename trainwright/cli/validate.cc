@@ -176,9 +176,9 @@ std::string scores_text(const std::vector<SourceScore>& scores, int width) {
 }
 
 Result<Output> run_validate_memory(const Invocation& invocation) {
-  const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data));
+  const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data.path()));
   const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation, knowledge));
-  const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data));
+  const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data.path()));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
   const Cases cases = cases_of(runs, knowledge);
   const ScoredRows rows = score_rows(cases, constants);
@@ -186,17 +186,20 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
     const FittedConstants fitted = fit_memory(rows, constants, *source);
     return Output{to_text(to_json(with_fitted(constants, fitted))), Exit::Ok};
   }
-  const Knowledge left = TW_TRY(load_knowledge(invocation.data, Learned::Left));
+  const Knowledge left = TW_TRY(load_knowledge(invocation.data.path(), Learned::Left));
   std::vector<SourceScore> scores = validate_memory(rows, cases_of(runs, left), constants);
   if (const auto source = invocation.text("source")) {
     std::erase_if(scores, [&](const SourceScore& score) { return score.source != *source; });
   }
   const bool with_rows = invocation.flag("rows");
+  std::vector<File> files;
   if (with_rows) {
-    TW_TRY(add_commands(scores, cases, constants, invocation.text("files").value_or("rows")));
+    files = add_commands(scores, cases, constants, invocation.text("files").value_or("rows"));
   }
-  if (invocation.json) return Output{to_text(to_json(scores, with_rows)), Exit::Ok};
-  if (with_rows) return Output{to_csv(scores), Exit::Ok};
+  if (invocation.json) {
+    return Output{to_text(to_json(scores, with_rows)), Exit::Ok, std::move(files)};
+  }
+  if (with_rows) return Output{to_csv(scores), Exit::Ok, std::move(files)};
   return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
 

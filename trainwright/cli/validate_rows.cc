@@ -10,51 +10,52 @@
 namespace trainwright::cli {
 namespace {
 
-// Writes each order once, and numbers it.
-class OrderFiles {
+// The files of a directory; each order once, and numbered.
+class RowFiles {
  public:
-  explicit OrderFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit RowFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  Result<std::string> put(const Schedule& order) {
+  std::string put(const std::string& name, std::string text) {
+    files_.push_back({(directory_ / name).string(), std::move(text), true});
+    return files_.back().path;
+  }
+  std::string put(const Schedule& order) {
     const std::string text = to_csv(order);
     const auto known = paths_.find(text);
     if (known != paths_.end()) return known->second;
-    const std::string path = (directory_ / fmt::format("order-{}.csv", paths_.size() + 1)).string();
-    TW_TRY(write_file(path, text));
+    const std::string path = put(fmt::format("order-{}.csv", paths_.size() + 1), text);
     paths_.emplace(text, path);
     return path;
   }
+  std::vector<File> all() { return std::move(files_); }
 
  private:
   std::filesystem::path directory_;
-  std::map<std::string, std::string> paths_;  // by text
+  std::map<std::string, std::string> paths_;  // of orders, by text
+  std::vector<File> files_;
 };
 
 }  // namespace
 
-Result<std::string> add_commands(std::vector<SourceScore>& scores, const Cases& cases,
-                                 const MemoryConstants& constants, const std::string& directory) {
-  std::error_code fault;
-  std::filesystem::create_directories(directory, fault);
-  if (fault) return fail(directory, "cannot be made", fault.message());
-  OrderFiles orders(directory);
+std::vector<File> add_commands(std::vector<SourceScore>& scores, const Cases& cases,
+                               const MemoryConstants& constants, const std::string& directory) {
+  RowFiles files(directory);
   for (SourceScore& score : scores) {
     const MemoryConstants used = with_fitted(constants, score.constants);
     const std::string name = fmt::format("constants-without-{}.json", score.source);
-    const std::string path = TW_TRY(
-        write_file((std::filesystem::path(directory) / name).string(), to_text(to_json(used))));
+    const std::string path = files.put(name, to_text(to_json(used)));
     for (RowResult& row : score.rows) {
       const Case& made = cases.cases[row.row.of_case];
       Words words = made.words;
       if (made.order && words.schedule.empty()) {
-        words.schedule = TW_TRY(orders.put(*made.order));
+        words.schedule = files.put(*made.order);
       }
       row.estimate = {"trainwright"};
       for (std::string& word : estimate_arguments(words)) row.estimate.push_back(std::move(word));
       row.estimate.insert(row.estimate.end(), {"--constants", path});
     }
   }
-  return directory;
+  return files.all();
 }
 
 }  // namespace trainwright::cli

@@ -73,8 +73,8 @@ void check_nesting(JsonFields& fields, const Group& group) {
 // Without "tiers" a group is built as its accelerator usually is.
 std::optional<Group> usual_tiers(JsonFields& fields, const Group& wanted) {
   const Group pattern = detail::usual_pattern(wanted.accelerator);
-  const detail::Shape shape{.domains = wanted.count / wanted.per_domain,
-                            .per_domain = wanted.per_domain};
+  const detail::DomainShape shape{.domains = wanted.count / wanted.per_domain,
+                                  .per_domain = wanted.per_domain};
   if (!detail::fits(pattern, shape) || wanted.count % wanted.per_domain != 0 ||
       wanted.per_node != std::min(pattern.per_node, wanted.per_domain)) {
     fields.fault("",

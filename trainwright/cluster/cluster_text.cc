@@ -10,7 +10,7 @@
 namespace trainwright {
 namespace {
 
-using detail::Shape;
+using detail::DomainShape;
 
 constexpr std::string_view kForms =
     "write 64xH100, 32x8xA100-80GB, the name of a known cluster or the path of a cluster file";
@@ -51,7 +51,7 @@ std::optional<Pattern> find_pattern(const Hardware& hardware, std::string_view n
   return Pattern{cluster->name, cluster->groups.front(), cluster->sources};
 }
 
-std::string shape_text(const Pattern& pattern, Shape shape) {
+std::string shape_text(const Pattern& pattern, DomainShape shape) {
   const std::int64_t count = shape.domains * shape.per_domain;
   return detail::usual_shape(pattern.group, count) == shape
              ? fmt::format("{}x{}", count, pattern.name)
@@ -112,7 +112,7 @@ Diagnostic uneven_count(std::string_view where, const Pattern& pattern, std::int
     }
   }
   for (std::int64_t size = std::min(group.per_domain, count); size > 1; --size) {
-    const Shape shape{.domains = count / size, .per_domain = size};
+    const DomainShape shape{.domains = count / size, .per_domain = size};
     if (count % size != 0 || !detail::fits(group, shape)) continue;
     ways.push_back(shape_text(pattern, shape));
     break;
@@ -124,7 +124,7 @@ Diagnostic uneven_count(std::string_view where, const Pattern& pattern, std::int
           ways.empty() ? "" : fmt::format("fill them equally: {}", enumerate(ways, "or"))};
 }
 
-Diagnostic bad_shape(std::string_view where, const Pattern& pattern, Shape shape) {
+Diagnostic bad_shape(std::string_view where, const Pattern& pattern, DomainShape shape) {
   const Group& group = pattern.group;
   std::string place(where);
   if (shape.per_domain > group.per_domain) {
@@ -155,8 +155,9 @@ Diagnostic too_many(std::string_view where, const Pattern& pattern, std::int64_t
 }
 
 // The shape that the counts mean, or nullopt after a fault.
-std::optional<Shape> read_shape(std::string_view where, const Pattern& pattern,
-                                const std::vector<std::int64_t>& counts, Diagnostics& diagnostics) {
+std::optional<DomainShape> read_shape(std::string_view where, const Pattern& pattern,
+                                      const std::vector<std::int64_t>& counts,
+                                      Diagnostics& diagnostics) {
   const Group& group = pattern.group;
   const std::int64_t count = counts.size() == 1 ? counts[0] : counts[0] * counts[1];
   if (count > group.count) {
@@ -168,7 +169,7 @@ std::optional<Shape> read_shape(std::string_view where, const Pattern& pattern,
     if (!shape) diagnostics.push_back(uneven_count(where, pattern, count));
     return shape;
   }
-  const Shape shape{.domains = counts[0], .per_domain = counts[1]};
+  const DomainShape shape{.domains = counts[0], .per_domain = counts[1]};
   if (detail::fits(group, shape)) return shape;
   const bool fits_one = detail::fits(group, {.domains = 1, .per_domain = counts[1]});
   diagnostics.push_back(fits_one

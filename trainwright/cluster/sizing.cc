@@ -25,7 +25,7 @@ Tier network_tier(std::string name, std::int64_t domain, const UsualNode& node) 
 }
 
 // The size of one domain of a tier when `shape` is cut out of the pattern.
-std::int64_t sized_domain(const Tier& tier, const Group& pattern, Shape shape) {
+std::int64_t sized_domain(const Tier& tier, const Group& pattern, DomainShape shape) {
   const std::int64_t count = shape.domains * shape.per_domain;
   if (tier.domain == pattern.count) return count;
   if (tier.domain == pattern.per_domain) return shape.per_domain;
@@ -52,7 +52,7 @@ Group usual_pattern(const Accelerator& accelerator) {
   return pattern;
 }
 
-Group sized(const Group& pattern, Shape shape) {
+Group sized(const Group& pattern, DomainShape shape) {
   TW_CHECK(fits(pattern, shape), "the caller checks the shape");
   Group group = pattern;
   group.count = shape.domains * shape.per_domain;
@@ -72,7 +72,7 @@ Group sized(const Group& pattern, Shape shape) {
   return group;
 }
 
-bool fits(const Group& pattern, Shape shape) {
+bool fits(const Group& pattern, DomainShape shape) {
   if (shape.domains < 1 || shape.per_domain < 1 || shape.per_domain > pattern.per_domain) {
     return false;
   }
@@ -85,12 +85,12 @@ std::int64_t job_domain(const Group& pattern) {
   return usual ? pattern.accelerator.job_domain : pattern.per_domain;
 }
 
-std::optional<Shape> usual_shape(const Group& pattern, std::int64_t count) {
+std::optional<DomainShape> usual_shape(const Group& pattern, std::int64_t count) {
   if (count < 1) return std::nullopt;
   if (count > pattern.per_node && count % pattern.per_node != 0) return std::nullopt;
-  if (count <= pattern.per_domain) return Shape{.domains = 1, .per_domain = count};
+  if (count <= pattern.per_domain) return DomainShape{.domains = 1, .per_domain = count};
   for (const std::int64_t size : {job_domain(pattern), pattern.per_domain}) {
-    const Shape shape{.domains = count / size, .per_domain = size};
+    const DomainShape shape{.domains = count / size, .per_domain = size};
     if (count % size == 0 && fits(pattern, shape)) return shape;
   }
   return std::nullopt;

@@ -34,7 +34,7 @@ struct ChunkTerms {
   double last_gradient = 0;   // likewise: of its input, of the micro-batch before
   double gathered = 0;        // all step, once gathered
   std::array<Spot, 4> spots;  // by ActionKind F I W B
-  Spot first_backward;        // B or I before there are gradients
+  Spot first_backward;        // B before there are gradients
 };
 
 struct PipelineRules {

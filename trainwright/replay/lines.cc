@@ -44,11 +44,13 @@ Result<std::monostate> for_each_line_of_file(const std::string& path, const Each
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return fail(path, "cannot be read", "check its permissions");
   std::string buffer;
-  while (stream) {
+  while (!stream.eof()) {
     const std::size_t kept = buffer.size();
     if (kept > kLongestLine) return fail(path, "a line is longer than 128 MiB");
     buffer.resize(kept + kPiece);
     stream.read(buffer.data() + kept, static_cast<std::streamsize>(kPiece));
+    // A part of a program has other peaks than the whole.
+    if (!stream && !stream.eof()) return fail(path, "cannot be read to its end");
     buffer.resize(kept + static_cast<std::size_t>(stream.gcount()));
     std::string_view rest = buffer;
     if (!take_lines(rest, each)) return std::monostate{};

@@ -1,0 +1,211 @@
+#include "trainwright/cli/command_line.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+
+#include "trainwright/base/text.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+std::vector<Command> all_commands() {
+  return {plan_command(), estimate_command(), validate_command(), show_command(),
+          list_command(), schedule_command(), replay_command()};
+}
+
+std::string bare_name(const std::string& name) {
+  const std::string first(split(name, ',').front());
+  return first.substr(std::min(first.find_first_not_of('-'), first.size()));
+}
+
+// The commands in the order in which they were added, so that the chosen one can be found again.
+struct Registered {
+  CLI::App* app;
+  Command command;
+};
+
+void add_argument(CLI::App& app, const Argument& argument, Values& values) {
+  const std::string name = bare_name(argument.name);
+  if (argument.kind == Argument::Kind::Flag) {
+    app.add_flag_callback(argument.name, [&values, name] { values[name]; }, argument.help);
+    return;
+  }
+  auto* option = app.add_option_function<std::vector<std::string>>(
+      argument.name,
+      [&values, name](const std::vector<std::string>& given) { values[name] = given; },
+      argument.help);
+  option->required(argument.required);
+  const bool several = argument.kind == Argument::Kind::Texts;
+  option->expected(several ? -1 : 1)->allow_extra_args(several);
+  if (!argument.value_name.empty()) option->type_name(argument.value_name);
+  if (argument.kind == Argument::Kind::Integer) {
+    option->check([](const std::string& text) {
+      return parse_integer(text) ? "" : fmt::format("'{}' is not a whole number", text);
+    });
+  }
+  if (argument.kind == Argument::Kind::Number) {
+    option->check([](const std::string& text) {
+      return parse_number(text) ? "" : fmt::format("'{}' is not a number", text);
+    });
+  }
+}
+
+std::string footer(const Command& command) {
+  std::string text;
+  if (!command.details.empty()) {
+    for (const std::string& line : wrapped(command.details, 80)) text += line + '\n';
+    text += '\n';
+  }
+  if (!command.examples.empty()) text += "Examples:\n";
+  for (const std::string& example : command.examples) text += "  " + example + "\n";
+  return text;
+}
+
+void add_command(CLI::App& parent, const Command& command, Values& values,
+                 std::vector<Registered>& registered) {
+  CLI::App* app = parent.add_subcommand(command.name, command.summary);
+  app->footer(footer(command));
+  app->fallthrough();
+  if (command.commands.empty()) {
+    for (const Argument& argument : command.arguments) {
+      add_argument(*app, argument, values);
+    }
+    registered.push_back({app, command});
+    return;
+  }
+  app->require_subcommand(1);
+  for (const Command& sub : command.commands) add_command(*app, sub, values, registered);
+}
+
+std::vector<Registered> add_everything(CLI::App& app, Values& values) {
+  app.set_version_flag("--version", "trainwright " TRAINWRIGHT_VERSION);
+  app.set_help_flag("--help,-h", "print this help and exit");
+  app.require_subcommand(1);
+  const std::vector<Argument> everywhere = {
+      {"--json", Argument::Kind::Flag, "print JSON instead of text"},
+      {"--data", Argument::Kind::Text, "directory of models, clusters, trainers", false, "DIR"},
+      {"--width", Argument::Kind::Integer, "characters per line of output", false, "N"},
+  };
+  for (const Argument& argument : everywhere) add_argument(app, argument, values);
+  std::vector<Registered> registered;
+  for (const Command& command : all_commands()) add_command(app, command, values, registered);
+  return registered;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> options_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  if (app.get_parent() != nullptr) {
+    for (std::string& name : options_of(*app.get_parent())) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// The library says what is wrong; this adds what the user could have meant.
+Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& fault,
+                               std::span<const std::string> words) {
+  const CLI::App* app = &root;
+  std::string where = root.get_name();
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    where += " " + app->get_name();
+  }
+  const std::vector<std::string> subcommands = subcommands_of(*app);
+  const std::vector<std::string> options = options_of(*app);
+  bool below = app == &root;  // reached the words that follow the recognised command
+  for (const std::string& word : words) {
+    if (word.starts_with("--") && word.size() > 2) {
+      const std::string name = word.substr(0, word.find('='));
+      if (std::find(options.begin(), options.end(), name) == options.end()) {
+        return {where, fmt::format("unknown option '{}'", name),
+                did_you_mean(name, options, "see --help")};
+      }
+    } else if (below && !subcommands.empty()) {
+      return {
+          where, fmt::format("unknown command '{}'", word),
+          did_you_mean(word, subcommands, fmt::format("commands are {}", enumerate(subcommands)))};
+    }
+    below = below || word == app->get_name();
+  }
+  if (!subcommands.empty()) {
+    return {where, "a command is needed", fmt::format("commands are {}", enumerate(subcommands))};
+  }
+  return {where, fault.what(), "see --help"};
+}
+
+Reply refused(const Error& error, bool json) {
+  Reply reply{.error = to_text(error) + '\n', .exit = Exit::BadInput};
+  if (json) {
+    Json document = Json::object();
+    document.add("error", to_json(error.diagnostics));
+    reply.output = to_text(document);
+  }
+  return reply;
+}
+
+Reply run(const std::vector<Registered>& registered, const Invocation& invocation) {
+  std::error_code fault;
+  const std::string& data = invocation.data.path();
+  if (!std::filesystem::is_directory(data, fault)) {
+    return refused(Error{{{data, "no data directory found", "give it with --data DIR"}}},
+                   invocation.json);
+  }
+  const auto chosen = std::find_if(registered.begin(), registered.end(),
+                                   [](const Registered& one) { return one.app->parsed(); });
+  if (chosen == registered.end()) return {.exit = Exit::BadInput};
+  Result<Output> output = chosen->command.run(invocation);
+  if (!output) return refused(output.error(), invocation.json);
+  return {
+      .output = std::move(output->text), .exit = output->exit, .files = std::move(output->files)};
+}
+
+}  // namespace
+
+Reply run_command_line(std::span<const std::string> words, const Shell& shell) {
+  CLI::App app("Trainwright plans large-model training: which layout and schedule fit, and why.",
+               "trainwright");
+  Values values;
+  const std::vector<Registered> registered = add_everything(app, values);
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // The library pops them.
+  } catch (const CLI::ParseError& fault) {
+    // Help and version are "errors" of the library with exit code 0.
+    if (fault.get_exit_code() == 0) {
+      std::ostringstream output, error;
+      app.exit(fault, output, error);
+      return {.output = output.str(), .error = error.str()};
+    }
+    const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+    return refused(Error{{explain_parse_fault(app, fault, words)}}, json);
+  }
+  std::optional<DataDirectory> named;
+  if (const auto given = values.find("data"); given != values.end() && !given->second.empty()) {
+    named.emplace(given->second.front());
+  }
+  Invocation invocation{.data = named ? *named : shell.data,
+                        .width = shell.width,
+                        .json = values.contains("json"),
+                        .terminal = shell.terminal,
+                        .values = std::move(values)};
+  if (const auto width = invocation.integer("width")) {
+    invocation.width = static_cast<int>(std::clamp<std::int64_t>(*width, 40, 400));
+  }
+  return run(registered, invocation);
+}
+
+}  // namespace trainwright::cli
