@@ -43,24 +43,14 @@ void check_experts(const Case& c, Findings& findings) {
                                             : divisors_hint("etp", ranks, layout.etp));
     return;
   }
-  const auto stride = [&](Axis stop, bool dense) {
-    std::int64_t product = 1;
-    for (const Axis axis : layout.order) {
-      if (axis == stop) break;
-      if (axis == Axis::Tp) product *= dense ? layout.tp : layout.etp;
-      if (axis == Axis::Cp && dense) product *= layout.cp;
-      if (axis == Axis::Ep && !dense) product *= layout.ep;
-      if (axis == Axis::Dp) product *= dense ? layout.dp : expert_dp(layout);
-    }
-    return product;
-  };
-  if (layout.pp > 1 && stride(Axis::Pp, true) != stride(Axis::Pp, false)) {
-    findings.forbid(
-        "expert-pipeline-same",
-        fmt::format("in the order {} pipeline ranks are {} apart for dense weights and "
-                    "{} for experts",
-                    to_text(layout.order), stride(Axis::Pp, true), stride(Axis::Pp, false)),
-        "order=tp-cp-ep-dp-pp, or etp x ep equal to tp x cp");
+  const std::int64_t of_dense = axis_stride(layout, Axis::Pp, Weights::Dense);
+  const std::int64_t of_experts = axis_stride(layout, Axis::Pp, Weights::Expert);
+  if (layout.pp > 1 && of_dense != of_experts) {
+    findings.forbid("expert-pipeline-same",
+                    fmt::format("in the order {} pipeline ranks are {} apart for dense weights and "
+                                "{} for experts",
+                                to_text(layout.order), of_dense, of_experts),
+                    "order=tp-cp-ep-dp-pp, or etp x ep equal to tp x cp");
   }
 }
 

@@ -4,14 +4,12 @@
 #include <algorithm>
 
 #include "trainwright/base/check.h"
+#include "trainwright/layout/product.h"
 
 namespace trainwright {
 namespace {
 
-std::int64_t product_or_most(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
+using detail::product_or_most;
 
 // How a trainer treats what a switch is about, when nobody asks.
 Use usual_use(const Trainer& trainer, Switch what) {

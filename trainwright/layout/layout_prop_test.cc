@@ -143,6 +143,9 @@ TEST_CASE("groups and what they share are those found by enumerating every rank"
   CHECK(rc::check([] {
     const Layout layout = small_layout();
     const std::int64_t world = world_size(layout);
+    const std::int64_t rank = within(0, world - 1);
+    RC_ASSERT(pipeline_rank(layout, rank) ==
+              testing::coordinates(layout, rank, testing::Counting::Dense).at(4));
     const auto kind = any_of(GroupKind::World);
     const std::int64_t domain = within(1, 12);
     const auto slow = testing::slow_groups(layout, kind);

@@ -7,17 +7,12 @@
 
 #include "trainwright/base/check.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/layout/product.h"
 
 namespace trainwright {
 namespace {
 
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-// Dense weights know no ep, expert weights no cp: the same ranks are counted off in two ways.
-enum class Weights { Dense, Expert };
+using detail::product_or_most;
 
 std::int64_t degree(const Layout& layout, Axis axis, Weights weights) {
   const bool dense = weights == Weights::Dense;
@@ -38,7 +33,7 @@ std::vector<Stride> strides_of(const Layout& layout, Weights weights, Flags<Axis
   for (const Axis axis : layout.order) {
     const std::int64_t members = degree(layout, axis, weights);
     if (axes.has(axis)) strides.push_back({.members = members, .stride = stride});
-    stride = times(stride, members);
+    stride = product_or_most(stride, members);
   }
   return strides;
 }
@@ -52,7 +47,7 @@ std::vector<Stride> shard_strides(const Layout& layout, Weights weights, bool sh
   }
   Stride dp = strides_of(layout, weights, {Axis::Dp}).front();
   const std::int64_t inner = std::max<std::int64_t>(1, dp.members / layout.dp_replicate);
-  if (!shard) return {{.members = dp.members / inner, .stride = times(dp.stride, inner)}};
+  if (!shard) return {{.members = dp.members / inner, .stride = product_or_most(dp.stride, inner)}};
   dp.members = inner;
   std::vector<Stride> strides = strides_of(layout, weights, {Axis::Cp});
   strides.push_back(dp);
@@ -90,7 +85,7 @@ Sharing along(const Stride& axis, std::int64_t n) {
   const std::int64_t s = axis.members;
   const std::int64_t k = axis.stride;
   if (k >= n) return {.together = 1, .domains = s, .uniform = true};
-  const std::int64_t block = times(s, k);
+  const std::int64_t block = product_or_most(s, k);
   if (n % block == 0) return {.together = s, .domains = 1, .uniform = true};
   if (n % k == 0 && block % n == 0) {
     return {.together = n / k, .domains = block / n, .uniform = true};
@@ -111,15 +106,15 @@ Sharing worst(const std::vector<Stride>& strides, std::int64_t n) {
   std::int64_t lines = 1;   // members of the others
   for (const Stride& axis : strides) {
     std::int64_t& product = along(axis, n).domains == 1 ? inside : lines;
-    product = times(product, axis.members);
+    product = product_or_most(product, axis.members);
   }
   std::int64_t reach = 0;  // from the first member to the last, at most
   for (const Stride& axis : strides) {
-    reach = std::max(reach, times(axis.members, axis.stride));
+    reach = std::max(reach, product_or_most(axis.members, axis.stride));
     const Sharing one = along(axis, n);
     if (one.domains == 1) continue;
     answer.together = std::max(answer.together, one.together);
-    answer.domains = std::min(answer.domains, times(one.domains, lines / axis.members));
+    answer.domains = std::min(answer.domains, product_or_most(one.domains, lines / axis.members));
   }
   answer.together *= inside;
   answer.domains = std::min(answer.domains, ceil_div(reach, n) + 1);
@@ -166,9 +161,9 @@ RankGroup rank_group(const Layout& layout, GroupKind kind) {
   RankGroup group;
   for (const Stride& axis : strides_of(layout, kind)) {
     if (axis.members == 1) continue;
-    group.size = times(group.size, axis.members);
+    group.size = product_or_most(group.size, axis.members);
     if (!group.strides.empty() &&
-        times(group.strides.back().members, group.strides.back().stride) == axis.stride) {
+        product_or_most(group.strides.back().members, group.strides.back().stride) == axis.stride) {
       group.strides.back().members *= axis.members;
     } else {
       group.strides.push_back(axis);
@@ -183,13 +178,21 @@ Sharing sharing(const RankGroup& group, std::int64_t domain, std::int64_t world)
   Sharing answer;
   for (const Stride& axis : group.strides) {
     const Sharing one = along(axis, domain);
-    answer.together = times(answer.together, one.together);
-    answer.domains = times(answer.domains, one.domains);
+    answer.together = product_or_most(answer.together, one.together);
+    answer.domains = product_or_most(answer.domains, one.domains);
     answer.uniform = answer.uniform && one.uniform;
   }
   if (!answer.uniform) answer = worst(group.strides, domain);
   answer.domains = std::min(answer.domains, ceil_div(world, domain));
   return answer;
+}
+
+std::int64_t axis_stride(const Layout& layout, Axis axis, Weights weights) {
+  return strides_of(layout, weights, {axis}).front().stride;
+}
+
+std::int64_t pipeline_rank(const Layout& layout, std::int64_t rank) {
+  return rank / axis_stride(layout, Axis::Pp, Weights::Dense) % layout.pp;
 }
 
 GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster) {

@@ -33,6 +33,12 @@ enum class GroupKind {
 // clang-format on
 std::span<const std::string_view> all_names(GroupKind);  // "tp", "dp-cp", ...
 
+// Dense weights know no ep, expert weights no cp: the same ranks are counted off in two ways.
+enum class Weights { Dense, Expert };
+// How far apart neighbours along an axis are: k_a above; INT64_MAX when beyond.
+std::int64_t axis_stride(const Layout& layout, Axis axis, Weights weights);
+std::int64_t pipeline_rank(const Layout& layout, std::int64_t rank);  // its digit on that axis
+
 struct Stride {
   std::int64_t members = 1;
   std::int64_t stride = 1;

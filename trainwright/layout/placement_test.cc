@@ -28,6 +28,9 @@ TEST_CASE("tensor parallel ranks are neighbours and fill a node, data parallel o
   // Pipeline ranks are 1,024 apart: no two below one leaf.
   const GroupPlacement pp = place_group(layout, GroupKind::Pp, cluster);
   CHECK(pp.group.strides == std::vector<Stride>{{16, 1024}});
+  CHECK(axis_stride(layout, Axis::Pp, Weights::Dense) == 1024);
+  CHECK(pipeline_rank(layout, 1023) == 0);
+  CHECK(pipeline_rank(layout, 1024) == 1);
   CHECK(pp.tiers[1] == Sharing{.together = 1, .domains = 16, .uniform = true});
   CHECK(pp.uniform);
 }
