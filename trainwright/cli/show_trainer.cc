@@ -41,6 +41,27 @@ std::string kernels_table(const Trainer& trainer, int width) {
   return to_text(table, width);
 }
 
+std::string value_of(const CodeFacts& code, bool CodeFacts::* fact) {
+  return code.*fact ? "yes" : "";
+}
+std::string value_of(const CodeFacts& code, const CodeNumber& fact) {
+  return code.*fact.member == CodeFacts{}.*fact.member ? "" : std::to_string(code.*fact.member);
+}
+std::string value_of(const CodeFacts& code, ExpertScores CodeFacts::* fact) {
+  return std::string(name_of(code.*fact));
+}
+
+// What holds of how its layers are written.
+std::string code_table(const CodeFacts& code, int width) {
+  Table table{{{"code"}, {"is"}, {"meaning", Align::Wrap}}, {}};
+  for (const CodeFact& fact : kCodeFacts) {
+    std::string value = std::visit([&](const auto& of) { return value_of(code, of); }, fact.fact);
+    if (value.empty()) continue;
+    table.rows.push_back({std::string(fact.name), std::move(value), std::string(fact.meaning)});
+  }
+  return to_text(table, width);
+}
+
 std::string rules_table(const Trainer& trainer, int width) {
   Table table{{{"rule"}, {"when", Align::Wrap}, {"requires", Align::Wrap}}, {}};
   for (const Rule& rule : trainer.rules) {
@@ -62,6 +83,7 @@ Result<Output> run_show_trainer(const Invocation& invocation) {
   text += states_table(trainer, invocation.width) + '\n';
   text += schedules_table(trainer, invocation.width) + '\n';
   text += kernels_table(trainer, invocation.width) + '\n';
+  text += code_table(trainer.code, invocation.width) + '\n';
   text += rules_table(trainer, invocation.width);
   text += "\nEvery fact's source: --json.\n";
   return Output{text};

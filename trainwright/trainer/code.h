@@ -1,5 +1,5 @@
 #pragma once
-// What a trainer's code does on one rank: kernels, losses, how its layers are cut. Part of
+// What a trainer's code does on one rank: kernels, losses, workspaces, pipelines. Part of
 // trainer.h: include that one.
 #include <cstdint>
 #include <optional>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "trainwright/base/names.h"
+#include "trainwright/trainer/code_facts.h"
 #include "trainwright/trainer/kinds.h"
 
 namespace trainwright {
@@ -28,14 +29,9 @@ enum class OverlapKind {
   ExpertAllToAll, SharedExpert,
 };
 // clang-format on
-// Where the scores of the chosen experts enter: scaling the tokens sent, inside the activation, or
-// what comes back.
-enum class ExpertScores { BeforeExperts, InActivation, AtCombine };
-
 std::span<const std::string_view> all_names(Use);
 std::span<const std::string_view> all_names(KernelKind);   // "flash-attention", ...
 std::span<const std::string_view> all_names(OverlapKind);  // "tensor-parallel", ...
-std::span<const std::string_view> all_names(ExpertScores);
 
 // Bytes kept for backward per element it reads, per element it writes, and per row: a token of a
 // norm, a token and head of attention.
@@ -63,50 +59,6 @@ struct Loss {
   bool by_operators = false;  // cast to fp32, log-softmax, likelihood, one after the other
   std::int64_t chunks = 1;    // logits are made and used up piece by piece
   std::string setting, source;
-};
-
-// How its layers are written, where no kernel says so. The defaults are Megatron's.
-struct CodeFacts {
-  bool joined_projections = true;  // query, key and value are one product, gate and up another
-  bool norm_scales_input = false;  // an unfused RMS norm squares an fp32 copy of its input but
-                                   // scales the input itself: both stay
-  bool norm_in_product = false;    // a norm belongs to the matrix after it: it is run again with it
-  bool gathers_again = true;  // sequence parallelism: the gathered input of a matrix is dropped
-                              // and gathered again for the weight gradient
-  bool gathers_into_buffer = false;      // and that of the head into a buffer that stays
-  bool vocabulary_split = true;          // embedding and head over tp
-  std::int64_t vocabulary_multiple = 1;  // a rank's part of the vocabulary is padded to it
-  bool dropout = true;                   // as the model says; false: there is none
-  bool delays_vectors = false;  // a split backward puts off gradients of gains and biases too
-  bool stops_early = false;     // recompute ends with the last tensor that is needed
-  bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
-  // The library's matrices add their gradients up themselves and hand autograd an empty one
-  // instead, of which one per shape stays for good; other matrices make theirs and drop it.
-  bool gradient_stand_ins = false;
-  bool casts_copy = false;     // a cast to the type that a tensor has already is a copy
-  bool keeps_factors = false;  // of a product both factors stay, though one has no gradient
-  bool inputs_copied = false;  // tp: a column-parallel product keeps a copy of its input, each one
-  bool sums_copy = false;      // the gradient of a sum is copied for one of its terms
-  bool expert_rows_stay = false;  // rows sent to experts and received stay until they are home
-  // Queries, keys and values are copied out of their product head by head, keys and values then
-  // into one tensor; without grouped queries the first copy is one tensor, which stays whole for
-  // its queries. They are turned in place.
-  bool copies_heads = false;
-  // What column-parallel products gather goes into one buffer, what row-parallel ones gather
-  // backward into another; both stay.
-  bool gather_buffers_stay = false;
-  std::int64_t step_gathers = 0;  // ZeRO: whole copies of the weights that the step's gather makes
-  bool weights_moved = false;     // ZeRO: weights are made one by one, then moved into one buffer
-  bool slices_are_views = false;  // of what one product made for query, key and value: all of it
-                                  // stays as long as one of them is needed
-  bool reorders_heads = false;    // what attention made of several sequences is copied into another
-                                  // order for the matrix after it
-  bool looks_up_rotation = false;  // every layer looks cosine and sine up by position, for query
-                                   // and for key, and keeps what it found
-  bool weights_made_wide = false;  // made in fp32, then cast
-  bool states_whole = false;  // ZeRO deals out whole parameters, states are as large as they are
-  ExpertScores expert_scores = ExpertScores::AtCombine;
-  std::string source;
 };
 
 // Memory that a library takes once and keeps, so many times, in bytes: on accelerators of Hopper's

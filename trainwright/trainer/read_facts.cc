@@ -244,46 +244,27 @@ void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faul
   at.finish();
 }
 
+void read(JsonFields& fields, std::string_view key, bool CodeFacts::* fact, CodeFacts& code) {
+  code.*fact = fields.boolean(key);
+}
+void read(JsonFields& fields, std::string_view key, const CodeNumber& fact, CodeFacts& code) {
+  code.*fact.member = fields.integer(key, {.least = fact.least, .most = fact.most});
+}
+void read(JsonFields& fields, std::string_view key, ExpertScores CodeFacts::* fact,
+          CodeFacts& code) {
+  code.*fact = kind_in<ExpertScores>(fields, key);
+}
+
 // Fields that a file leaves out stay as they were.
 void read_code(JsonFields& fields, CodeFacts& code, Diagnostics& faults) {
   const Json* object = fields.raw("code");
   if (object == nullptr) return;
   JsonFields at(*object, fields.origin(), fields.path("code"), faults);
   if (!object->is_object()) return;
-  const auto flag = [&](std::string_view key, bool& fact) {
-    fact = at.optional_bool(key).value_or(fact);
-  };
-  flag("joined_projections", code.joined_projections);
-  flag("norm_scales_input", code.norm_scales_input);
-  flag("norm_in_product", code.norm_in_product);
-  flag("gathers_again", code.gathers_again);
-  flag("gathers_into_buffer", code.gathers_into_buffer);
-  flag("vocabulary_split", code.vocabulary_split);
-  flag("dropout", code.dropout);
-  flag("delays_vectors", code.delays_vectors);
-  flag("stops_early", code.stops_early);
-  flag("permutes_tokens", code.permutes_tokens);
-  flag("gradient_stand_ins", code.gradient_stand_ins);
-  flag("casts_copy", code.casts_copy);
-  flag("keeps_factors", code.keeps_factors);
-  flag("inputs_copied", code.inputs_copied);
-  flag("slices_are_views", code.slices_are_views);
-  flag("reorders_heads", code.reorders_heads);
-  flag("looks_up_rotation", code.looks_up_rotation);
-  flag("sums_copy", code.sums_copy);
-  flag("expert_rows_stay", code.expert_rows_stay);
-  flag("copies_heads", code.copies_heads);
-  flag("gather_buffers_stay", code.gather_buffers_stay);
-  flag("weights_moved", code.weights_moved);
-  constexpr IntegerRange kGathers{.least = 0, .most = 16};
-  code.step_gathers = at.optional_integer("step_gathers", kGathers).value_or(code.step_gathers);
-  flag("weights_made_wide", code.weights_made_wide);
-  flag("states_whole", code.states_whole);
-  constexpr IntegerRange kMultiple{.least = 1, .most = 1 << 20};
-  code.vocabulary_multiple =
-      at.optional_integer("vocabulary_multiple", kMultiple).value_or(code.vocabulary_multiple);
-  if (at.raw("expert_scores") != nullptr) {
-    code.expert_scores = kind_in<ExpertScores>(at, "expert_scores");
+  for (const CodeFact& fact : kCodeFacts) {
+    if (at.raw(fact.name) != nullptr) {
+      std::visit([&](const auto& of) { read(at, fact.name, of, code); }, fact.fact);
+    }
   }
   code.source = source_in(at);
   at.finish();

@@ -182,35 +182,18 @@ Json pipeline(const PipelineFacts& facts) {
   return finish(json, "", facts.source);
 }
 
+Json value_of(const CodeFacts& code, bool CodeFacts::* fact) { return Json::of(code.*fact); }
+Json value_of(const CodeFacts& code, const CodeNumber& fact) { return Json::of(code.*fact.member); }
+Json value_of(const CodeFacts& code, ExpertScores CodeFacts::* fact) {
+  return Json::of(name_of(code.*fact));
+}
+
 Json code(const CodeFacts& facts) {
   Json json = Json::object();
-  json.add("joined_projections", Json::of(facts.joined_projections))
-      .add("norm_scales_input", Json::of(facts.norm_scales_input))
-      .add("norm_in_product", Json::of(facts.norm_in_product))
-      .add("gathers_again", Json::of(facts.gathers_again))
-      .add("gathers_into_buffer", Json::of(facts.gathers_into_buffer))
-      .add("vocabulary_split", Json::of(facts.vocabulary_split))
-      .add("vocabulary_multiple", Json::of(facts.vocabulary_multiple))
-      .add("dropout", Json::of(facts.dropout))
-      .add("delays_vectors", Json::of(facts.delays_vectors))
-      .add("stops_early", Json::of(facts.stops_early))
-      .add("permutes_tokens", Json::of(facts.permutes_tokens))
-      .add("gradient_stand_ins", Json::of(facts.gradient_stand_ins))
-      .add("casts_copy", Json::of(facts.casts_copy))
-      .add("keeps_factors", Json::of(facts.keeps_factors))
-      .add("inputs_copied", Json::of(facts.inputs_copied))
-      .add("slices_are_views", Json::of(facts.slices_are_views))
-      .add("reorders_heads", Json::of(facts.reorders_heads))
-      .add("looks_up_rotation", Json::of(facts.looks_up_rotation))
-      .add("sums_copy", Json::of(facts.sums_copy))
-      .add("expert_rows_stay", Json::of(facts.expert_rows_stay))
-      .add("copies_heads", Json::of(facts.copies_heads))
-      .add("gather_buffers_stay", Json::of(facts.gather_buffers_stay))
-      .add("step_gathers", Json::of(facts.step_gathers))
-      .add("weights_moved", Json::of(facts.weights_moved))
-      .add("weights_made_wide", Json::of(facts.weights_made_wide))
-      .add("states_whole", Json::of(facts.states_whole))
-      .add("expert_scores", Json::of(name_of(facts.expert_scores)));
+  for (const CodeFact& fact : kCodeFacts) {
+    std::visit([&](const auto& of) { json.add(std::string(fact.name), value_of(facts, of)); },
+               fact.fact);
+  }
   return finish(json, "", facts.source);
 }
 

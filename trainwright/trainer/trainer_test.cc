@@ -137,6 +137,37 @@ TEST_CASE("how layers are written is a fact, and a later file changes only what 
   CHECK(mx->input_copy == 1.03125);
 }
 
+// A value that is not the default, as a file has it.
+Json turned(bool CodeFacts::* fact) { return Json::of(!(CodeFacts{}.*fact)); }
+Json turned(const CodeNumber& fact) { return Json::of(fact.most); }
+Json turned(ExpertScores CodeFacts::* fact) {
+  REQUIRE(CodeFacts{}.*fact != ExpertScores::InActivation);
+  return Json::of(name_of(ExpertScores::InActivation));
+}
+
+TEST_CASE("every code fact of a file is read and written, each by itself") {
+  const auto again = [](Json code) {
+    Json file = to_json(picked_trainer("nanotron"));
+    for (JsonMember& member : file.members) {
+      if (member.key == "code") member.value = code;
+    }
+    const std::vector<TrainerFile> files = {{"t.json", to_text(file)}};
+    const auto trainers = read_trainers(files);
+    REQUIRE_MESSAGE(trainers.has_value(), to_text(trainers.error()));
+    return *to_json(trainers->front()).find("code");
+  };
+  const Json usual = again(Json::object().add("source", Json::of("s")));
+  for (const CodeFact& fact : kCodeFacts) {
+    const Json value = std::visit([](const auto& of) { return turned(of); }, fact.fact);
+    Json code = usual;
+    for (JsonMember& member : code.members) {
+      if (member.key == fact.name) member.value = value;
+    }
+    CHECK(to_text(code) != to_text(usual));
+    CHECK(to_text(again(code)) == to_text(code));
+  }
+}
+
 TEST_CASE("what changed between versions of Megatron is where its releases put it") {
   const auto offers = [](std::string_view trainer, std::string_view module) {
     for (const Choice& choice : picked_trainer(trainer).recompute_modules) {
