@@ -186,6 +186,46 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
   }));
 }
 
+TEST_CASE("weights that stand whole all step are gathered once in it, others for every pass") {
+  CHECK(rc::check([] {
+    Case c = any_case();
+    c.trainer = picked_trainer("torchtitan@0.2");
+    c.job = {};
+    c.layout.sharding = ShardingKind::Fsdp;
+    c.layout.zero = 3;
+    c.layout.first_layers = 0;
+    c.layout.dp = power(1, 4);
+    const std::int64_t m = *rc::gen::inRange<std::int64_t>(2, 40);
+    c.layout.gbs = c.layout.mbs * c.layout.dp * m;
+    c.cluster = h100s(world_size(c.layout));
+    const auto estimate = estimate_memory(c.question());
+    RC_PRE(estimate.has_value());
+    const Recipe recipe = recipe_of(c.trainer, c.layout.precision);
+    WorkCache cache(c.model, recipe);
+    HeldParameters held;  // of the first pipeline rank
+    const std::vector<Stage> stages = stage_layers(c.layout, c.model).value();
+    for (const Stage& stage : stages) {
+      if (stage.rank != 0) continue;
+      const Slice slice = slice_of(c.layout, c.trainer, stage.id.index());
+      const HeldParameters more = compose(cache.stage(stage, slice)).parameters;
+      held.dense += more.dense;
+      held.expert += more.expert;
+    }
+    const TrainedBytes bytes = trained_bytes(c.job, c.layout.precision, c.trainer).value();
+    Bytes gathered;
+    for (const ParameterTraffic& one :
+         parameter_traffic(held, 1, sharding_of(c.layout, c.trainer), recipe, bytes)) {
+      if (one.kind == CollectiveKind::AllGather) {
+        gathered += one.bytes * (one.every_micro_batch ? m : 1);
+      }
+    }
+    const Bytes whole((held.dense + held.expert).value() * byte_size(recipe.weight));
+    const bool stand = bytes_of(estimate->classes.front(), Category::GatherBuffers) >= whole;
+    RC_CLASSIFY(stand, "stand whole");
+    RC_ASSERT(gathered == whole * (stand ? 1 : 2 * m));
+  }));
+}
+
 TEST_CASE("ZeRO n + 1 never holds more states than ZeRO n") {
   CHECK(rc::check([] {
     Case c = any_case();

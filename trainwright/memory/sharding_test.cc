@@ -55,6 +55,38 @@ Shared shared(const std::string& trainer, const std::string& layout, bool expert
           parameter_traffic(of, 1, sharding_of(c.layout, c.trainer), recipe, bytes.value())};
 }
 
+TEST_CASE("without sharding every rank holds all, and gradients are summed once a step") {
+  // Megatron's replicas are reduced in one all-reduce of 4 bytes; nothing is gathered.
+  const Shared of = shared("megatron@0.12", "dp=4,zero=0,gbs=32");
+  CHECK(of.bytes(Category::Weights) == 2 * of.dense);
+  CHECK(of.bytes(Category::Gradients) == 4 * of.dense);
+  CHECK(of.bytes(Category::MainWeights) == 4 * of.dense);
+  CHECK(of.bytes(Category::OptimizerStates) == 8 * of.dense);
+  CHECK(of.moved(CollectiveKind::AllReduce, GroupKind::DpCp, 4) == 4 * of.dense);
+  CHECK(of.moved(CollectiveKind::AllGather) + of.moved(CollectiveKind::ReduceScatter) == 0);
+}
+
+TEST_CASE("ZeRO 2 cuts gradients too, which every micro-batch then reduces") {
+  // DeepSpeed, bf16: weights 2, gradients 2, master 4, states 8 bytes; 8 micro-batches.
+  const Shared of = shared("deepspeed@0.16", "dp=4,zero=2,gbs=32");
+  CHECK(of.bytes(Category::Weights) == 2 * of.dense);
+  CHECK(of.bytes(Category::Gradients) == 2 * of.dense / 4);
+  CHECK(of.bytes(Category::MainWeights) == 4 * of.dense / 4);
+  CHECK(of.bytes(Category::OptimizerStates) == 8 * of.dense / 4);
+  CHECK(of.moved(CollectiveKind::AllGather, GroupKind::Shard, 4) == 2 * of.dense);
+  CHECK(of.moved(CollectiveKind::ReduceScatter, GroupKind::Shard, 4) == 8 * 2 * of.dense);
+  CHECK(of.moved(CollectiveKind::AllReduce) == 0);
+}
+
+TEST_CASE("ZeRO 3 cuts weights too, which both passes of every micro-batch then gather") {
+  const Shared of = shared("deepspeed@0.16", "dp=4,zero=3,gbs=32");
+  CHECK(of.bytes(Category::Weights) == 2 * of.dense / 4);
+  CHECK(of.bytes(Category::Gradients) == 2 * of.dense / 4);
+  CHECK(of.bytes(Category::OptimizerStates) == 8 * of.dense / 4);
+  CHECK(of.moved(CollectiveKind::AllGather, GroupKind::Shard, 4) == 2 * 8 * 2 * of.dense);
+  CHECK(of.moved(CollectiveKind::ReduceScatter, GroupKind::Shard, 4) == 8 * 2 * of.dense);
+}
+
 TEST_CASE("ZeRO 1 cuts states; weights are gathered and gradients reduced once a step") {
   // Megatron, bf16: weights 2, gradients 4, master 4, states 8 bytes; 8 micro-batches.
   const Shared of = shared("megatron@0.12", "dp=4,zero=1,gbs=32");
