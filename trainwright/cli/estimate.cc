@@ -21,7 +21,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   }
   const MemoryQuestion question = memory_question(setting, constants);
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
-  Answer answer{setting, estimate, fit_of(estimate.oom), {}};
+  Answer answer{words_of(invocation).layout, setting, estimate, fit_of(estimate.oom), {}};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question);
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(answer_json(answer)), exit};

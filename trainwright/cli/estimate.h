@@ -9,6 +9,7 @@
 namespace trainwright::cli {
 
 struct Answer {
+  std::string words;  // of the layout, as typed
   const Question& setting;
   const MemoryEstimate& estimate;
   Fit fit = Fit::Fits;

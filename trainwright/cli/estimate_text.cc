@@ -136,10 +136,18 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
 std::string moment_text(const RankClass& of) {
   const Moment& moment = of.moment;
   if (moment.kind == Moment::Kind::Step) return "in the optimizer's step";
-  return fmt::format("in the {} of micro-batch {}{}, with {} in flight, at {}",
-                     name_of(moment.kind), moment.micro_batch,
+  const std::string at =
+      moment.operator_name.empty() ? "" : fmt::format(", at {}", moment.operator_name);
+  return fmt::format("in the {} of micro-batch {}{}, with {} in flight{}", name_of(moment.kind),
+                     moment.micro_batch,
                      moment.chunk > 0 ? fmt::format(" on chunk {}", moment.chunk) : "",
-                     moment.in_flight, moment.operator_name);
+                     moment.in_flight, at);
+}
+
+// What to give anew of the words that were given.
+std::string change_words(const Answer& answer) {
+  return change_to(answer.words, answer.change->layout,
+                   layout_context(answer.setting.cluster, answer.setting.trainer));
 }
 
 // "allocated 33.45 to 36.72, reserved ..., driver ... GiB": from one case in twenty to nineteen.
@@ -191,7 +199,7 @@ std::string verdict_text(const Answer& answer) {
     text += fmt::format("Does not fit: {}.\n", room);
   }
   if (!answer.change) return text + "No near layout that was tried fits.\n";
-  return text + fmt::format("Smallest change that fits: {} ({}).\n", answer.change->what,
+  return text + fmt::format("Smallest change that fits: {} ({}).\n", change_words(answer),
                             to_text(answer.change->driver));
 }
 
@@ -221,7 +229,9 @@ Json answer_json(const Answer& answer) {
       .add("memory", to_json(answer.estimate));
   if (answer.change) {
     Json change = Json::object();
-    change.add("what", Json::of(answer.change->what))
+    const std::string words = change_words(answer);
+    change.add("what", Json::of(words))
+        .add("words", Json::of(amended(answer.words, words)))
         .add("layout", Json::of(to_text(answer.change->layout)))
         .add("driver", Json::of(answer.change->driver.value()));
     document.add("change", std::move(change));

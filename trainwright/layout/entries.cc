@@ -7,12 +7,6 @@
 namespace trainwright::detail {
 namespace {
 
-std::string normal_key(std::string_view key) {
-  std::string text = lower_case(trim(key));
-  std::replace(text.begin(), text.end(), '-', '_');
-  return text;
-}
-
 std::string normal_value(std::string_view value) {
   std::string text = lower_case(trim(value));
   std::replace(text.begin(), text.end(), '_', '-');
@@ -56,6 +50,12 @@ void add_once(std::vector<Entry>& entries, Entry entry, Diagnostics& diagnostics
 }
 
 }  // namespace
+
+std::string normal_key(std::string_view key) {
+  std::string text = lower_case(trim(key));
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
 
 std::vector<Entry> entries_of_text(std::string_view text, std::string_view what,
                                    Diagnostics& diagnostics) {
@@ -124,7 +124,8 @@ std::string text_of_entries(const Json& object, const std::vector<std::string>& 
     const bool sequence =
         std::find(sequences.begin(), sequences.end(), member.key) != sequences.end();
     const auto value = text_of(member.value, sequence ? '/' : '+');
-    entries.push_back(member.value.is_bool() ? member.key : member.key + "=" + value.value());
+    const bool alone = member.value.is_bool() && member.value.boolean;
+    entries.push_back(alone ? member.key : member.key + "=" + value.value());
   }
   return join(entries, ",");
 }

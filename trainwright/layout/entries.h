@@ -22,6 +22,9 @@ struct Entry {
   std::string where;
 };
 
+// A key as it is compared: lower case, with underscores.
+std::string normal_key(std::string_view key);
+
 // Cuts text at its commas. `what` ("layout") begins every place.
 std::vector<Entry> entries_of_text(std::string_view text, std::string_view what,
                                    Diagnostics& diagnostics);
@@ -33,6 +36,8 @@ std::vector<Entry> entries_of_json(const Json& json, const std::string& origin,
 
 // The other way: a flat object as text, each list joined as above.
 std::string text_of_entries(const Json& object, const std::vector<std::string>& sequences);
+// Every entry of a layout, also those that could be left out.
+Json all_entries(const Layout& layout);
 
 class EntryReader {
  public:

@@ -9,22 +9,27 @@
 namespace trainwright {
 namespace {
 
-void add_unless(Json& json, const char* key, std::int64_t value, std::int64_t usual) {
-  if (value != usual) json.add(key, Json::of(value));
-}
+// The entries of a layout; what reads the same when it is left out is, unless all are asked for.
+struct Entries {
+  bool all = false;
+  Json json = Json::object();
 
-template <class E>
-void add_unless(Json& json, const char* key, E kind, E usual) {
-  if (kind != usual) json.add(key, Json::of(name_of(kind)));
-}
-
-template <class E>
-void add_set(Json& json, const char* key, Flags<E> set) {
-  if (set.empty()) return;
-  Json names = Json::array();
-  for (const std::string& name : detail::names_in(set)) names.push(Json::of(name));
-  json.add(key, std::move(names));
-}
+  void add(const char* key, std::int64_t value) { json.add(key, Json::of(value)); }
+  void add_unless(const char* key, std::int64_t value, std::int64_t usual) {
+    if (all || value != usual) add(key, value);
+  }
+  template <class E>
+  void add_unless(const char* key, E kind, E usual) {
+    if (all || kind != usual) json.add(key, Json::of(name_of(kind)));
+  }
+  template <class E>
+  void add_set(const char* key, Flags<E> set) {
+    if (set.empty()) return;
+    Json names = Json::array();
+    for (const std::string& name : detail::names_in(set)) names.push(Json::of(name));
+    json.add(key, std::move(names));
+  }
+};
 
 // Equal neighbours are written once, with a count. A list of one keeps its count, because without
 // one it would read as a value for all stages.
@@ -42,36 +47,75 @@ Json run_lengths(const std::vector<T>& list, Text text) {
   return runs;
 }
 
-void add_sharding(Json& json, const Layout& layout) {
+void add_degrees(Entries& to, const Layout& layout) {
+  to.add("tp", layout.tp);
+  to.add("pp", layout.pp);
+  to.add_unless("vpp", layout.vpp, 1);
+  to.add("dp", layout.dp);
+  to.add_unless("cp", layout.cp, 1);
+  to.add_unless("ep", layout.ep, 1);
+  to.add_unless("etp", layout.etp, layout.tp);
+  if (to.all || layout.sp) to.json.add("sp", Json::of(layout.sp));
+}
+
+void add_sharding(Entries& to, const Layout& layout) {
   const ShardingKind implied = layout.zero == 0 ? ShardingKind::Ddp : ShardingKind::Zero;
-  if (layout.zero != 0 || layout.sharding != implied) json.add("zero", Json::of(layout.zero));
-  add_unless(json, "sharding", layout.sharding, implied);
-  add_unless(json, "dp_replicate", layout.dp_replicate, 1);
+  if (to.all || layout.zero != 0 || layout.sharding != implied) to.add("zero", layout.zero);
+  to.add_unless("sharding", layout.sharding, implied);
+  to.add_unless("dp_replicate", layout.dp_replicate, 1);
 }
 
-void add_stages(Json& json, const Layout& layout) {
+void add_stages(Entries& to, const Layout& layout) {
   if (!layout.recompute_by_stage.empty()) {
-    json.add("recompute",
-             run_lengths(layout.recompute_by_stage, [](const Recompute& r) { return to_text(r); }));
-  } else if (layout.recompute != Recompute{}) {
-    json.add("recompute", Json::of(to_text(layout.recompute)));
+    to.json.add("recompute", run_lengths(layout.recompute_by_stage,
+                                         [](const Recompute& r) { return to_text(r); }));
+  } else if (to.all || layout.recompute != Recompute{}) {
+    to.json.add("recompute", Json::of(to_text(layout.recompute)));
   }
-  add_unless(json, "first_layers", layout.first_layers, 0);
-  add_unless(json, "last_layers", layout.last_layers, 0);
+  to.add_unless("first_layers", layout.first_layers, 0);
+  to.add_unless("last_layers", layout.last_layers, 0);
   if (!layout.layers.empty()) {
-    json.add("layers",
-             run_lengths(layout.layers, [](std::int64_t count) { return std::to_string(count); }));
+    to.json.add("layers", run_lengths(layout.layers,
+                                      [](std::int64_t count) { return std::to_string(count); }));
   }
-  add_unless(json, "count_embedding", layout.count_embedding, 0);
-  add_unless(json, "count_loss", layout.count_loss, 0);
-  if (layout.mtp_stage) json.add("mtp_stage", Json::of(*layout.mtp_stage));
-  if (layout.vocab_parallel) json.add("vocab_parallel", Json::of(true));
+  to.add_unless("count_embedding", layout.count_embedding, 0);
+  to.add_unless("count_loss", layout.count_loss, 0);
+  if (layout.mtp_stage) to.add("mtp_stage", *layout.mtp_stage);
+  if (to.all || layout.vocab_parallel) {
+    to.json.add("vocab_parallel", Json::of(layout.vocab_parallel));
+  }
 }
 
-void add_pipeline(Json& json, const Layout& layout) {
-  add_unless(json, "schedule", layout.schedule, usual_schedule(layout.pp, layout.vpp));
-  add_unless(json, "placement", layout.placement, usual_placement(layout.schedule, layout.vpp));
-  add_unless(json, "micro_batch_group", layout.micro_batch_group, 0);
+void add_pipeline(Entries& to, const Layout& layout) {
+  to.add_unless("schedule", layout.schedule, usual_schedule(layout.pp, layout.vpp));
+  to.add_unless("placement", layout.placement, usual_placement(layout.schedule, layout.vpp));
+  to.add_unless("micro_batch_group", layout.micro_batch_group, 0);
+}
+
+void add_kinds(Entries& to, const Layout& layout) {
+  const Layout usual;
+  to.add_set("offload", layout.offload);
+  to.add_unless("precision", layout.precision, usual.precision);
+  to.add_unless("cp_kind", layout.cp_kind, usual.cp_kind);
+  to.add_unless("cp_ulysses", layout.cp_ulysses, 0);
+  to.add_unless("dispatcher", layout.dispatcher, usual.dispatcher);
+  to.add_set("on", layout.on);
+  to.add_set("off", layout.off);
+  if (layout.max_connections) to.add("max_connections", *layout.max_connections);
+  if (to.all || layout.order != usual.order) to.json.add("order", Json::of(to_text(layout.order)));
+}
+
+Json entries_of(const Layout& layout, bool all) {
+  Entries to{.all = all};
+  add_degrees(to, layout);
+  add_sharding(to, layout);
+  to.add("mbs", layout.mbs);
+  to.add("gbs", layout.gbs);
+  to.add("seq", layout.seq);
+  add_stages(to, layout);
+  add_pipeline(to, layout);
+  add_kinds(to, layout);
+  return std::move(to.json);
 }
 
 }  // namespace
@@ -93,32 +137,9 @@ std::string to_text(const RankOrder& order) {
   return join(names, "-");
 }
 
-Json to_json(const Layout& layout) {
-  const Layout usual;
-  Json json = Json::object();
-  json.add("tp", Json::of(layout.tp)).add("pp", Json::of(layout.pp));
-  add_unless(json, "vpp", layout.vpp, 1);
-  json.add("dp", Json::of(layout.dp));
-  add_unless(json, "cp", layout.cp, 1);
-  add_unless(json, "ep", layout.ep, 1);
-  add_unless(json, "etp", layout.etp, layout.tp);
-  if (layout.sp) json.add("sp", Json::of(true));
-  add_sharding(json, layout);
-  json.add("mbs", Json::of(layout.mbs)).add("gbs", Json::of(layout.gbs));
-  json.add("seq", Json::of(layout.seq));
-  add_stages(json, layout);
-  add_pipeline(json, layout);
-  add_set(json, "offload", layout.offload);
-  add_unless(json, "precision", layout.precision, usual.precision);
-  add_unless(json, "cp_kind", layout.cp_kind, usual.cp_kind);
-  add_unless(json, "cp_ulysses", layout.cp_ulysses, 0);
-  add_unless(json, "dispatcher", layout.dispatcher, usual.dispatcher);
-  add_set(json, "on", layout.on);
-  add_set(json, "off", layout.off);
-  if (layout.max_connections) json.add("max_connections", Json::of(*layout.max_connections));
-  if (layout.order != usual.order) json.add("order", Json::of(to_text(layout.order)));
-  return json;
-}
+Json to_json(const Layout& layout) { return entries_of(layout, false); }
+
+Json detail::all_entries(const Layout& layout) { return entries_of(layout, true); }
 
 std::string to_text(const Layout& layout) {
   return detail::text_of_entries(to_json(layout), {"layers", "recompute"});

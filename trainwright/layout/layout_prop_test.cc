@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "trainwright/base/text.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/testing/layout_cases.h"
 #include "trainwright/testing/slow_ranks.h"
@@ -101,6 +102,40 @@ TEST_CASE("every layout reads back from its text and from its JSON") {
     RC_ASSERT(to_text(read->layout) == to_text(layout));
     const Json json = parse_json(to_text(to_json(layout)), "layout").value();
     RC_ASSERT(read_layout(json, "layout").value().layout == layout);
+  }));
+}
+
+TEST_CASE("the change from any layout's words to any other's gives the other, none of it in vain") {
+  CHECK(rc::check([] {
+    Layout from = any_layout(), to = any_layout();
+    // What is a list, a set or unknown cannot be taken back by a word.
+    from.layers = to.layers;
+    from.recompute_by_stage = to.recompute_by_stage;
+    if (!to.recompute_by_stage.empty()) from.recompute = to.recompute;
+    from.offload = to.offload;
+    from.on = to.on;
+    from.off = to.off;
+    from.mtp_stage = to.mtp_stage;
+    from.max_connections = to.max_connections;
+    LayoutContext context;
+    context.usual.count_loss = *rc::gen::inRange<std::int64_t>(0, 2);
+    context.usual.order = any_order();
+    const std::string words = to_text(from);
+    RC_PRE(parse_layout(words, context).has_value());
+    const std::string change = change_to(words, to, context);
+    const auto means = [&](const std::string& entries) {
+      const auto read = parse_layout(amended(words, entries), context);
+      return read && read->layout == to;
+    };
+    RC_ASSERT(means(change));
+    const auto entries = split(change, ',');
+    for (std::size_t i = 0; i < entries.size() && !change.empty(); ++i) {
+      std::vector<std::string> others;
+      for (std::size_t j = 0; j < entries.size(); ++j) {
+        if (j != i) others.emplace_back(entries[j]);
+      }
+      RC_ASSERT(!means(join(others, ",")));
+    }
   }));
 }
 

@@ -187,6 +187,34 @@ TEST_CASE("a layout in JSON has the same keys, and faults have their places") {
   CHECK(faults[2].what == "there is no key 'ppp'");
 }
 
+TEST_CASE("entries given anew stand in place of what they name") {
+  CHECK(amended("tp=8,PP = 4,sp", "pp=2,dp=4") == "tp=8,sp,pp=2,dp=4");
+  CHECK(amended("fsdp,dp_shard=8", "dp=4,sharding=zero") == "dp=4,sharding=zero");
+  CHECK(amended("tp=2", "") == "tp=2");
+  CHECK(amended("", "tp=2") == "tp=2");
+}
+
+TEST_CASE("a change says what the words do not, also what they would imply or keep") {
+  const auto change = [](std::string_view words, const char* to, const LayoutContext& context) {
+    return change_to(words, parse_layout(to).value().layout, context);
+  };
+  const LayoutContext eight{.world = 8, .usual = {}};
+  // dp follows from the world, and etp from tp.
+  CHECK(change("tp=2,gbs=8", "tp=4,dp=2,gbs=8", eight) == "tp=4");
+  CHECK(change("tp=2,dp=4,gbs=8", "tp=4,dp=2,gbs=8", eight) == "tp=4,dp=2");
+  // The batch was dp micro-batches of two.
+  CHECK(change("mbs=2", "dp=8,mbs=1,gbs=16", eight) == "mbs=1,gbs=16");
+  // Layers of the first rank were of another number of ranks.
+  CHECK(change("pp=2,first_layers=39,gbs=8", "pp=8,dp=1,gbs=8", eight) == "pp=8,first_layers=0");
+  CHECK(change("tp=2,sp,gbs=8", "tp=2,dp=4,gbs=8", eight) == "sp=false");
+  CHECK(change("sharding=ddp,gbs=8", "dp=8,zero=1,gbs=8", eight) == "sharding=zero");
+  // The trainer counts the loss as a layer.
+  LayoutContext counts = eight;
+  counts.usual.count_loss = 1;
+  CHECK(change("gbs=8", "pp=2,dp=4,gbs=8", counts) == "pp=2,count_loss=0");
+  CHECK(change("gbs=8,dp=8", "dp=8,gbs=8", counts).empty());
+}
+
 TEST_CASE("a job is text too") {
   const Job job = parse_job("optimizer=muon,lora=16:query+kv_down").value();
   CHECK(job.optimizer == OptimizerKind::Muon);

@@ -4,7 +4,6 @@
 #include <map>
 #include <queue>
 
-#include "trainwright/base/text.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -133,17 +132,6 @@ class Nearest {
   std::map<std::string, int> cheapest_;  // by text
 };
 
-// What differs in the text of two layouts.
-std::string difference(const Layout& from, const Layout& to) {
-  const std::string before = to_text(from), after = to_text(to);
-  const auto old = split(before, ',');
-  std::vector<std::string> changed;
-  for (const std::string_view part : split(after, ',')) {
-    if (std::find(old.begin(), old.end(), part) == old.end()) changed.emplace_back(part);
-  }
-  return join(changed, ",");
-}
-
 }  // namespace
 
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) {
@@ -166,8 +154,7 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) 
                          question.slack};
     const auto estimate = estimate_memory(again);
     if (!estimate || fit_of(estimate->oom) != Fit::Fits) continue;
-    return Change{difference(question.layout, *layout), *layout,
-                  estimate->classes[estimate->worst].driver};
+    return Change{*layout, estimate->classes[estimate->worst].driver};
   }
   return std::nullopt;
 }

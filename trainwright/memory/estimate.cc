@@ -21,7 +21,7 @@ std::string_view operator_at(const detail::Prepared& work, std::size_t content,
   const auto& portions = work.chunks[content].portions;
   const detail::PortionBytes& portion = portions[static_cast<std::size_t>(spot.portion)];
   const OperatorList list = detail::list_of(work, *portion.list);
-  const OperatorId at = spot.backward ? portion.totals->backward.at : portion.totals->forward.at;
+  const OperatorId at = (portion.totals->*spot.peak).at;
   return at.at() < list.operators.size() ? list.operators[at.at()].name : std::string_view{};
 }
 

@@ -98,7 +98,7 @@ struct Moment {
   std::int64_t chunk = 0;               // of the rank
   std::int64_t micro_batch = 0;         // the first one that reaches it
   std::int64_t in_flight = 0;           // micro-batches of all chunks, this one included
-  std::string_view operator_name = {};  // empty at the step
+  std::string_view operator_name = {};  // empty at the step, and where W begins
 };
 std::string_view name_of(Moment::Kind kind);
 
@@ -163,8 +163,7 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 // ranks, states on the host, and any sum of these. O(tried x classes), at most 20,000 are tried;
 // nullopt when none of them fits.
 struct Change {
-  std::string what;  // "mbs=1", "recompute=full,pp=8,dp=4"
-  Layout layout;
+  Layout layout;  // change_to (layout.h) says in which words it differs
   Bytes driver;  // of the worst class
 };
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question);

@@ -81,8 +81,10 @@ class SpotFinder {
   }
   // Later lists have run their I and hold what W needs.
   Spot backward_input(const Site& site) const {
-    return with_buffers(
+    Spot spot = with_buffers(
         around(site, site.portion->backward_input, site.kept_before + site.half_after), site, true);
+    spot.peak = &Totals::backward_input;
+    return spot;
   }
 
  private:
@@ -99,7 +101,7 @@ class SpotFinder {
   // What is gathered and reduced in the backward pass. Gradients of this list are in the compute
   // type, and all there; those of the list after it are on their way.
   Spot with_buffers(Spot spot, const Site& site, bool again) const {
-    spot.backward = true;
+    spot.peak = &Totals::backward;
     const double own = site.portion->gathered;
     const bool reduces = comes_gathered(rules_.sharding) && rules_.sharding.gradients;
     double reduced = reduces ? site.portion->unreduced + site.gradients_next() : 0;
@@ -222,12 +224,12 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   }
   if (accumulates(rules.sharding.life)) {
     const double all = bytes.unreduced;
-    const Spot end{.total = all, .gradients = all, .portion = 0, .backward = true};
+    const Spot end{.total = all, .gradients = all, .portion = 0, .peak = &Totals::backward};
     raise(terms.spots[3], end);
     raise(terms.first_backward, end);
   }
   Spot& weight = terms.spots[2];
-  weight = {.total = bytes.half, .activations = bytes.half, .portion = 0, .backward = true};
+  weight = {.total = bytes.half, .activations = bytes.half};  // from its beginning on
   if (bytes.half > terms.spots[1].total) terms.spots[1] = weight;
   if (!rules.offload_activations) {
     terms.whole = bytes.kept;

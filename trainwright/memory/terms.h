@@ -23,8 +23,8 @@ namespace trainwright::detail {
 struct Spot {
   double total = 0;
   double activations = 0, transients = 0, logits = 0, gathered = 0, reduced = 0, gradients = 0;
-  std::int32_t portion = -1;
-  bool backward = false;  // the operator is that of the list's backward peak, else of its forward
+  std::int32_t portion = -1;               // of no single list: -1
+  Peak Totals::* peak = &Totals::forward;  // of that list, which names the operator
 };
 
 struct ChunkTerms {

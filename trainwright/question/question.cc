@@ -39,6 +39,10 @@ Surroundings read_surroundings(const Words& words, const std::string& data_direc
   return read;
 }
 
+LayoutContext layout_context(const Cluster& cluster, const Trainer& trainer) {
+  return {.world = accelerator_count(cluster), .usual = usual_layout(trainer)};
+}
+
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word) {
   if (word.empty()) return std::nullopt;
   std::vector<std::string> names;

@@ -43,6 +43,9 @@ struct Surroundings {
 Surroundings read_surroundings(const Words& words, const std::string& data_directory,
                                Diagnostics& faults);
 
+// What a layout's words may leave out there.
+LayoutContext layout_context(const Cluster& cluster, const Trainer& trainer);
+
 // A question that owns its values.
 struct Question {
   Model model;
