@@ -18,15 +18,26 @@ struct Wanted {
   Trainer trainer;
   Job job;
   MemoryConstants constants;
+  PrecisionKind precision = PrecisionKind::Bf16;
   std::int64_t gbs = 0, seq = 0;
-  double risk = 0.05;
+  double risk = kUsualRisk;
 };
+
+Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation) {
+  const auto text = invocation.text("precision");
+  if (!text) return std::nullopt;
+  if (const auto kind = named<PrecisionKind>(lower_case(*text))) return kind;
+  const std::vector<std::string> names = to_strings(all_names(PrecisionKind{}));
+  return fail("--precision", fmt::format("'{}' is not a precision", *text),
+              did_you_mean(*text, names, "one of " + enumerate(names, "or")));
+}
 
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
   const auto constants = value_or_faults(invocation.data.memory_constants(), faults);
+  const auto precision = value_or_faults(precision_in(invocation), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
@@ -47,6 +58,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
   wanted.constants = **constants;
+  wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
   return wanted;
 }
 
@@ -83,7 +95,13 @@ std::string short_text(const Layout& layout, const Model& model) {
   return text + split_text(layout, model);
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+// In words that `estimate` reads as this layout.
+std::string settings_text(const Wanted& wanted, const Layout& layout) {
+  const std::string text = to_text(layout);
+  const LayoutContext context{.world = accelerator_count(wanted.cluster),
+                              .usual = usual_layout(wanted.trainer)};
+  return amended(text, change_to(text, layout, context));
+}
 
 std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
@@ -102,6 +120,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
           .job = wanted.job,
           .gbs = wanted.gbs,
           .seq = wanted.seq,
+          .precision = wanted.precision,
           .constants = wanted.constants,
           .risk = wanted.risk};
 }
@@ -139,19 +158,19 @@ std::string parts_text(const RoughTime& time) {
   return join(texts, ", ");
 }
 
-// The same job on so many accelerators of the same kind, doubling until something fits.
+// The same job on so many accelerators of the same kinds, doubling until something fits.
 struct LargerCluster {
   std::string name;
   PlannedLayout plan;
 };
 std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hardware& hardware) {
   constexpr int kDoublings = 6;
-  const Group& group = wanted.cluster.groups.front();
-  std::int64_t count = accelerator_count(wanted.cluster);
-  for (int i = 0; i < kDoublings && count <= kMostAccelerators / 2; ++i) {
-    count *= 2;
-    const auto cluster =
-        parse_cluster(fmt::format("{}x{}", count, group.accelerator.name), hardware);
+  for (int i = 1; i <= kDoublings; ++i) {
+    std::vector<std::string> groups;
+    for (const Group& group : wanted.cluster.groups) {
+      groups.push_back(fmt::format("{}x{}", group.count << i, group.accelerator.name));
+    }
+    const auto cluster = parse_cluster(join(groups, "+"), hardware);
     if (!cluster) return std::nullopt;
     SearchQuestion question = question_of(wanted, *cluster);
     question.most = 1;
@@ -161,20 +180,49 @@ std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hard
   return std::nullopt;
 }
 
-std::string answer_text(const Wanted& wanted, const SearchResult& result, int width) {
-  const Bytes capacity = wanted.cluster.groups.front().accelerator.memory_visible;
-  std::string text = fmt::format(
-      "{} on {} with {} {}\n{} sequences of {} tokens a step; {} usable per accelerator\n\n",
+std::string heading(const Wanted& wanted) {
+  const bool mixed = wanted.cluster.groups.size() > 1;
+  return fmt::format(
+      "{} on {} with {} {}\n{} sequences of {} tokens a step in {}; {} usable {}\n\n",
       wanted.model.name, wanted.cluster.name, wanted.trainer.title, to_text(wanted.trainer.version),
-      with_thousands(wanted.gbs), with_thousands(wanted.seq), to_text(capacity));
+      with_thousands(wanted.gbs), with_thousands(wanted.seq), name_of(wanted.precision),
+      to_text(capacity_of(wanted.cluster)),
+      mixed ? "on the smallest" : "per accelerator");
+}
+
+// Why there is no layout to show.
+std::string nothing_text(const SearchResult& result) {
+  if (!result.refusal) return "no layout divides this batch and model over the cluster\n";
+  const Refusal& refusal = *result.refusal;
+  std::string text = fmt::format(
+      "the trainer accepts no layout; {} of the {} it was asked about for this:\n{}\n",
+      with_thousands(refusal.layouts), with_thousands(refusal.refused), refusal.violation.reason);
+  if (!refusal.violation.hint.empty()) text += fmt::format("hint: {}\n", refusal.violation.hint);
+  return text;
+}
+
+std::string counts_text(const SearchResult& result, double risk) {
+  return fmt::format(
+      "{} layouts listed: {} do not fit, {} are tight (OOM above {}), {} refused by the trainer, "
+      "{} "
+      "slower ones",
+      with_thousands(result.listed), with_thousands(result.too_large), with_thousands(result.tight),
+      percent(risk), with_thousands(result.refused), with_thousands(result.not_asked));
+}
+
+std::string answer_text(const Wanted& wanted, const SearchResult& result, int width) {
+  std::string text = heading(wanted);
+  const auto say = [&](const std::string& prose) {
+    for (const std::string_view line : split(trim(prose), '\n')) {
+      for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
+    }
+  };
   if (result.best.empty() && !result.smallest) {
-    return text + "no layout divides this batch and model over the cluster\n";
+    say(nothing_text(result));
+    return text;
   }
   if (result.best.empty()) text += "nothing fits; the layout that needs least:\n\n";
   text += table_text(result, wanted.model, width) + '\n';
-  const auto say = [&](const std::string& prose) {
-    for (const std::string& line : wrapped(prose, width)) text += line + '\n';
-  };
   say("rough time model: half of the peak, nothing overlaps; good for an order, not for a "
       "forecast");
   if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& plan) {
@@ -184,11 +232,9 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
   }
   if (!result.best.empty()) {
     say(fmt::format("1: {}", parts_text(result.best.front().time)));
-    say(fmt::format("as settings: {}", to_text(result.best.front().layout)));
+    say("as settings: " + settings_text(wanted, result.best.front().layout));
   }
-  say(fmt::format("{} layouts listed, {} do not fit, {} refused by the trainer, {} slower ones",
-                  with_thousands(result.listed), with_thousands(result.too_large),
-                  with_thousands(result.refused), with_thousands(result.not_asked)));
+  say(counts_text(result, wanted.risk));
   return text;
 }
 
@@ -198,7 +244,7 @@ Result<Output> run_plan(const Invocation& invocation) {
   const Exit exit = result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(to_json(result)), exit};
   std::string text = answer_text(wanted, result, invocation.width);
-  if (result.best.empty()) {
+  if (result.end == SearchEnd::NothingFits) {
     const Hardware& hardware = *TW_TRY(invocation.data.hardware());
     const auto larger = smallest_that_fits(wanted, hardware);
     text += larger ? fmt::format("fits on {}: {}\n", larger->name,
@@ -215,8 +261,9 @@ Command plan_command() {
       .name = "plan",
       .summary = "the ten fastest layouts that fit, by a rough time model",
       .details =
-          "Lists every layout that divides, drops those whose fullest rank would run out of "
-          "memory, and ranks the rest. The time model is rough: FLOPs at half of the peak, "
+          "Lists every layout that divides, drops those whose chance of OOM is above the risk, "
+          "and ranks the rest; up to 50 % they are counted as tight. The time model is rough: "
+          "FLOPs at half of the peak, "
           "bytes over links, the bubble of 1F1B.",
       .examples = {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
                    "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
@@ -228,6 +275,8 @@ Command plan_command() {
                     {"--seq", Argument::Kind::Integer, "tokens in a sequence", true, "TOKENS"},
                     {"--trainer", Argument::Kind::Text, kTrainerHelp, false, "TRAINER"},
                     {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"},
+                    {"--precision", Argument::Kind::Text,
+                     "bf16, fp16, fp8-delayed, ...; bf16 where the hardware has it", false, "KIND"},
                     {"--risk", Argument::Kind::Number,
                      "highest chance of running out of memory, 0.05", false, "CHANCE"}},
       .run = run_plan};

@@ -1,6 +1,7 @@
 // The layouts of a cluster that divide what they split.
 #include <algorithm>
 
+#include "trainwright/search/rates.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright {
@@ -93,7 +94,7 @@ class Lister {
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
-    const std::int64_t domain = question_.cluster.groups.front().per_domain;
+    const std::int64_t domain = detail::smallest_domain(question_.cluster);
     for (const std::int64_t tp : divisors(world)) {
       if (tp > domain || !splits_.by_tp(tp)) continue;
       for (const std::int64_t pp : divisors(world / tp)) {

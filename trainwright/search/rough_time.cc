@@ -2,35 +2,13 @@
 #include <algorithm>
 #include <array>
 
+#include "trainwright/search/rates.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright {
 namespace {
 
 constexpr double kShareOfPeak = 0.5;
-
-ComputeType compute_type(PrecisionKind precision) {
-  switch (precision) {
-    case PrecisionKind::Fp32: return ComputeType::Tf32;
-    case PrecisionKind::Fp16: return ComputeType::Fp16;
-    case PrecisionKind::Bf16: return ComputeType::Bf16;
-    case PrecisionKind::Fp8Delayed:
-    case PrecisionKind::Fp8Tensorwise:
-    case PrecisionKind::Fp8Blockwise:
-    case PrecisionKind::Mxfp8: return ComputeType::Fp8;
-    case PrecisionKind::Nvfp4: return ComputeType::Fp4;
-  }
-  return ComputeType::Bf16;
-}
-
-// The unit for that precision, or the next wider one the device has.
-FlopsPerSecond peak_rate(const Accelerator& accelerator, PrecisionKind precision) {
-  for (const ComputeType type :
-       {compute_type(precision), ComputeType::Bf16, ComputeType::Fp16, ComputeType::Fp32}) {
-    if (const auto rate = peak(accelerator, type)) return *rate;
-  }
-  return FlopsPerSecond(1e12);
-}
 
 // What a ring over n ranks moves through each rank's link, as a share of the bytes of list.h's
 // Collective: all-reduce twice the rest of the group, a ring attention exactly what it sends.
@@ -67,9 +45,19 @@ class Wires {
 
   Link link_of(GroupKind kind) const {
     const GroupPlacement place = place_group(layout_, kind, cluster_);
-    const auto& tiers = cluster_.groups.front().tiers;
-    const Tier& tier = tiers[std::min(place.spanned, tiers.size() - 1)];
-    return {place.group.size, bandwidth_under_load(tier)};
+    Link link{place.group.size, bandwidth_in(cluster_.groups.front(), place.spanned)};
+    for (const Group& group : cluster_.groups) {
+      link.bandwidth = std::min(link.bandwidth, bandwidth_in(group, place.spanned));
+    }
+    const bool leaves = !place.tiers.empty() && place.tiers.back().domains > 1;
+    if (leaves && cluster_.between) {
+      link.bandwidth = std::min(link.bandwidth, bandwidth_under_load(*cluster_.between));
+    }
+    return link;
+  }
+
+  static BytesPerSecond bandwidth_in(const Group& group, std::size_t tier) {
+    return bandwidth_under_load(group.tiers[std::min(tier, group.tiers.size() - 1)]);
   }
 
   const Layout& layout_;
@@ -126,8 +114,8 @@ Seconds data_time(const SearchQuestion& question, const Layout& layout, const To
 }  // namespace
 
 RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkCache& work) {
-  const Accelerator& accelerator = question.cluster.groups.front().accelerator;
-  const FlopsPerSecond rate = peak_rate(accelerator, layout.precision) * kShareOfPeak;
+  const FlopsPerSecond rate =
+      detail::slowest_peak(question.cluster, layout.precision) * kShareOfPeak;
   const Recipe recipe = recipe_of(question.trainer, layout.precision, question.job);
   Wires wires(layout, question.cluster);
   std::vector<Visit> ranks(static_cast<std::size_t>(layout.pp));

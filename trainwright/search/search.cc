@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "trainwright/base/parallel.h"
+#include "trainwright/search/rates.h"
 
 namespace trainwright {
 namespace {
 
 // A layout that fits by the fast estimate.
 struct Fitting {
-  Layout layout;
+  const Layout* layout;
   RoughTime time;
   std::string text;
 };
@@ -41,34 +41,65 @@ Flops needed_work(const SearchQuestion& question) {
 }
 
 double mfu_of(const SearchQuestion& question, Flops work, Seconds step) {
-  const Accelerator& accelerator = question.cluster.groups.front().accelerator;
-  const auto rate = peak(accelerator, ComputeType::Bf16);
-  if (!rate || step <= Seconds(0)) return 0;
-  return utilization(work, step, *rate * static_cast<double>(accelerator_count(question.cluster)));
+  if (step <= Seconds(0)) return 0;
+  return utilization(work, step, detail::sum_of_peaks(question.cluster, question.precision));
 }
 
 Result<PlannedLayout> planned(const SearchQuestion& question, Flops work, const Fitting& fitting) {
   const MemoryQuestion memory{.model = question.model,
                               .cluster = question.cluster,
                               .trainer = question.trainer,
-                              .layout = fitting.layout,
+                              .layout = *fitting.layout,
                               .job = question.job,
                               .constants = question.constants};
   auto estimate = estimate_memory(memory);
   if (!estimate) return fail(estimate.error().diagnostics);
-  return PlannedLayout{fitting.layout, fitting.time, mfu_of(question, work, fitting.time.step),
+  return PlannedLayout{*fitting.layout, fitting.time, mfu_of(question, work, fitting.time.step),
                        *std::move(estimate)};
 }
 
-bool legal(const SearchQuestion& question, const Layout& layout) {
-  return is_legal(
-      violations(layout, question.job, question.model, question.cluster, question.trainer));
-}
+// Asks the trainer, and remembers what it said.
+class Refusals {
+ public:
+  bool accepts(const SearchQuestion& question, const Layout& layout) {
+    const auto found =
+        violations(layout, question.job, question.model, question.cluster, question.trainer);
+    if (is_legal(found)) return true;
+    ++refused_;
+    for (const LayoutViolation& violation : found) {
+      if (violation.severity == Severity::Forbidden) count(violation);
+    }
+    return false;
+  }
+  std::optional<Refusal> most_frequent() const {
+    if (list_.empty()) return std::nullopt;
+    Refusal most =
+        *std::max_element(list_.begin(), list_.end(),
+                          [](const Refusal& a, const Refusal& b) { return a.layouts < b.layouts; });
+    most.refused = refused_;
+    return most;
+  }
 
-// What is known of a listed layout: its fullest rank, and its time if that fits.
+ private:
+  // Each rule once for a layout: `refused` is the layout's number.
+  void count(const LayoutViolation& violation) {
+    auto known = std::find_if(list_.begin(), list_.end(),
+                              [&](const Refusal& of) { return of.violation.id == violation.id; });
+    if (known == list_.end()) known = list_.insert(known, {violation, 0, 0});
+    if (known->refused == refused_) return;
+    known->refused = refused_;
+    ++known->layouts;
+  }
+
+  std::vector<Refusal> list_;  // in the order in which they were met
+  std::int64_t refused_ = 0;
+};
+
+// What is known of a listed layout without a replay: with one its verdict is no better.
 struct Weighed {
-  std::optional<Bytes> bytes;  // at least
-  std::optional<RoughTime> time;
+  std::optional<Bytes> bytes;  // of the fullest rank; nullopt if the layers cannot be dealt out
+  Fit fit = Fit::DoesNotFit;
+  std::optional<RoughTime> time;  // if it fits
 };
 
 // Neighbours in the list share slices, so each piece of it has caches of its own; the pieces do not
@@ -76,7 +107,7 @@ struct Weighed {
 std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Layout>& layouts) {
   constexpr std::size_t kPieces = 16;
   std::vector<Weighed> weighed(layouts.size());
-  parallel_for(kPieces, {}, [&](std::size_t piece) {
+  parallel_for(kPieces, question.threads, [&](std::size_t piece) {
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
                        question.constants);
     WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
@@ -85,10 +116,67 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
       const auto least = memory.least(layouts[i]);
       if (!least) continue;
       weighed[i].bytes = least->driver;
-      if (least->oom <= question.risk) weighed[i].time = rough_time(question, layouts[i], work);
+      weighed[i].fit = fit_of(least->oom, question.risk);
+      if (weighed[i].fit == Fit::Fits) weighed[i].time = rough_time(question, layouts[i], work);
     }
   });
   return weighed;
+}
+
+// What a search has found so far.
+struct Progress {
+  SearchResult result = {};
+  Refusals refusals = {};
+  std::vector<std::pair<Bytes, const Layout*>> large = {};  // what does not fit, or is tight
+
+  void add_large(Fit fit, Bytes bytes, const Layout& layout) {
+    ++(fit == Fit::Tight ? result.tight : result.too_large);
+    large.emplace_back(bytes, &layout);
+  }
+};
+
+Bytes driver_of(const PlannedLayout& plan) { return plan.memory.classes[plan.memory.worst].driver; }
+
+// Asks about the fastest until there are enough that are accepted and fit.
+Result<Progress> with_best(const SearchQuestion& question, Flops work,
+                           const std::vector<Fitting>& fitting, Progress progress) {
+  SearchResult& result = progress.result;
+  std::size_t asked = 0;
+  for (; asked < fitting.size() && result.best.size() < question.most; ++asked) {
+    const Layout& layout = *fitting[asked].layout;
+    if (!progress.refusals.accepts(question, layout)) {
+      ++result.refused;
+      continue;
+    }
+    PlannedLayout plan = TW_TRY(planned(question, work, fitting[asked]));
+    const Fit fit = fit_of(plan.memory.oom, question.risk);
+    if (fit == Fit::Fits) {
+      result.best.push_back(std::move(plan));
+    } else {
+      progress.add_large(fit, driver_of(plan), layout);
+    }
+  }
+  result.not_asked = static_cast<std::int64_t>(fitting.size() - asked);
+  return progress;
+}
+
+// Bytes are lower bounds where nothing was replayed, so the first ones are, until none can be less.
+Result<Progress> with_smallest(const SearchQuestion& question, Flops work, Progress progress) {
+  constexpr int kMostReplayed = 64;
+  std::stable_sort(progress.large.begin(), progress.large.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  WorkCache cache(question.model, recipe_of(question.trainer, question.precision, question.job));
+  std::optional<PlannedLayout>& smallest = progress.result.smallest;
+  int replayed = 0;
+  for (const auto& [bytes, layout] : progress.large) {
+    if (smallest && (bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
+    if (!progress.refusals.accepts(question, *layout)) continue;
+    const Fitting of{layout, rough_time(question, *layout, cache), {}};
+    PlannedLayout plan = TW_TRY(planned(question, work, of));
+    ++replayed;
+    if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
+  }
+  return progress;
 }
 
 }  // namespace
@@ -96,50 +184,40 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
 Result<SearchResult> search(const SearchQuestion& question) {
   const std::vector<Layout> layouts = list_layouts(question);
   const std::vector<Weighed> weighed = weigh(question, layouts);
-  const Flops needed = needed_work(question);
-  SearchResult result;
+  const Flops work = needed_work(question);
+  Progress progress;
   std::vector<Fitting> fitting;
-  std::vector<std::pair<Bytes, const Layout*>> large;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
-    if (!weighed[i].bytes) continue;  // the layers cannot be dealt out
-    ++result.listed;
-    if (weighed[i].time) {
-      fitting.push_back({layouts[i], *weighed[i].time, to_text(layouts[i])});
+    if (!weighed[i].bytes) continue;
+    ++progress.result.listed;
+    if (weighed[i].fit == Fit::Fits) {
+      fitting.push_back({&layouts[i], *weighed[i].time, to_text(layouts[i])});
     } else {
-      ++result.too_large;
-      large.emplace_back(*weighed[i].bytes, &layouts[i]);
+      progress.add_large(weighed[i].fit, *weighed[i].bytes, layouts[i]);
     }
   }
   std::sort(fitting.begin(), fitting.end(), faster);
-  std::size_t asked = 0;
-  for (; asked < fitting.size() && result.best.size() < question.most; ++asked) {
-    if (!legal(question, fitting[asked].layout)) {
-      ++result.refused;
-      continue;
-    }
-    auto plan = planned(question, needed, fitting[asked]);
-    if (!plan) return fail(plan.error().diagnostics);
-    // The replay of the allocator may say otherwise than the quick estimate.
-    if (plan->memory.oom > question.risk) {
-      ++result.too_large;
-      continue;
-    }
-    result.best.push_back(*std::move(plan));
+  progress = TW_TRY(with_best(question, work, fitting, std::move(progress)));
+  if (!progress.result.best.empty()) return std::move(progress.result);
+  progress = TW_TRY(with_smallest(question, work, std::move(progress)));
+  SearchResult& result = progress.result;
+  if (result.smallest) {
+    result.end = SearchEnd::NothingFits;
+  } else {
+    result.end = result.listed == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
+    result.refusal = progress.refusals.most_frequent();
   }
-  result.not_asked = static_cast<std::int64_t>(fitting.size() - asked);
-  if (!result.best.empty()) return result;
+  return std::move(result);
+}
 
-  std::stable_sort(large.begin(), large.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
-  for (const auto& [bytes, layout] : large) {
-    if (!legal(question, *layout)) continue;
-    auto plan = planned(question, needed, {*layout, rough_time(question, *layout, work), {}});
-    if (!plan) return fail(plan.error().diagnostics);
-    result.smallest = *std::move(plan);
-    break;
+std::string_view name_of(SearchEnd end) {
+  switch (end) {
+    case SearchEnd::Found: return "found";
+    case SearchEnd::NothingFits: return "nothing-fits";
+    case SearchEnd::AllRefused: return "all-refused";
+    case SearchEnd::NothingDivides: return "nothing-divides";
   }
-  return result;
+  return "";
 }
 
 }  // namespace trainwright

@@ -3,8 +3,8 @@
 //
 // Listed are all products tp x pp x cp x dp of the cluster whose parts divide what they split, with
 // every micro-batch, number of chunks, kind of recompute and of sharding that the trainer offers.
-// A layout is dropped when the chance that its fullest rank runs out of memory is above `risk`. The
-// rest are ranked by a rough time model, in which nothing overlaps and nothing is measured:
+// Reported is what fits (chance.h): the chance that some rank runs out of memory is at most `risk`.
+// The rest are ranked by a rough time model, in which nothing overlaps and nothing is measured:
 //
 //   step = (m + (p - 1) / v) x t + d
 //   t   the slowest pipeline rank's time for one micro-batch: FLOPs at half of the peak, and every
@@ -12,7 +12,8 @@
 //   d   what data parallelism moves once a step, likewise
 //
 // m micro-batches, p pipeline ranks, v chunks (the bubble of interleaved 1F1B, arXiv:2104.04473).
-// It puts layouts into an order; it does not predict a run.
+// It puts layouts into an order; it does not predict a run. In a cluster of several kinds of
+// accelerators every rank has the memory, the peak and the links of the smallest and slowest.
 //
 // Cost: O(layouts) memory and time evaluations of some microseconds each; the trainer's rules are
 // asked and the allocator is replayed for the best few only.
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "trainwright/base/json.h"
+#include "trainwright/base/parallel.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
@@ -38,8 +40,11 @@ struct SearchQuestion {
   PrecisionKind precision = PrecisionKind::Bf16;
   const MemoryConstants& constants;
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
-  std::size_t most = 10;  // layouts to report
+  std::size_t most = 10;     // layouts to report
+  Threads threads = {};
 };
+// The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
+PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
 // Seconds of a step by part; they add up to `step`.
 struct RoughTime {
@@ -52,20 +57,39 @@ struct PlannedLayout {
   Layout layout;
   RoughTime time;
   double mfu = 0;  // by the rough time, of the gradients that the job makes and the pairs of
-                   // attention below the diagonal
+                   // attention below the diagonal, and of all peaks for that precision
   MemoryEstimate memory;
 };
 
+// Why there are no further layouts.
+enum class SearchEnd : std::uint8_t {
+  Found,           // `best` are the fastest that fit
+  NothingFits,     // `smallest` needs least
+  AllRefused,      // the trainer accepts none; `refusal` says why
+  NothingDivides,  // batch, model and cluster have no common divisors
+};
+std::string_view name_of(SearchEnd end);  // "found", "nothing-fits", ...
+
+// What speaks against most of the refused layouts, in the words it has for the first of them.
+struct Refusal {
+  LayoutViolation violation;
+  std::int64_t layouts = 0;  // it speaks against
+  std::int64_t refused = 0;  // of so many
+};
+
 struct SearchResult {
+  SearchEnd end = SearchEnd::Found;
   std::vector<PlannedLayout> best;  // fastest first; equal times in order of their text
-  // What became of the layouts: listed = too_large + refused + not_asked, of which the last are
-  // slower than the reported ones, whose number is included.
+  // What became of the layouts: listed = best + tight + too_large + refused + not_asked. Most are
+  // judged without a replay, which could only be worse for them.
   std::int64_t listed = 0;
-  std::int64_t too_large = 0;  // more memory than there is
-  std::int64_t refused = 0;    // by the trainer, among those that were asked about
-  std::int64_t not_asked = 0;
-  // When nothing fits: the layout that needs least.
+  std::int64_t tight = 0;      // more risk than asked for, but at most one half
+  std::int64_t too_large = 0;  // does not fit
+  std::int64_t refused = 0;    // by the trainer, among those that fit and were asked about
+  std::int64_t not_asked = 0;  // slower than the reported ones
+  // When nothing fits: the accepted layout that needs least.
   std::optional<PlannedLayout> smallest;
+  std::optional<Refusal> refusal;  // when all are refused
 };
 Result<SearchResult> search(const SearchQuestion& question);
 

@@ -26,18 +26,32 @@ Json to_json(const PlannedLayout& plan) {
   return json;
 }
 
+Json to_json(const Refusal& refusal) {
+  Json json = Json::object();
+  json.add("id", Json::of(refusal.violation.id))
+      .add("reason", Json::of(refusal.violation.reason))
+      .add("hint", Json::of(refusal.violation.hint))
+      .add("source", Json::of(refusal.violation.source))
+      .add("layouts", Json::of(refusal.layouts))
+      .add("refused", Json::of(refusal.refused));
+  return json;
+}
+
 }  // namespace
 
 Json to_json(const SearchResult& result) {
   Json best = Json::array();
   for (const PlannedLayout& plan : result.best) best.push(to_json(plan));
   Json json = Json::object();
-  json.add("best", std::move(best))
+  json.add("end", Json::of(name_of(result.end)))
+      .add("best", std::move(best))
       .add("listed", Json::of(result.listed))
+      .add("tight", Json::of(result.tight))
       .add("too_large", Json::of(result.too_large))
       .add("refused", Json::of(result.refused))
       .add("not_asked", Json::of(result.not_asked));
   if (result.smallest) json.add("smallest", to_json(*result.smallest));
+  if (result.refusal) json.add("refusal", to_json(*result.refusal));
   return json;
 }
 

@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <tuple>
+
+#include "trainwright/testing/layout_cases.h"
 
 namespace trainwright {
 namespace {
@@ -55,18 +58,24 @@ TEST_CASE("126 layers are listed on 16 ranks with both ends counted as layers") 
   CHECK(listed);
 }
 
-TEST_CASE("the parts of a rough time add up to the step") {
+TEST_CASE("a part of a rough time is there when something is split that way, and only then") {
   const Job8 job;
-  const SearchQuestion question = job.question();
-  WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
-  for (const char* text : {"dp=8,zero=1,mbs=1,gbs=64,seq=4096", "tp=4,sp,pp=2,gbs=64,seq=4096",
-                           "pp=4,vpp=2,cp=2,gbs=64,seq=4096"}) {
-    const Layout layout = parse_layout(text, {.world = 8, .usual = {}})->layout;
-    const RoughTime time = rough_time(question, layout, work);
-    const Seconds sum = time.compute + time.bubble + time.tensor + time.context + time.expert +
-                        time.data + time.pipeline;
-    CHECK(sum.value() == doctest::Approx(time.step.value()));
-  }
+  const auto time = [&](const char* text) {
+    WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
+    return rough_time(job.question(), parse_layout(text, {.world = 8, .usual = {}})->layout, work);
+  };
+  const RoughTime data = time("dp=8,zero=1,gbs=64,seq=4096");
+  CHECK(data.data > Seconds(0));
+  CHECK(data.tensor + data.context + data.expert + data.pipeline + data.bubble == Seconds(0));
+  CHECK(data.step == data.compute + data.data);
+  const RoughTime tensor = time("tp=4,sp,pp=2,dp=1,gbs=64,seq=4096");
+  CHECK(tensor.tensor > Seconds(0));
+  CHECK(tensor.pipeline > Seconds(0));
+  CHECK(tensor.data + tensor.context + tensor.expert == Seconds(0));
+  const RoughTime context = time("cp=8,dp=1,gbs=64,seq=4096");
+  CHECK(context.context > Seconds(0));
+  CHECK(context.data > Seconds(0));  // its members hold the same weights
+  CHECK(context.tensor + context.pipeline == Seconds(0));
 }
 
 TEST_CASE("without parallelism but data's, compute is the model's FLOPs at half of the peak") {
@@ -105,13 +114,20 @@ TEST_CASE("adapters cost no weight gradients of the base, in time or on the wire
             .epsilon(0.001));
 }
 
-TEST_CASE("the bubble is (p - 1) / (m v) of the work") {
+TEST_CASE("the bubble is that of the schedule on the clock") {
   const Job8 job;
   WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
-  const Layout layout =
-      parse_layout("pp=8,vpp=2,dp=1,gbs=64,seq=4096", {.world = 8, .usual = {}})->layout;
-  const RoughTime time = rough_time(job.question(), layout, work);
-  CHECK(time.bubble / (time.compute + time.tensor) == doctest::Approx(7.0 / (64 * 2)));
+  for (const auto& [text, kind, chunks] :
+       {std::tuple("pp=8,dp=1,gbs=64,seq=4096", ScheduleKind::OneFOneB, 1),
+        std::tuple("pp=8,vpp=2,dp=1,gbs=64,seq=4096", ScheduleKind::InterleavedOneFOneB, 2)}) {
+    const Layout layout = parse_layout(text, {.world = 8, .usual = {}})->layout;
+    const RoughTime time = rough_time(job.question(), layout, work);
+    const Costs even = even_costs(8 * chunks, Seconds(1), Seconds(1), Seconds(1));
+    const Timeline clock = simulate_kind(kind, {8, 64, chunks}, even).value();
+    const Seconds busy = clock.ranks.front().busy;
+    CHECK(time.bubble / (time.compute + time.tensor) ==
+          doctest::Approx((clock.makespan - busy) / busy));
+  }
 }
 
 TEST_CASE("a search gives legal layouts that fit, fastest first, and accounts for all others") {
@@ -125,8 +141,9 @@ TEST_CASE("a search gives legal layouts that fit, fastest first, and accounts fo
     CHECK(is_legal(violations(plan.layout, job.job, job.model, job.cluster, job.trainer)));
     if (i > 0) CHECK(result.best[i - 1].time.step <= plan.time.step);
   }
-  CHECK(result.listed == static_cast<std::int64_t>(result.best.size()) + result.too_large +
-                             result.refused + result.not_asked);
+  CHECK(result.end == SearchEnd::Found);
+  CHECK(result.listed == static_cast<std::int64_t>(result.best.size()) + result.tight +
+                             result.too_large + result.refused + result.not_asked);
 }
 
 TEST_CASE("where nothing fits, the layout that needs least is given") {
@@ -134,8 +151,87 @@ TEST_CASE("where nothing fits, the layout that needs least is given") {
   job.model = *find_model("llama-3.1-405b", kData);
   const SearchResult result = *search(job.question(8, 2048));
   CHECK(result.best.empty());
+  CHECK(result.end == SearchEnd::NothingFits);
   REQUIRE(result.smallest.has_value());
   CHECK(result.smallest->memory.oom > 0.999);
+}
+
+TEST_CASE("a search that may take more risk lists what was tight") {
+  Job8 job("8xA100-40GB");
+  const SearchResult careful = *search(job.question(8, 4096));
+  CHECK(careful.tight > 0);
+  SearchQuestion bold = job.question(8, 4096);
+  bold.risk = 0.5;
+  CHECK(search(bold)->tight == 0);
+}
+
+TEST_CASE("where the trainer refuses everything, the reason and its hint are given") {
+  Job8 job("8xV100-32GB");
+  SearchQuestion question = job.question(64, 2048);
+  const SearchResult refused = *search(question);
+  CHECK(refused.end == SearchEnd::AllRefused);
+  CHECK(refused.listed > 0);
+  REQUIRE(refused.refusal.has_value());
+  // Volta multiplies fp16 only (NVIDIA V100 whitepaper, 2017).
+  CHECK(refused.refusal->violation.id == "precision-in-hardware");
+  CHECK(refused.refusal->violation.hint == "precision=fp16");
+  CHECK(refused.refusal->layouts == refused.refusal->refused);
+  question.precision = usual_precision(job.cluster, job.trainer);
+  CHECK(question.precision == PrecisionKind::Fp16);
+  const SearchResult found = *search(question);
+  CHECK(found.end == SearchEnd::Found);
+  CHECK(found.best.front().mfu > 0.1);
+}
+
+TEST_CASE("where nothing divides, that is said") {
+  // Three sequences over the 8 ranks that 5 heads and an odd sequence leave to data parallelism.
+  Job8 job;
+  job.model = testing::gpt({.layers = 1, .hidden = 40, .heads = 5, .kv_heads = 5, .ffn = 35});
+  const SearchResult result = *search(job.question(3, 63));
+  CHECK(result.listed == 0);
+  CHECK(result.end == SearchEnd::NothingDivides);
+  CHECK(!result.refusal.has_value());
+}
+
+TEST_CASE("a mixed cluster has the memory of its smallest and the pace of its slowest") {
+  Job8 mixed("8xH200+8xA100-40GB");
+  const Job8 small("16xA100-40GB");
+  const Layout layout =
+      parse_layout("dp=16,mbs=1,gbs=64,seq=4096", {.world = 16, .usual = {}})->layout;
+  const auto compute = [&](const Job8& job) {
+    WorkCache work(job.model, recipe_of(job.trainer, PrecisionKind::Bf16));
+    return rough_time(job.question(), layout, work).compute;
+  };
+  CHECK(compute(mixed) == compute(small));
+  const SearchResult result = *search(mixed.question());
+  REQUIRE(!result.best.empty());
+  for (const PlannedLayout& plan : result.best) {
+    CHECK(plan.memory.capacity == capacity_of(small.cluster));
+    CHECK(plan.memory.oom <= kUsualRisk);
+  }
+  // Half of the slower peak everywhere is a quarter of the sum's: 312 / (312 + 989.5) of it.
+  CHECK(result.best.front().mfu <= 312 / (312 + 989.5));
+  // 70 billion parameters do not fit there, whichever is named first.
+  for (const char* on : {"8xH200+8xA100-40GB", "8xA100-40GB+8xH200"}) {
+    Job8 large(on);
+    large.model = *find_model("llama-2-70b", kData);
+    const SearchResult none = *search(large.question());
+    CHECK(none.end == SearchEnd::NothingFits);
+    REQUIRE(none.smallest.has_value());
+    const MemoryEstimate& memory = none.smallest->memory;
+    CHECK(memory.classes[memory.worst].driver > memory.capacity);
+  }
+}
+
+TEST_CASE("any number of threads gives the same bytes") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  question.threads = {1};
+  const std::string one = to_text(to_json(*search(question)));
+  for (const int count : {2, 7}) {
+    question.threads = {count};
+    CHECK(to_text(to_json(*search(question))) == one);
+  }
 }
 
 }  // namespace

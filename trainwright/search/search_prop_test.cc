@@ -1,0 +1,108 @@
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include "trainwright/testing/layout_cases.h"
+#include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/slow_search.h"
+
+namespace trainwright {
+namespace {
+
+using namespace testing;
+
+// A small model on few accelerators with about as much memory as it needs.
+struct Sought {
+  Model model;
+  Cluster cluster;
+  Trainer trainer;
+  Job job;
+  MemoryConstants constants;
+  std::int64_t gbs = 8;
+  double risk = kUsualRisk;
+  std::size_t most = 10;
+
+  SearchQuestion question() const {
+    return {.model = model,
+            .cluster = cluster,
+            .trainer = trainer,
+            .job = job,
+            .gbs = gbs,
+            .seq = 512,
+            .constants = constants,
+            .risk = risk,
+            .most = most};
+  }
+};
+
+Sought any_search() {
+  static const Hardware hardware = *load_hardware(kShippedData);
+  static const MemoryConstants constants = *load_memory_constants(kShippedData);
+  const auto layers = *rc::gen::element<std::int64_t>(2, 3, 4);
+  const GptShape shape{.layers = layers, .hidden = 512, .heads = 4, .kv_heads = 4, .ffn = 2048};
+  Sought sought{.model = *rc::gen::arbitrary<bool>() ? moe(2, 512, 0, 0, shape) : gpt(shape),
+                .cluster = *parse_cluster(
+                    *rc::gen::element<std::string>("2xH100", "4xH100", "2xA100+2xH200"), hardware),
+                .trainer = picked_trainer(*rc::gen::element<std::string>(
+                    "megatron@0.12", "torchtitan@0.2", "deepspeed@0.16", "pytorch", "nanotron")),
+                .job = parse_job(*rc::gen::element<std::string>("", "", "lora=8")).value(),
+                .constants = constants};
+  sought.gbs = *rc::gen::element<std::int64_t>(4, 6);
+  sought.most = *rc::gen::element<std::size_t>(1, 10, 1000);
+  sought.risk = *rc::gen::element(0.001, 0.05, 0.3);
+  const auto memory = *rc::gen::inRange<std::int64_t>(2000, 8000);
+  for (Group& group : sought.cluster.groups) {
+    group.accelerator.memory_visible = Bytes(memory << 20);
+  }
+  return sought;
+}
+
+TEST_CASE("a search finds what asking about every layout finds") {
+  CHECK(rc::check([] {
+    const Sought sought = any_search();
+    const SearchQuestion question = sought.question();
+    const SearchResult result = search(question).value();
+    const std::vector<PlannedLayout> all = slow_search(question);
+    RC_CLASSIFY(result.end == SearchEnd::Found, "found");
+    RC_CLASSIFY(result.tight > 0, "some tight");
+    RC_ASSERT(result.best.size() == std::min(all.size(), sought.most));
+    for (std::size_t i = 0; i < result.best.size(); ++i) {
+      RC_ASSERT(result.best[i].layout == all[i].layout);
+      RC_ASSERT(result.best[i].time.step == all[i].time.step);
+      RC_ASSERT(result.best[i].memory.oom == all[i].memory.oom);
+    }
+    RC_ASSERT(result.listed == static_cast<std::int64_t>(result.best.size()) + result.tight +
+                                   result.too_large + result.refused + result.not_asked);
+    RC_ASSERT(result.smallest.has_value() == (result.end == SearchEnd::NothingFits));
+    RC_ASSERT(result.refusal.has_value() == (result.end == SearchEnd::AllRefused));
+    if (result.end == SearchEnd::NothingFits) {
+      const MemoryEstimate& memory = result.smallest->memory;
+      RC_ASSERT(memory.classes[memory.worst].driver == slow_least(question));
+      RC_ASSERT(fit_of(memory.oom, sought.risk) != Fit::Fits);
+    }
+  }));
+}
+
+TEST_CASE("fewer layouts asked for are the first of more, and more memory is never slower") {
+  CHECK(rc::check([] {
+    Sought sought = any_search();
+    sought.most = 10;
+    const SearchResult ten = search(sought.question()).value();
+    sought.most = 3;
+    const SearchResult three = search(sought.question()).value();
+    RC_ASSERT(three.best.size() == std::min<std::size_t>(3, ten.best.size()));
+    for (std::size_t i = 0; i < three.best.size(); ++i) {
+      RC_ASSERT(three.best[i].layout == ten.best[i].layout);
+    }
+    for (Group& group : sought.cluster.groups) {
+      group.accelerator.memory_visible += Bytes(1 << 30);
+    }
+    const SearchResult more = search(sought.question()).value();
+    RC_ASSERT(more.best.size() >= three.best.size());
+    for (std::size_t i = 0; i < three.best.size(); ++i) {
+      RC_ASSERT(more.best[i].time.step <= three.best[i].time.step);
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,45 @@
+#pragma once
+// A search that asks about every layout in full, one by one.
+#include <algorithm>
+#include <tuple>
+
+#include "trainwright/search/search.h"
+
+namespace trainwright::testing {
+
+// Every layout that is accepted and fits with a replay, fastest first.
+inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
+  WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
+  std::vector<PlannedLayout> all;
+  for (const Layout& layout : list_layouts(question)) {
+    const auto found =
+        violations(layout, question.job, question.model, question.cluster, question.trainer);
+    if (!is_legal(found)) continue;
+    const auto memory = estimate_memory({.model = question.model,
+                                         .cluster = question.cluster,
+                                         .trainer = question.trainer,
+                                         .layout = layout,
+                                         .job = question.job,
+                                         .constants = question.constants});
+    if (!memory || fit_of(memory->oom, question.risk) != Fit::Fits) continue;
+    all.push_back({layout, rough_time(question, layout, work), 0, *memory});
+  }
+  std::sort(all.begin(), all.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
+    return std::tuple(a.time.step, to_text(a.layout)) < std::tuple(b.time.step, to_text(b.layout));
+  });
+  return all;
+}
+
+// The fewest driver bytes of any accepted layout.
+inline std::optional<Bytes> slow_least(const SearchQuestion& question) {
+  SearchQuestion any = question;
+  any.risk = 1;
+  std::optional<Bytes> least;
+  for (const PlannedLayout& plan : slow_search(any)) {
+    const Bytes driver = plan.memory.classes[plan.memory.worst].driver;
+    if (!least || driver < *least) least = driver;
+  }
+  return least;
+}
+
+}  // namespace trainwright::testing
