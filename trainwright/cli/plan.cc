@@ -98,9 +98,7 @@ std::string short_text(const Layout& layout, const Model& model) {
 // In words that `estimate` reads as this layout.
 std::string settings_text(const Wanted& wanted, const Layout& layout) {
   const std::string text = to_text(layout);
-  const LayoutContext context{.world = accelerator_count(wanted.cluster),
-                              .usual = usual_layout(wanted.trainer)};
-  return amended(text, change_to(text, layout, context));
+  return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
 }
 
 std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
