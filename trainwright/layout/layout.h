@@ -96,9 +96,8 @@ std::string to_text(const RankOrder& order);
 
 // A layout's text with entries given anew: those of `change` stand in place of what they name.
 std::string amended(std::string_view text, std::string_view change);
-// The entries to give anew so that a text means a layout: parse_layout(amended(text, change),
-// context) is `to`, and no entry of the change can be left out. The text can be read, and has no
-// list or set that `to` lacks.
+// The fewest entries that, given anew, make a text mean a layout: parse_layout(amended(text,
+// change), context) is `to`. The text can be read, and has no list or set that `to` lacks.
 std::string change_to(std::string_view text, const Layout& to, const LayoutContext& context = {});
 
 Result<Job> parse_job(std::string_view text);

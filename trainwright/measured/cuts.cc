@@ -16,12 +16,12 @@ std::int64_t layers_of(const Model& model) { return std::ssize(model.layers); }
 // nothing; a rank takes blocks until the running cost reaches its share of the total. (The released
 // file has "exceeds". The sweep's own table gives a first rank of the 1B model 940M parameters at
 // pp 2 and 604M at pp 4: 10 and 5 layers, of which the costs are equal to the share.)
-Cut nanotron_cut(const MeasuredRun& run, const Model& model, std::int64_t pp) {
+StageCut nanotron_cut(const MeasuredRun& run, const Model& model, std::int64_t pp) {
   const auto h = static_cast<double>(model.hidden);
   const double layer = 4 * h * h + 3 * h * static_cast<double>(run.ffn_hidden.value_or(0));
   const double head = h * static_cast<double>(model.vocabulary);
   const double total = layer * static_cast<double>(layers_of(model)) + head;
-  Cut cut;
+  StageCut cut;
   cut.layers.assign(static_cast<std::size_t>(pp), 0);
   std::int64_t rank = 0;
   double cost = 0;
@@ -54,14 +54,14 @@ double head_in_layers(const Model& model, std::int64_t sequence) {
 
 // Layers moved away from the last stage, to the later ones of the others. Reproduces the FLOPs of
 // the stages in artifact/exp_one_host.csv (8 ranks, 32k to 256k).
-Cut redistributed(const Model& model, const Layout& layout) {
+StageCut redistributed(const Model& model, const Layout& layout) {
   const std::int64_t layers = layers_of(model);
   const double head = head_in_layers(model, layout.seq);
   const double mean = (static_cast<double>(layers) + head) / static_cast<double>(layout.pp);
   const double wanted = std::clamp(std::ceil(mean - head), 0.0, static_cast<double>(layers));
   const auto last = static_cast<std::int64_t>(wanted);
   const std::int64_t others = layout.pp - 1;
-  Cut cut{.layers = {}, .head = others, .last = others, .broken = {}};
+  StageCut cut{.layers = {}, .head = others, .last = others, .broken = {}};
   for (std::int64_t i = 0; i < others; ++i) {
     const std::int64_t rest = layers - last;
     cut.layers.push_back(rest / others + (i >= others - rest % others ? 1 : 0));
@@ -71,9 +71,9 @@ Cut redistributed(const Model& model, const Layout& layout) {
 }
 
 // Embedding and head are items of the first and the last stage beside their layers.
-Cut of_items(const MeasuredRun& run, const Model& model, std::int64_t pp) {
+StageCut of_items(const MeasuredRun& run, const Model& model, std::int64_t pp) {
   const std::int64_t layers = layers_of(model);
-  Cut cut{.layers = run.stage_items, .head = pp - 1, .last = pp - 1, .broken = {}};
+  StageCut cut{.layers = run.stage_items, .head = pp - 1, .last = pp - 1, .broken = {}};
   std::int64_t sum = 0;
   if (!cut.layers.empty()) {
     --cut.layers.front();
@@ -95,10 +95,10 @@ Cut of_items(const MeasuredRun& run, const Model& model, std::int64_t pp) {
 
 }  // namespace
 
-Cut cut_by(const std::string& name, const MeasuredRun& run, const Model& model,
-           const Layout& layout) {
+StageCut cut_by(const std::string& name, const MeasuredRun& run, const Model& model,
+                const Layout& layout) {
   if (name == "items") return of_items(run, model, layout.pp);
-  Cut even{.layers = {}, .head = layout.pp - 1, .last = layout.pp - 1, .broken = {}};
+  StageCut even{.layers = {}, .head = layout.pp - 1, .last = layout.pp - 1, .broken = {}};
   if (layout.pp == 1 || layout.pp > kMostListedStages) return even;
   if (name == "nanotron") return nanotron_cut(run, model, layout.pp);
   if (name == "redistributed") return redistributed(model, layout);

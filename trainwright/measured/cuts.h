@@ -11,7 +11,7 @@
 
 namespace trainwright::detail {
 
-struct Cut {
+struct StageCut {
   std::vector<std::int64_t> layers;  // of each pipeline rank; empty: as the layout has them
   std::int64_t head = 0;             // the rank that holds it
   std::int64_t last = 0;             // the last rank that holds anything
@@ -19,8 +19,8 @@ struct Cut {
 };
 // "nanotron", "redistributed" (away from the last stage, Vocabulary Parallelism), "items" (Sailor's
 // counts of stages, embedding and head among them).
-Cut cut_by(const std::string& name, const MeasuredRun& run, const Model& model,
-           const Layout& layout);
+StageCut cut_by(const std::string& name, const MeasuredRun& run, const Model& model,
+                const Layout& layout);
 std::vector<std::string> cut_names();
 
 }  // namespace trainwright::detail
