@@ -12,7 +12,7 @@ namespace detail {
 PeakState state_at_peak(const Trace& trace, Bytes rounding, std::size_t peak_event, OpId peak_op) {
   PeakState state;
   if (trace.events.empty()) return state;
-  Walk walk(trace, rounding);
+  TraceWalk walk(trace, rounding);
   for (std::size_t i = 0; i <= peak_event; ++i) walk.apply(trace, trace.events[i]);
   std::vector<std::int32_t> before(trace.storages.size(), -1);
   std::vector<std::int32_t> after(trace.storages.size(), -1);
@@ -66,7 +66,7 @@ struct Totals {
 Totals first_pass(const Trace& trace, Bytes rounding) {
   Totals totals;
   Replay& replay = totals.replay;
-  detail::Walk walk(trace, rounding);
+  detail::TraceWalk walk(trace, rounding);
   replay.live.reserve(trace.ops.size());
   replay.after.reserve(trace.ops.size());
   OpId now(-1);

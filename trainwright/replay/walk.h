@@ -8,14 +8,14 @@
 
 namespace trainwright::detail {
 
-struct Walk {
+struct TraceWalk {
   std::int64_t rounding = 1;
   std::vector<std::int64_t> bytes;  // by storage, rounded; 0 before it is made and after it died
   std::vector<StorageKind> kinds;   // by storage
   std::int64_t live = 0;
   std::array<std::int64_t, kStorageKinds> by_kind{};
 
-  Walk(const Trace& trace, Bytes round)
+  TraceWalk(const Trace& trace, Bytes round)
       : rounding(round.value()),
         bytes(trace.storages.size(), 0),
         kinds(trace.storages.size(), StorageKind::Other) {}
