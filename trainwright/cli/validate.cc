@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/setting.h"
@@ -12,7 +13,10 @@
 namespace trainwright::cli {
 namespace {
 
-std::string percent_of(double share) { return fmt::format("{:.2f} %", 100 * share); }
+// Too few rows tell no interval.
+std::string percent_of(double share) {
+  return std::isfinite(share) ? fmt::format("{:.2f} %", 100 * share) : "any";
+}
 
 double right_share(const VerdictScore& verdicts) {
   return static_cast<double>(verdicts.right) / static_cast<double>(verdicts.rows);
