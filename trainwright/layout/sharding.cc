@@ -41,6 +41,8 @@ Sharding sharding_of(const Layout& layout, const Trainer& trainer) {
   if (const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding)) {
     sharding.life = facts->gradients;
   }
+  const PrecisionFacts* precision = find_kind(trainer.precisions, layout.precision);
+  if (precision != nullptr && precision->gradient_life) sharding.life = *precision->gradient_life;
   if (layout.zero == 0) return sharding;
   const bool fsdp = is_pytorch_fsdp(layout.sharding);
   sharding.states = true;

@@ -67,7 +67,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.shares_embedding = false;
   HeldParameters held;
   StandIns stand_ins;
-  double gradients = 0;
+  double gradients = 0, kept_gradients = 0;
   for (const std::size_t chunk : group.chunks) {
     const ChunkContent& content = partition.contents[chunk];
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
@@ -84,6 +84,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
         content.stage.head || content.stage.head_share || bytes[chunk].held.expert.value() > 0;
     terms.gather_buffers = std::max(terms.gather_buffers, bytes[chunk].gather_buffers);
     gradients += terms.chunks.back().gradients;
+    kept_gradients += terms.chunks.back().kept_gradients;
     terms.largest = std::max(terms.largest, bytes[chunk].largest);
     held += bytes[chunk].held;
     if (content.shares_embedding) terms.shares_embedding = true;
@@ -102,10 +103,10 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     gradients = terms.states.gradients;
     terms.states.gradients = 0;
   }
-  terms.step = terms.states.step + gradients;
+  terms.step = terms.states.step + gradients + kept_gradients;
   // Gradients copied for the step go when the next one begins; buckets and gathered weights at
   // once.
-  terms.left += terms.states.step - terms.states.flattened - terms.states.gathered;
+  terms.left += terms.states.step - terms.states.flattened - terms.states.gathered + kept_gradients;
 }
 
 CategoryNumbers standing_bytes(const GroupTerms& terms) {
@@ -163,6 +164,7 @@ CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
       at(bytes, unsharded ? Category::ReduceBuffers : Category::Gradients) += of.gradients;
       at(bytes, Category::PointToPoint) += of.last_gradient;
     }
+    at(bytes, Category::Gradients) += still_kept(terms.chunks, c, action);
     at(bytes, Category::PointToPoint) +=
         (counts[c].forwards + extra) * of.sent_forward + (counts[c].inputs + extra) * of.sent_input;
   }

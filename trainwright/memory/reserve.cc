@@ -293,6 +293,7 @@ class Player {
 
   void backward(std::size_t chunk, Flight& flight) {
     backward_ = true;
+    drop_waiting();
     const ChunkProgram& program = question_.chunks[chunk];
     const PipelineRules& pipeline = question_.rules.pipeline;
     BlockId carried = kNone;
@@ -332,6 +333,9 @@ class Player {
       drop(carried);
     }
     drop(flight.output);
+    if (question_.rules.states.sharding.life != GradientLife::AccumulatedKept) drop_waiting();
+  }
+  void drop_waiting() {
     for (BlockId& block : waiting_) drop(block);
     waiting_.clear();
   }
@@ -527,7 +531,7 @@ class Player {
   std::vector<Blocks> gathered_, gradients_;             // by chunk and list
   Blocks until_step_end_;
   Blocks copies_;    // of gradients, for the step
-  Blocks waiting_;   // gradients of the micro-batch whose backward pass runs
+  Blocks waiting_;   // autograd's gradients of the backward pass that runs, or ran last
   Bytes requested_;  // the most since all stands that stands
   BlockId reducing_ = kNone;
   BlockId filled_ = kNone;  // FSDP2's flat buffer that waits to be copied out

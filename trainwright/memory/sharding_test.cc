@@ -177,5 +177,24 @@ TEST_CASE(
   CHECK(!slice_of(layout_of("dp=2,fsdp,gbs=2"), trainer).gradients_wait);
 }
 
+TEST_CASE("DeepSpeed's bf16 gradients stay beside the fp32 buffer until the next backward pass") {
+  const auto estimate = [](const char* precision) {
+    const Case c{.model = gpt({.layers = 8}),
+                 .trainer = picked_trainer("megatron-deepspeed@0.7"),
+                 .layout = layout_of(
+                     std::string("pp=2,dp=4,zero=1,mbs=1,gbs=64,seq=2048,precision=") + precision)};
+    return c.estimate().classes.front();
+  };
+  // 2 bytes of every parameter of the rank, which are as many as its bf16 weights; the fp32 buffer
+  // twice as many.
+  const RankClass of = estimate("bf16");
+  const Bytes weights = bytes_of(of, Category::Weights);
+  CHECK(bytes_of(of, Category::Gradients) == weights * 2 + weights);
+  CHECK(bytes_of(of, Category::ReduceBuffers) == Bytes(0));
+  // fp16 has another optimizer.
+  CHECK(bytes_of(estimate("fp16"), Category::Gradients) ==
+        bytes_of(estimate("fp16"), Category::Weights));
+}
+
 }  // namespace
 }  // namespace trainwright

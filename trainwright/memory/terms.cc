@@ -227,6 +227,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
     const Spot end{.total = all, .gradients = all, .portion = 0, .peak = &Totals::backward};
     raise(terms.spots[3], end);
     raise(terms.first_backward, end);
+    if (rules.sharding.life == GradientLife::AccumulatedKept) terms.kept_gradients = all;
   }
   Spot& weight = terms.spots[2];
   weight = {.total = bytes.half, .activations = bytes.half};  // from its beginning on
@@ -269,6 +270,14 @@ const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& acti
   return chunks[chunk].spots[static_cast<std::size_t>(action.kind)];
 }
 
+double still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
+                  const MomentAction& action) {
+  const bool made_anew =
+      static_cast<std::size_t>(action.chunk) == chunk && action.kind != ActionKind::Forward;
+  const bool made = (action.has_gradient >> chunk & 1U) != 0;
+  return made && !made_anew ? chunks[chunk].kept_gradients : 0;
+}
+
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
   Highest best{.bytes = -1};
   const InFlight* counts = moments.counts.data();
@@ -280,7 +289,7 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
       const ChunkTerms& of = chunks[c];
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
                (counts->forwards + extra) * of.sent_forward +
-               (counts->inputs + extra) * of.sent_input;
+               (counts->inputs + extra) * of.sent_input + still_kept(chunks, c, action);
       if ((action.has_gradient >> c & 1U) != 0) bytes += of.gradients + of.last_gradient;
     }
     if (bytes > best.bytes) best = {bytes, i};

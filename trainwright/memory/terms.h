@@ -31,6 +31,7 @@ struct ChunkTerms {
   double whole = 0, half = 0;
   double sent_forward = 0, sent_input = 0;
   double gradients = 0;       // from the first backward of its weights on
+  double kept_gradients = 0;  // likewise: autograd's, but for the passes that make them anew
   double last_gradient = 0;   // likewise: of its input, of the micro-batch before
   double gathered = 0;        // all step, once gathered
   std::array<Spot, 4> spots;  // by ActionKind F I W B
@@ -59,6 +60,9 @@ struct Highest {
 };
 // `more`: micro-batches beyond those the moments were walked with.
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more);
+// Autograd's gradients of a chunk that are still there from its last backward pass.
+double still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
+                  const MomentAction& action);
 const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action);
 
 }  // namespace trainwright::detail

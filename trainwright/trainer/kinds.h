@@ -38,6 +38,7 @@ enum class GradientLife {
   Bucketed,           // a buffer all step, and one bucket
   Accumulated,        // a buffer, to which autograd's own are added when a backward pass has ended
   AccumulatedCopied,  // and buckets as large as those
+  AccumulatedKept,    // and autograd's own stay until the next backward pass begins
 };
 // Whether autograd makes them in a first backward pass and they go with the step.
 constexpr bool comes_and_goes(GradientLife life) {
@@ -46,7 +47,8 @@ constexpr bool comes_and_goes(GradientLife life) {
 }
 // Whether autograd's are added to a buffer when a backward pass has ended.
 constexpr bool accumulates(GradientLife life) {
-  return life == GradientLife::Accumulated || life == GradientLife::AccumulatedCopied;
+  return life == GradientLife::Accumulated || life == GradientLife::AccumulatedCopied ||
+         life == GradientLife::AccumulatedKept;
 }
 
 // What communication is cut into buckets for.

@@ -123,7 +123,8 @@ std::span<const std::string_view> all_names(FrozenBase) {
 
 std::span<const std::string_view> all_names(GradientLife) {
   static constexpr std::string_view kNames[] = {
-      "buffer", "autograd", "flattened", "copied", "bucketed", "accumulated", "accumulated-copied"};
+      "buffer",   "autograd",    "flattened",          "copied",
+      "bucketed", "accumulated", "accumulated-copied", "accumulated-kept"};
   return kNames;
 }
 

@@ -74,6 +74,9 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
   if (precision.gradients.empty()) {
     fields.fault("gradients", "at least one gradient dtype is needed", "[\"fp32\"]");
   }
+  if (fields.raw("gradient_life") != nullptr) {
+    precision.gradient_life = kind_in<GradientLife>(fields, "gradient_life");
+  }
   precision.gradient_copied_at_step =
       fields.optional_bool("gradient_copied_at_step").value_or(false);
   precision.weight_copies = bytes_in(fields, "weight_copies");

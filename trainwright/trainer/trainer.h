@@ -31,11 +31,12 @@ namespace trainwright {
 
 struct PrecisionFacts {
   PrecisionKind kind = PrecisionKind::Bf16;
-  std::string weight;                    // dtype as stored
-  std::string compute;                   // dtype as kernels read it, as gathered by FSDP
-  std::string master;                    // dtype of the second, exact copy; "none" if there is none
-  std::vector<std::string> gradients;    // dtypes of the buffer that lives all step, default first
-  bool gradient_copied_at_step = false;  // narrower gradients become fp32 for the step
+  std::string weight;                  // dtype as stored
+  std::string compute;                 // dtype as kernels read it, as gathered by FSDP
+  std::string master;                  // dtype of the second, exact copy; "none" if there is none
+  std::vector<std::string> gradients;  // dtypes of the buffer that lives all step, default first
+  std::optional<GradientLife> gradient_life;  // where it replaces the sharding's
+  bool gradient_copied_at_step = false;       // narrower gradients become fp32 for the step
   double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
   double input_copy = 0;     // bytes per element kept of a matrix' input instead of it; 0: itself
   std::string setting, source;  // what to set, empty if the default; where it is written

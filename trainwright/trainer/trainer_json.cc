@@ -23,8 +23,9 @@ Json precisions(const Trainer& trainer) {
     json.add("weight", Json::of(entry.weight))
         .add("compute", Json::of(entry.compute))
         .add("master", Json::of(entry.master))
-        .add("gradients", strings(entry.gradients))
-        .add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
+        .add("gradients", strings(entry.gradients));
+    if (entry.gradient_life) json.add("gradient_life", Json::of(name_of(*entry.gradient_life)));
+    json.add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
         .add("weight_copies", Json::of(entry.weight_copies))
         .add("input_copy", Json::of(entry.input_copy));
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
