@@ -2,9 +2,10 @@
 // by anything but JSON.
 //
 // The first line of an input holds the words of a command, the rest its files: a line `--- NAME`
-// begins a file. The data directory is read once for all inputs; with `--data .` files in its folders
-// (`--- trainers/mine.json`) stand beside a few that are shipped. Files lie in a folder of their own,
-// out of which no word may point.
+// begins a file. The data directory is read once for all inputs; with `--data .` files in its
+// folders
+// (`--- trainers/mine.json`) stand beside a few that are shipped. Files lie in a folder of their
+// own, out of which no word may point.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

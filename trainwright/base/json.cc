@@ -301,9 +301,8 @@ void write(const Json& json, Lines lines, std::size_t indent, std::string& out) 
     out += object ? "{}" : "[]";
     return;
   }
-  const bool one_line =
-      lines == Lines::One ||
-      (!object && std::all_of(json.items.begin(), json.items.end(), is_plain));
+  const bool one_line = lines == Lines::One ||
+                        (!object && std::all_of(json.items.begin(), json.items.end(), is_plain));
   const std::string inner = one_line ? "" : "\n" + std::string(indent + 2, ' ');
   out += object ? '{' : '[';
   for (std::size_t i = 0; i < count; ++i) {

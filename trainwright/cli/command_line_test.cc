@@ -38,7 +38,8 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
       {{"estimate", "llama-2-7b", "--on", "8xH100", "--json"}, "--layout is required"},
       {{"schedule", "make", "1f1b", "--ranks", "four", "--microbatches", "4", "--json"},
        "--ranks: 'four' is not a whole number"},
-      {{"show", "model", "lama-2-7b", "--json"}, "there is no model of this name and no such file"}};
+      {{"show", "model", "lama-2-7b", "--json"},
+       "there is no model of this name and no such file"}};
   for (const auto& [words, fault] : cases) {
     const Reply reply = reply_to(words);
     CHECK(reply.exit == Exit::BadInput);

@@ -184,8 +184,7 @@ std::string heading(const Wanted& wanted) {
       "{} on {} with {} {}\n{} sequences of {} tokens a step in {}; {} usable {}\n\n",
       wanted.model.name, wanted.cluster.name, wanted.trainer.title, to_text(wanted.trainer.version),
       with_thousands(wanted.gbs), with_thousands(wanted.seq), name_of(wanted.precision),
-      to_text(capacity_of(wanted.cluster)),
-      mixed ? "on the smallest" : "per accelerator");
+      to_text(capacity_of(wanted.cluster)), mixed ? "on the smallest" : "per accelerator");
 }
 
 // Why there is no layout to show.

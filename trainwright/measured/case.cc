@@ -321,7 +321,8 @@ class CaseBook {
 
   void cut(Case& made, const Said& said) {
     if (said.cut.empty()) return;
-    const detail::StageCut cut = detail::cut_by(said.cut, said.row, cases_.model_of(made), made.layout);
+    const detail::StageCut cut =
+        detail::cut_by(said.cut, said.row, cases_.model_of(made), made.layout);
     if (!cut.layers.empty()) made.layout.layers = cut.layers;
     if (!cut.broken.empty()) made.broken = cut.broken;
     const std::int64_t last = made.layout.pp - 1;

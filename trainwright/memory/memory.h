@@ -164,7 +164,7 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 // nullopt when none of them fits.
 struct Change {
   Layout layout;  // change_to (layout.h) says in which words it differs
-  Bytes driver;  // of the worst class
+  Bytes driver;   // of the worst class
 };
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question);
 

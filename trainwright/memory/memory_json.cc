@@ -43,7 +43,8 @@ Json interval_json(const RankClass& of) {
   for (const Counter counter : {Counter::Allocated, Counter::Reserved, Counter::Driver}) {
     Json interval = Json::object();
     interval
-        .add("low", Json::of(exceeded_with(0.95, bytes_of(of, counter), spread_of(of, counter)).value()))
+        .add("low",
+             Json::of(exceeded_with(0.95, bytes_of(of, counter), spread_of(of, counter)).value()))
         .add("high",
              Json::of(exceeded_with(0.05, bytes_of(of, counter), spread_of(of, counter)).value()));
     json.add(std::string(name_of(counter)), std::move(interval));

@@ -24,8 +24,9 @@ Result<Prepared> prepare(const MemoryQuestion& question);
 
 OperatorList list_of(const Prepared& work, const ListOf& of);
 
-// Reserved beyond allocated, by replaying ranks of a group. Of more than kMostReplays pipeline ranks
-// some are replayed, and the others take the share of what comes and goes that the one before had.
+// Reserved beyond allocated, by replaying ranks of a group. Of more than kMostReplays pipeline
+// ranks some are replayed, and the others take the share of what comes and goes that the one before
+// had.
 inline constexpr std::int64_t kMostReplays = 64;
 class SlackReplay {
  public:

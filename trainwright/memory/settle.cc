@@ -35,17 +35,17 @@ Settled settle(Bytes allocated, const SlackBytes& slack, const Outside& outside,
   Settled of;
   of.context = rounded(placed(outside.context, constants.outside));
   of.communicators = rounded(placed(communicators, constants.outside));
-  const double tensors = (known.assumed ? constants.spread_assumed : constants.spread_read) *
-                         real(allocated).value();
+  const double tensors =
+      (known.assumed ? constants.spread_assumed : constants.spread_read) * real(allocated).value();
   const double replay = known.late ? constants.spread_late : constants.spread_reserved;
   const double reserved = std::hypot(tensors, replay * (real(allocated).value() + slack.usual));
   const double late = std::max(0.0, slack.most - slack.usual) / kEnd;
   const BytesRange beside = outside.context + communicators;
   const RealBytes figure = placed(beside, constants.outside);
   const auto end = [&](RealBytes at) { return std::abs((at - figure).value()) / kEnd; };
-  of.spreads = {both(tensors, tensors), both(reserved, std::hypot(reserved, late)),
-                both(std::hypot(reserved, end(beside.low)),
-                     std::hypot(reserved, late, end(beside.high)))};
+  of.spreads = {
+      both(tensors, tensors), both(reserved, std::hypot(reserved, late)),
+      both(std::hypot(reserved, end(beside.low)), std::hypot(reserved, late, end(beside.high)))};
   return of;
 }
 
@@ -62,9 +62,7 @@ void sum_up(RankClass& of) {
   }
 }
 
-Bytes& at(RankClass& of, Category category) {
-  return of.bytes[static_cast<std::size_t>(category)];
-}
+Bytes& at(RankClass& of, Category category) { return of.bytes[static_cast<std::size_t>(category)]; }
 
 }  // namespace
 

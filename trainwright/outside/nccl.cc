@@ -8,10 +8,10 @@
 namespace trainwright {
 namespace {
 
-constexpr Version kRounds{2, 19, 0};        // buffers come from cuMem: whole grains
-constexpr Version kWhenNeeded{2, 22, 0};    // connections are made at first use
-constexpr double kHopper = 9;               // the first with reductions in the switch
-constexpr double kReads = 8;                // the only one whose receivers read over NVLink
+constexpr Version kRounds{2, 19, 0};      // buffers come from cuMem: whole grains
+constexpr Version kWhenNeeded{2, 22, 0};  // connections are made at first use
+constexpr double kHopper = 9;             // the first with reductions in the switch
+constexpr double kReads = 8;              // the only one whose receivers read over NVLink
 
 // The value of the last key that is not above `at`; of the first one where all are.
 template <class Key, class Value>

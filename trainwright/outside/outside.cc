@@ -43,7 +43,8 @@ CommunicatorShape shape_of(const Layout& layout, GroupKind kind, const Cluster& 
 // A pair of neighbours in the pipeline.
 CommunicatorShape pair_of(const Layout& layout, const Cluster& cluster) {
   const CommunicatorShape pipeline = shape_of(layout, GroupKind::Pp, cluster);
-  return {std::min<std::int64_t>(2, pipeline.members), std::min<std::int64_t>(2, pipeline.per_node)};
+  return {std::min<std::int64_t>(2, pipeline.members),
+          std::min<std::int64_t>(2, pipeline.per_node)};
 }
 
 // The communicators of one entry of a trainer's file, without bytes.
@@ -97,7 +98,8 @@ OutsideBytes outside_bytes(const Layout& layout, const Cluster& cluster, const T
     if (made.shape.members <= 1) continue;
     const auto times = static_cast<double>(made.count);
     if (other == facts.others.end()) {
-      made.bytes = communicator_bytes(made.shape, entry.uses, accelerator, nccl, facts.nccl) * times;
+      made.bytes =
+          communicator_bytes(made.shape, entry.uses, accelerator, nccl, facts.nccl) * times;
     } else {
       const auto& [first, next] = other->second;
       made.bytes = outside.communicators.empty() ? first + next * (times - 1) : next * times;

@@ -47,25 +47,26 @@ BytesRange operator*(const BytesRange& range, double times);
 struct ContextFacts {
   std::map<double, BytesRange> by_capability;
   std::map<std::string, BytesRange> by_vendor;
-  BytesRange all_kernels;          // where all of them are loaded with the context
-  BytesRange first_communicator;   // kernels of the library of collectives
+  BytesRange all_kernels;         // where all of them are loaded with the context
+  BytesRange first_communicator;  // kernels of the library of collectives
 };
 
 // NCCL's sizes; bytes unless said otherwise.
 struct NcclFacts {
-  double grain = 0;                          // buffers are multiples of it
+  double grain = 0;                                            // buffers are multiples of it
   double table_member = 0, table_pointer = 0, table_rank = 0;  // per channel and member
-  std::map<double, std::int64_t> channels;   // on one node with NVLink, by capability
+  std::map<double, std::int64_t> channels;  // on one node with NVLink, by capability
   std::int64_t channels_pcie = 0;
   std::map<std::int64_t, std::int64_t> channels_across;  // by members on each node
-  double send = 0, receive = 0;              // over NVLink or PCIe
+  double send = 0, receive = 0;                          // over NVLink or PCIe
   double send_reading = 0, receive_reading = 0;  // where the receiver reads (capability 8.0)
-  double network_link = 0;                   // both ends
-  std::int64_t pair_channels = 0;            // to each peer on one node
-  double pool_near = 0, pool_far = 0;        // per channel: of peers on one node, and beyond
-  double nvls_channel = 0, nvls_channel_before = 0;  // per member of the node, since 2.22 and before
-  std::map<double, std::int64_t> nvls_channels;      // by capability
-  std::int64_t nvls_least = 3, nvls_most = 32;       // members of a node
+  double network_link = 0;                       // both ends
+  std::int64_t pair_channels = 0;                // to each peer on one node
+  double pool_near = 0, pool_far = 0;            // per channel: of peers on one node, and beyond
+  double nvls_channel = 0,
+         nvls_channel_before = 0;                // per member of the node, since 2.22 and before
+  std::map<double, std::int64_t> nvls_channels;  // by capability
+  std::int64_t nvls_least = 3, nvls_most = 32;   // members of a node
 };
 
 struct OutsideFacts {
@@ -85,8 +86,7 @@ struct CommunicatorShape {
 // Of one NCCL communicator on one rank, the mean over the ranks of a node. A group of one costs
 // nothing.
 BytesRange communicator_bytes(const CommunicatorShape& shape, const std::vector<Connection>& uses,
-                              const Accelerator& accelerator, Version nccl,
-                              const NcclFacts& facts);
+                              const Accelerator& accelerator, Version nccl, const NcclFacts& facts);
 
 struct CommunicatorBytes {
   std::string group;  // as the trainer's file names it

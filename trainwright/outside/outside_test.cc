@@ -34,8 +34,9 @@ double mib(RealBytes bytes) { return bytes.value() / kMiB; }
 
 double one(std::string_view accelerator, CommunicatorShape shape, std::vector<Connection> uses,
            Version nccl, RealBytes BytesRange::* which = &BytesRange::central) {
-  return mib(communicator_bytes(shape, uses, known().accelerator(accelerator), nccl,
-                                known().facts.nccl).*which);
+  return mib(
+      communicator_bytes(shape, uses, known().accelerator(accelerator), nccl, known().facts.nccl).*
+      which);
 }
 
 TEST_CASE("a communicator of NCCL 2.18 on two A100 takes 544 MB as nccl issue 964 measured") {
@@ -48,8 +49,7 @@ TEST_CASE("a communicator of NCCL 2.18 on two A100 takes 544 MB as nccl issue 96
 TEST_CASE("buffers of a ring on 8 GB200 are 576 MiB as sglang issue 30908 measured") {
   // 32 x (12 + 3 x 2 MiB of tables), and 4 MiB of the communicator's own.
   CHECK(one("GB200", {8, 4}, {Connection::Ring}, {2, 30, 0}) > 0);
-  const double bytes =
-      one("B200", {8, 8}, {Connection::Ring}, {2, 30, 0}, &BytesRange::low);
+  const double bytes = one("B200", {8, 8}, {Connection::Ring}, {2, 30, 0}, &BytesRange::low);
   CHECK(bytes == doctest::Approx(32 * 18 + 4));
 }
 
@@ -67,7 +67,8 @@ TEST_CASE("connecting everything at once costs more than connecting when needed"
   }
 }
 
-TEST_CASE("the table of a communicator grows by 620 bytes per channel and member, nothing else does") {
+TEST_CASE(
+    "the table of a communicator grows by 620 bytes per channel and member, nothing else does") {
   // From 16,384 to 131,072 ranks on nodes of 8, 16 channels: 16 x 620 B x 114,688 = 1,085 MiB.
   const double small = one("H100", {16384, 8}, {Connection::Ring}, {2, 27, 0});
   const double large = one("H100", {131072, 8}, {Connection::Ring}, {2, 27, 0});
@@ -108,8 +109,8 @@ TEST_CASE("a trainer of 2022 loads all kernels with its context") {
 }
 
 TEST_CASE("64 H100 with tp 8, pp 4, dp 2 open seven communicators of about 2 GiB") {
-  const OutsideBytes outside = known().outside("megatron-core@0.16", "64xH100",
-                                               "tp=8,sp,pp=4,mbs=1,gbs=64,seq=4096");
+  const OutsideBytes outside =
+      known().outside("megatron-core@0.16", "64xH100", "tp=8,sp,pp=4,mbs=1,gbs=64,seq=4096");
   std::vector<std::string> groups;
   for (const CommunicatorBytes& each : outside.communicators) groups.push_back(each.group);
   CHECK(groups == std::vector<std::string>{"world", "dp-cp", "dp", "tp", "pp", "model-parallel",

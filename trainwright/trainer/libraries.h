@@ -16,7 +16,7 @@ namespace trainwright {
 // collective has used. 0.0: there is none, or it is not known.
 struct LibraryFacts {
   Version torch, nccl, cuda;
-  bool torch_is_trainer = false;  // PyTorch itself: of the version that is asked for
+  bool torch_is_trainer = false;       // PyTorch itself: of the version that is asked for
   bool avoids_record_streams = false;  // TORCH_NCCL_AVOID_RECORD_STREAMS is set
   std::string source;
 };
@@ -40,9 +40,9 @@ enum class Connection : std::uint8_t {
 std::span<const std::string_view> all_names(Connection);
 
 struct Communicator {
-  std::string group;                   // of group_names(): "tp", "dp-cp", "p2p"
-  std::vector<Connection> uses;        // as `usual_connections` where the file does not say
-  std::int64_t count = 1;              // of the same members: copies that a trainer makes
+  std::string group;             // of group_names(): "tp", "dp-cp", "p2p"
+  std::vector<Connection> uses;  // as `usual_connections` where the file does not say
+  std::int64_t count = 1;        // of the same members: copies that a trainer makes
   std::string source;
 };
 // What the collectives of such a group usually are.
