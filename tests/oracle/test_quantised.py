@@ -4,18 +4,16 @@ estimated, to the byte. Weights with their scales and tables, kept storages of e
 Of int8, bitsandbytes runs another function on CPUs than on GPUs (MatMul8bitFp); both hold the product's input.
 """
 import dataclasses
-import json
-import os
-import subprocess
 import tempfile
 
 import pytest
 import torch
 
 from adapted_models import Job, build, flops, kept_by, tokens, trained_numbers
+from estimates import estimated
 from kept_storages import Layer, configuration, layers_of
 from test_kept_storages import _SMALL, differences
-from work_lists import one_list, request, whole_config, whole_model
+from work_lists import one_list, request, whole_model
 
 # One matrix with a remainder of a block of 64 and scales beyond one block of 256.
 LLAMA = Layer({"model_type": "llama", **_SMALL, "hidden_size": 64, "head_dim": 16, "intermediate_size": 290}, batch=2, sequence=16)
@@ -56,22 +54,11 @@ def weight_storages(model: torch.nn.Module) -> dict[int, int]:
     return {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in tensors}
 
 
-def estimated_weights(spec: Layer, job: str) -> int:
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
-        json.dump(whole_config(spec), config)
-        config.flush()
-        command = [os.environ["TRAINWRIGHT_BINARY"], "estimate", config.name, "--on", "1xH100", "--trainer", "pytorch", "--layout",
-                   f"mbs={spec.batch},gbs={spec.batch},seq={spec.sequence}", "--job", job, "--json"]
-        run = subprocess.run(command, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr + run.stdout
-    return json.loads(run.stdout)["memory"]["classes"][0]["bytes"]["weights"]
-
-
 @pytest.mark.parametrize("kind", JOBS)
 def test_weights_scales_adapters_and_flops_are_as_estimated(kind):
     job = JOBS[kind]
     model = with_adapters(quantised(LLAMA, kind), job)
-    assert estimated_weights(LLAMA, job.text) == sum(weight_storages(model).values())
+    assert estimated(LLAMA, job.text)["weights"] == sum(weight_storages(model).values())
     totals = whole_model(request(LLAMA, job=job.text))
     assert totals["parameters"]["adapter_dense"] == trained_numbers(model)
     ours = (totals["forward"]["matmul_flops"],

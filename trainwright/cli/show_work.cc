@@ -91,7 +91,7 @@ std::vector<WorkPiece> pieces_of(const WorkQuestion& question, const Stage& stag
     piece.count = portion.count;
     if (of.what == ListOf::What::Layer) piece.count *= of.slice.recompute.n;
     piece.list = make_list(setting.model, recipe, of);
-    piece.totals = totals(piece.list, held_parameters(setting.model, recipe, of));
+    piece.totals = totals(setting.model, recipe, of, piece.list);
     pieces.push_back(std::move(piece));
   }
   return pieces;

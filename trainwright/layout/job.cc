@@ -208,26 +208,4 @@ TrainedParameters trained_parameters(const Job& job, const Model& model) {
   return sum;
 }
 
-double state_bytes(OptimizerKind optimizer, const Weight& weight) {
-  const bool matrix = weight.use == WeightUse::Matrix;
-  switch (optimizer) {
-    case OptimizerKind::AdamW:
-      return 8;  // two fp32 moments
-    // Both moments in bf16, as DeepSeek-V3 trains (arXiv:2412.19437, section 3.3.3).
-    case OptimizerKind::AdamWPrecisionAware: return 4;
-    // Two moments of 8 bits and an fp32 scale per block of 2,048 each (arXiv:2110.02861).
-    case OptimizerKind::AdamW8bit: return 2 + 2 * 4.0 / 2048;
-    // One fp32 momentum for matrices, AdamW for everything else (arXiv:2502.16982).
-    case OptimizerKind::Muon: return matrix ? 4 : 8;
-    // Second moments of a matrix as its row and column sums (arXiv:1804.04235).
-    case OptimizerKind::Adafactor: {
-      const auto in = static_cast<double>(weight.in);
-      const auto out = static_cast<double>(weight.out);
-      return matrix || weight.use == WeightUse::Table ? 4 * (in + out) / (in * out) : 4;
-    }
-    case OptimizerKind::Sgd: return 4;  // fp32 momentum
-  }
-  TW_CHECK(false, "no such optimizer");
-}
-
 }  // namespace trainwright

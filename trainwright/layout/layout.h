@@ -175,9 +175,6 @@ struct TrainedParameters {
   friend bool operator==(const TrainedParameters&, const TrainedParameters&) = default;
 };
 TrainedParameters trained_parameters(const Job& job, const Model& model);
-// Bytes of optimizer states per parameter of that weight as the optimizers' papers have them; a
-// trainer's own dtypes are in `parameter_bytes`.
-double state_bytes(OptimizerKind optimizer, const Weight& weight);
 
 // Why a layout cannot run (Forbidden) or not as asked (Advice): an arithmetic fact of layouts, a
 // thing the trainer does not offer, or one of its rules (by the rule's id).

@@ -197,16 +197,5 @@ TEST_CASE("a quantised matrix has its bits, its scales and their tables") {
   CHECK(stored_bytes(FrozenBase::Fp8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 32 * 86));
 }
 
-TEST_CASE("states per parameter follow from the kind of optimizer and weight") {
-  const Weight matrix{.name = "up", .in = 100, .out = 400};
-  const Weight vector{.name = "norm", .use = WeightUse::Vector, .out = 400};
-  CHECK(state_bytes(OptimizerKind::AdamW, matrix) == 8);
-  CHECK(state_bytes(OptimizerKind::Muon, matrix) == 4);
-  CHECK(state_bytes(OptimizerKind::Muon, vector) == 8);
-  // 500 sums of 4 bytes for 40,000 numbers.
-  CHECK(state_bytes(OptimizerKind::Adafactor, matrix) == doctest::Approx(0.05));
-  CHECK(state_bytes(OptimizerKind::Adafactor, vector) == 4);
-}
-
 }  // namespace
 }  // namespace trainwright

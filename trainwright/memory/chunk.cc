@@ -7,8 +7,10 @@ namespace trainwright::detail {
 namespace {
 
 HeldParameters tied_copy(const ChunkQuestion& question, const Slice& slice) {
-  return held_parameters(embedding_weights(question.model).front(), nullptr, slice,
-                         question.recipe);
+  const std::vector<Weight> table = {embedding_weights(question.model).front()};
+  HeldParameters held = held_parameters(table, nullptr, slice, question.recipe);
+  add_states(held, held_weights(table, nullptr, slice, question.recipe), question.recipe);
+  return held;
 }
 
 // Logits of one micro-batch, unless the loss keeps them by itself.

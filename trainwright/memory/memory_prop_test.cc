@@ -168,8 +168,13 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
     const RankClass& of = estimate->classes.front();
     RC_ASSERT(bytes_of(of, Category::Weights) ==
               stored(bytes.weight, held, sharding, sharding.weights));
+    // AdamW: so many bytes of every parameter, whichever tensors these are in.
+    const auto states = static_cast<std::int64_t>(state_bytes(bytes.states, {}));
+    const auto state_share = [&](Params count, const Sharers& sharers) {
+      return Bytes(ceil_div(states * count.value(), sharding.states ? sharers.ways : 1));
+    };
     RC_ASSERT(bytes_of(of, Category::OptimizerStates) ==
-              stored(bytes.states, held, sharding, sharding.states));
+              state_share(held.dense, sharding.dense) + state_share(held.expert, sharding.expert));
     const std::int64_t m = micro_batch_count(c.layout);
     Bytes gathered, reduced;
     for (const ParameterTraffic& one : parameter_traffic(held, 1, sharding, recipe, both)) {

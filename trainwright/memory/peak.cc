@@ -104,9 +104,9 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.states.gradients = 0;
   }
   terms.step = terms.states.step + gradients + kept_gradients;
-  // Gradients copied for the step go when the next one begins; buckets and gathered weights at
-  // once.
-  terms.left += terms.states.step - terms.states.flattened - terms.states.gathered + kept_gradients;
+  // Gradients copied for the step go when the next one begins; buckets, gathered weights and
+  // temporaries at once.
+  terms.left += copied_gradients(terms.states) + kept_gradients;
 }
 
 CategoryNumbers standing_bytes(const GroupTerms& terms) {

@@ -42,10 +42,12 @@ class Player {
     requested_ = allocator_.stats().requested;
     play_step();
     make_states();
+    step_with_temporaries();
     drop_gradients();
     const AllocatorStats& stats = allocator_.stats();
     const Bytes first_requested = requested_, first_reserved = stats.reserved_peak;
     play_step();
+    step_with_temporaries();
     return {requested_,      stats.allocated_peak, stats.reserved_peak,
             first_requested, first_reserved,       calls_};
   }
@@ -108,13 +110,13 @@ class Player {
   void make_moved() {
     Blocks originals;
     std::array<double, 2> weights{}, gradients{};  // dense, expert
-    each_tensor([&](const ListTensor& tensor) {
-      const double bytes = weight_bytes(tensor);
+    each_weight([&](const HeldWeight& weight) {
+      const double bytes = weight_bytes(weight);
       const BlockId block = make(bytes);
-      if (!tensor.trained) return;
+      if (!weight.trained) return;
       originals.push_back(block);
-      weights[tensor.expert ? 1 : 0] += bytes;
-      gradients[tensor.expert ? 1 : 0] += bytes_of(tensor).gradient * tensor.numbers;
+      weights[weight.expert ? 1 : 0] += bytes;
+      gradients[weight.expert ? 1 : 0] += bytes_of(weight).gradient * numbers_of(weight.tensor);
     });
     for (std::size_t i = 0; i < weights.size(); ++i) {
       if (weights[i] == 0) continue;
@@ -122,57 +124,63 @@ class Player {
       make(gradients[i]);
     }
     for (BlockId& block : originals) drop(block);
-    each_shard([&](const ListTensor& shard) { make(bytes_of(shard).master * shard.numbers); });
+    make_main_weights();
   }
   // Matrix by matrix, wide at first where the model is built so.
   void make_by_matrix() {
     const StateRules& rules = question_.rules.states;
     Blocks wide;
     std::vector<double> sizes;
-    each_tensor([&](const ListTensor& tensor) {
-      sizes.push_back(weight_bytes(tensor));
-      wide.push_back(make(std::max(rules.made * tensor.numbers, sizes.back())));
+    each_weight([&](const HeldWeight& weight) {
+      sizes.push_back(weight_bytes(weight));
+      wide.push_back(make(std::max(rules.made * numbers_of(weight.tensor), sizes.back())));
     });
     for (std::size_t i = 0; i < wide.size() && rules.made > rules.bytes.weight; ++i) {
       make(sizes[i]);
       drop(wide[i]);
     }
     if (question_.terms.states.gradients > 0) make(question_.terms.states.gradients);
-    each_shard([&](const ListTensor& shard) { make(bytes_of(shard).master * shard.numbers); });
+    make_main_weights();
   }
-  const ParameterBytes& bytes_of(const ListTensor& tensor) const {
-    return tensor.adapter ? question_.rules.states.adapter : question_.rules.states.bytes;
+  void make_main_weights() {
+    if (question_.terms.states.main_weights <= 0) return;
+    each_shard([&](const HeldWeight& weight, double share) {
+      make(bytes_of(weight).master * numbers_of(weight.tensor) * share);
+    });
   }
-  double weight_bytes(const ListTensor& tensor) const {
-    return tensor.stored > 0 ? tensor.stored : bytes_of(tensor).weight * tensor.numbers;
+  const ParameterBytes& bytes_of(const HeldWeight& weight) const {
+    return weight.adapter ? question_.rules.states.adapter : question_.rules.states.bytes;
+  }
+  double weight_bytes(const HeldWeight& weight) const {
+    if (weight.stored > Bytes(0)) return number(weight.stored);
+    return bytes_of(weight).weight * numbers_of(weight.tensor);
   }
   template <class Use>
-  void each_tensor(Use use) {
+  void each_weight(Use use) {
     for (const ChunkProgram& chunk : question_.chunks) {
       for (const ListWeights* list : chunk.weights) {
-        for (const ListTensor& tensor : list->tensors) use(tensor);
+        for (const HeldWeight& weight : list->tensors) use(weight);
       }
     }
   }
-  // This rank's part of what is trained, in tensors: the first ones, the last of them cut.
+  // This rank's part of what is trained: the first weights, and a share of the last of them.
   template <class Use>
   void each_shard(Use use) {
     const Sharding& sharding = question_.rules.states.sharding;
     for (const bool expert : {false, true}) {
       const double ways = static_cast<double>((expert ? sharding.expert : sharding.dense).ways);
-      const auto mine = [&](const ListTensor& tensor) {
-        return tensor.trained && tensor.expert == expert;
+      const auto mine = [&](const HeldWeight& weight) {
+        return weight.trained && weight.expert == expert;
       };
       double left = 0;
-      each_tensor([&](const ListTensor& tensor) {
-        if (mine(tensor)) left += tensor.numbers / ways;
+      each_weight([&](const HeldWeight& weight) {
+        if (mine(weight)) left += numbers_of(weight.tensor) / ways;
       });
-      each_tensor([&](const ListTensor& tensor) {
-        if (!mine(tensor) || left < 1) return;
-        ListTensor shard = tensor;
-        shard.numbers = std::min(left, tensor.numbers);
-        left -= tensor.numbers;
-        use(shard);
+      each_weight([&](const HeldWeight& weight) {
+        if (!mine(weight) || left < 1) return;
+        const double numbers = numbers_of(weight.tensor);
+        use(weight, std::min(left, numbers) / numbers);
+        left -= numbers;
       });
     }
   }
@@ -185,23 +193,43 @@ class Player {
            static_cast<double>(shape.out));
     }
   }
+  // Of every weight that is trained one tensor after the other.
   void make_states() {
-    if (question_.rules.states.weights_moved || question_.rules.states.by_matrix) {
-      each_shard([&](const ListTensor& shard) {
-        for (int i = 0; i < 2; ++i) make(bytes_of(shard).states / 2 * shard.numbers);
-      });
+    const StateRules& rules = question_.rules.states;
+    const double all = question_.terms.states.states - rules.bytes.states.tables;
+    if (all <= 0) return;
+    if (rules.bytes.states.tables > 0) make(rules.bytes.states.tables);
+    if (rules.weights_moved || rules.by_matrix) {
+      each_shard([&](const HeldWeight& weight, double share) { make_states_of(weight, share); });
       return;
     }
-    if (question_.terms.states.states <= 0) return;
-    double all = 0;
-    each_tensor([&](const ListTensor& tensor) {
-      if (tensor.trained) all += bytes_of(tensor).states * tensor.numbers;
+    double whole = 0;
+    each_weight([&](const HeldWeight& weight) {
+      if (weight.trained) whole += state_bytes(bytes_of(weight).states, weight.tensor);
     });
-    each_tensor([&](const ListTensor& tensor) {
-      if (!tensor.trained) return;
-      const double bytes = bytes_of(tensor).states * tensor.numbers;
-      for (int i = 0; i < 2; ++i) make(question_.terms.states.states * bytes / all / 2);
+    each_weight([&](const HeldWeight& weight) {
+      if (weight.trained) make_states_of(weight, all / whole);
     });
+  }
+  void make_states_of(const HeldWeight& weight, double share) {
+    for (const double bytes : state_tensors(bytes_of(weight).states, weight.tensor)) {
+      make(bytes * share);
+    }
+  }
+  // Of every weight that is trained, all at once.
+  void step_with_temporaries() {
+    const double all = question_.terms.states.temporaries;
+    if (all <= 0) return;
+    double whole = 0;
+    const auto bytes = [&](const HeldWeight& weight) {
+      return weight.trained ? temporary_bytes(bytes_of(weight).states, weight.tensor) : 0;
+    };
+    each_weight([&](const HeldWeight& weight) { whole += bytes(weight); });
+    Blocks blocks;
+    each_weight([&](const HeldWeight& weight) {
+      if (bytes(weight) > 0) blocks.push_back(make(bytes(weight) * all / whole));
+    });
+    for (BlockId& block : blocks) drop(block);
   }
   // Every list has a share of the weights, or of their gradients.
   template <class Use>
@@ -459,11 +487,12 @@ class Player {
       BlockId bucket = make(states.flattened);
       drop(bucket);
     }
-    const double all = states.step - states.gathered - states.flattened;
+    const double all = copied_gradients(states);
     if (all <= 0) return;
     if (question_.rules.states.weights_moved) {
-      each_shard([&](const ListTensor& shard) {
-        copies_.push_back(make(bytes_of(shard).gradient_at_step * shard.numbers));
+      each_shard([&](const HeldWeight& weight, double share) {
+        const double bytes = bytes_of(weight).gradient_at_step * numbers_of(weight.tensor);
+        copies_.push_back(make(bytes * share));
       });
       return;
     }

@@ -17,15 +17,9 @@
 
 namespace trainwright::detail {
 
-// Parameters of one matrix of a list, or of the rest of it.
-struct ListTensor {
-  double numbers = 0;
-  bool expert = false, trained = true, adapter = false;
-  double stored = 0;  // bytes, where it is quantised
-};
-// In the order they are made; empty gradients that the list leaves.
+// In the order they are made, one each; empty gradients that the list leaves.
 struct ListWeights {
-  std::vector<ListTensor> tensors;
+  std::vector<HeldWeight> tensors;
   StandIns stand_ins;
 };
 

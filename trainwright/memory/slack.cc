@@ -37,47 +37,29 @@ std::vector<std::int32_t> chunks_by_stage(const MemoryQuestion& question) {
   return chunk;
 }
 
-// Matrices whose shapes are known, then what else there is.
-void add_dense(std::vector<ListTensor>& tensors, const OperatorList& list,
-               const HeldParameters& held) {
-  double trained = number(held.trained_dense);
-  double frozen = number(held.dense - held.trained_dense);
-  for (const Operator& op : list.operators) {
-    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
-    if (numbers == 0 || op.part == Part::RoutedExperts) continue;
-    tensors.push_back({numbers, false, op.trained, op.adapter, number(op.stored)});
-    if (!op.adapter) (op.trained ? trained : frozen) -= numbers;
+// One by one: what all tokens meet, then expert by expert.
+void add_one_by_one(std::vector<HeldWeight>& tensors, const std::vector<HeldWeight>& weights) {
+  constexpr std::int64_t kMostExperts = 4096;
+  std::int64_t experts = 0;
+  for (const HeldWeight& weight : weights) {
+    if (!weight.expert) tensors.push_back(weight);
+    if (weight.expert) experts = std::max(experts, std::min(weight.copies, kMostExperts));
   }
-  if (trained > 0) tensors.push_back({trained, false, true, false, 0});
-  if (frozen > 0) tensors.push_back({frozen, false, false, false, 0});
+  for (std::int64_t i = 0; i < experts; ++i) {
+    for (const HeldWeight& weight : weights) {
+      if (weight.expert && i < weight.copies) tensors.push_back(weight);
+    }
+  }
 }
 
-// Of experts there are as many matrices as fill their parameters.
-void add_experts(std::vector<ListTensor>& tensors, const OperatorList& list,
-                 const HeldParameters& held) {
-  std::vector<ListTensor> of_one;
-  double numbers_of_one = 0;
-  for (const Operator& op : list.operators) {
-    const double numbers = static_cast<double>(op.matrix.in) * static_cast<double>(op.matrix.out);
-    if (numbers == 0 || op.part != Part::RoutedExperts) continue;
-    of_one.push_back({numbers, true, op.trained, op.adapter,
-                      number(op.stored) / static_cast<double>(op.matrices)});
-    if (!op.adapter) numbers_of_one += numbers;
-  }
-  const double experts = number(held.expert);
-  if (numbers_of_one == 0 && experts > 0) {
-    tensors.push_back({experts, true, held.trained_expert == held.expert, false, 0});
-  }
-  const double most =
-      numbers_of_one > 0 ? std::min(std::round(experts / numbers_of_one), 4096.0) : 0;
-  for (double i = 0; i < most; ++i) tensors.insert(tensors.end(), of_one.begin(), of_one.end());
-}
-
-ListWeights weights_of(const OperatorList& list, const Totals& totals) {
+// Of layers that are run again together there are several.
+ListWeights weights_of(const Prepared& work, const ListOf& of, const Totals& totals,
+                       const OperatorList& list) {
   ListWeights weights;
   weights.stand_ins = totals.stand_ins;
-  add_dense(weights.tensors, list, totals.parameters);
-  add_experts(weights.tensors, list, totals.parameters);
+  const auto held = held_weights(work.question.model, work.recipe, of, list);
+  const std::int64_t lists = of.what == ListOf::What::Layer ? of.slice.recompute.n : 1;
+  for (std::int64_t i = 0; i < lists; ++i) add_one_by_one(weights.tensors, held);
   return weights;
 }
 
@@ -109,17 +91,24 @@ bool run_together(const ListOf& of) {
 }  // namespace
 
 void SlackReplay::build_programs(const PipelineGroup& group) {
+  if (tied_copy_.tensors.empty()) {
+    const MemoryQuestion& of = work_.question;
+    const std::vector<Weight> table = {embedding_weights(of.model).front()};
+    tied_copy_.tensors = held_weights(
+        table, nullptr, slice_of(of.layout, of.trainer, 0, of.attention), work_.recipe);
+  }
   for (const std::size_t content : group.chunks) {
     for (const Portion& share : work_.chunks[content].shares) {
       if (weights_.contains(share.totals)) continue;
-      weights_.emplace(share.totals, weights_of(list_of(work_, *share.list), *share.totals));
+      weights_.emplace(share.totals,
+                       weights_of(work_, *share.list, *share.totals, list_of(work_, *share.list)));
     }
     for (const PortionBytes& portion : work_.chunks[content].portions) {
       if (events_.contains(portion.totals)) continue;
       const OperatorList list = list_of(work_, *portion.list);
       events_.emplace(portion.totals, run_together(*portion.list) ? joint_events(*portion.totals)
                                                                   : storage_events(list));
-      weights_.emplace(portion.totals, weights_of(list, *portion.totals));
+      weights_.emplace(portion.totals, weights_of(work_, *portion.list, *portion.totals, list));
     }
   }
 }
@@ -143,6 +132,7 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
     for (const Portion& share : program.bytes->shares) {
       program.weights.push_back(&weights_.at(share.totals));
     }
+    if (program.content->tied_copy) program.weights.push_back(&tied_copy_);
   }
   const std::vector<Action> actions = TW_TRY(actions_of(rank));
   return replay_class({chunks, actions, chunk_of_, terms, work_.rules,

@@ -40,6 +40,12 @@ Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cu
   return spread_over(sharding, held, cut, held.trained_dense, held.trained_expert);
 }
 
+// As states are shared.
+double of_rank(const Sharding& sharding, Bytes dense, Bytes expert) {
+  return shared(dense, sharding.states ? sharding.dense.ways : 1) +
+         shared(expert, sharding.states ? sharding.expert.ways : 1);
+}
+
 double times(const StateRules& rules, double ParameterBytes::* bytes, const Numbers& numbers) {
   return rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters;
 }
@@ -82,8 +88,10 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
     of.main_weights = times(rules, &ParameterBytes::master, stepped);
-    of.states = times(rules, &ParameterBytes::states, stepped);
-    of.step = times(rules, &ParameterBytes::gradient_at_step, stepped);
+    of.states = of_rank(sharding, held.states_dense, held.states_expert);
+    if (of.states > 0) of.states += rules.bytes.states.tables;
+    of.temporaries = of_rank(sharding, held.step_dense, held.step_expert);
+    of.step = times(rules, &ParameterBytes::gradient_at_step, stepped) + of.temporaries;
   }
   of.gradients =
       times(rules, &ParameterBytes::gradient, trained_of(sharding, held, sharding.gradients));

@@ -28,11 +28,16 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
 struct States {
   double weights = 0, main_weights = 0, gradients = 0, states = 0;
   double buckets = 0;
-  double step = 0;       // gradients copied or flattened for the step, weights gathered after it
-  double flattened = 0;  // of `step`: the bucket gradients are flattened into
-  double gathered = 0;   // of `step`: weights
+  double step = 0;         // gradients copied or flattened for the step, weights gathered after it
+  double flattened = 0;    // of `step`: the bucket gradients are flattened into
+  double gathered = 0;     // of `step`: weights
+  double temporaries = 0;  // of `step`: what the optimizer makes and drops
 };
 States states_of(const StateRules& rules, const HeldParameters& held);
+// Of `step`, what stays until the next one begins.
+inline double copied_gradients(const States& states) {
+  return states.step - states.flattened - states.gathered - states.temporaries;
+}
 PassBytes pass_bytes(const StateRules& rules);
 // Of the gradients of these parameters, where they come and go: whole while micro-batches are
 // summed up if they are cut at the step only, else as stored.

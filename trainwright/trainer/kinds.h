@@ -15,7 +15,9 @@ enum class PrecisionKind {
 };
 enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
 enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
-enum class OptimizerKind { AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd };
+enum class OptimizerKind {
+  AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd, SgdNoMomentum, AdamWFused,
+};
 
 // What is computed again in the backward pass. Selective: the attention core. OpSelective: all but
 // the expensive operators. EveryNth: every n-th layer whole. Block: the first n layers of a stage

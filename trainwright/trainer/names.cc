@@ -11,14 +11,14 @@ struct Dtype {
   std::string_view name;
   double bytes;
 };
-// fp8, int8 and fp4 carry scales: an 8-bit state one fp32 per 2,048 or 256 numbers (as
-// bitsandbytes and torchao do; 256 here), mxfp8 one byte per 32, nvfp4 one byte per 16.
+// mxfp8 carries a scale of one byte per 32 numbers, nvfp4 one per 16; scales of 8-bit states are an
+// optimizer's `block`.
 constexpr Dtype kDtypes[] = {{"none", 0},
                              {"fp32", 4},
                              {"bf16", 2},
                              {"fp16", 2},
                              {"fp8", 1},
-                             {"int8", 1 + 4.0 / 256},
+                             {"int8", 1},
                              {"int16", 2},
                              {"mxfp8", 1 + 1.0 / 32},
                              {"nvfp4", 0.5 + 1.0 / 16}};
@@ -101,7 +101,8 @@ std::span<const std::string_view> all_names(DispatcherKind) {
 
 std::span<const std::string_view> all_names(OptimizerKind) {
   static constexpr std::string_view kNames[] = {
-      "adamw", "adamw-precision-aware", "adamw-8bit", "muon", "adafactor", "sgd"};
+      "adamw", "adamw-precision-aware", "adamw-8bit", "muon", "adafactor",
+      "sgd",   "sgd-no-momentum",       "adamw-fused"};
   return kNames;
 }
 

@@ -85,13 +85,7 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
 }
 
 void read(JsonFields& fields, OptimizerFacts& optimizer) {
-  Names dtypes = to_strings(dtype_names());
-  optimizer.states = fields.optional_strings("states");
-  dtypes.emplace_back(kAsWeight);
-  for (const auto& dtype : optimizer.states) check_name(fields, "states", dtype, dtypes);
-  dtypes.pop_back();
-  optimizer.master = fields.optional_string("master").value_or("");
-  if (!optimizer.master.empty()) check_name(fields, "master", optimizer.master, dtypes);
+  read_optimizer(fields, optimizer);
   optimizer.setting = setting_in(fields);
 }
 

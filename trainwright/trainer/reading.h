@@ -14,9 +14,11 @@ namespace trainwright {
 // read.
 void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults);
 
-// Parts of it: the object "libraries", an entry of "communicators", the string "source".
+// Parts of it: the object "libraries", an entry of "communicators" and of "optimizers", the string
+// "source".
 void read_libraries(JsonFields& fields, Trainer& trainer, Diagnostics& faults);
 void read_communicator(JsonFields& fields, Communicator& communicator);
+void read_optimizer(JsonFields& fields, OptimizerFacts& optimizer);
 std::string source_in(JsonFields& fields);
 
 // One rule of rules.json or of a trainer's file.

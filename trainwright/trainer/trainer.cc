@@ -31,6 +31,22 @@ double bytes_of(const std::string& dtype) {
   return *bytes;
 }
 
+// Of a weight of so many bytes a number.
+OptimizerStates settled(const OptimizerFacts& facts, double weight) {
+  OptimizerStates states{.tensors = {},
+                         .temporaries = {},
+                         .block = facts.block,
+                         .least = facts.least,
+                         .tables = static_cast<double>(facts.tables)};
+  const auto rule = [&](const StateFacts& state) {
+    const double bytes = state.dtype == kAsWeight ? weight : bytes_of(state.dtype);
+    return StateRule{bytes, state.size, state.of};
+  };
+  for (const StateFacts& state : facts.states) states.tensors.push_back(rule(state));
+  for (const StateFacts& list : facts.temporaries) states.temporaries.push_back(rule(list));
+  return states;
+}
+
 }  // namespace
 
 Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind precision,
@@ -60,9 +76,7 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind pre
   // An optimizer replaces a second copy, it does not invent one where the weights are exact.
   const bool has_master = numbers->master != "none";
   bytes.master = bytes_of(has_master && !steps->master.empty() ? steps->master : numbers->master);
-  for (const std::string& state : steps->states) {
-    bytes.states += state == kAsWeight ? bytes.weight : bytes_of(state);
-  }
+  bytes.states = settled(*steps, bytes.weight);
   const double exact = bytes_of("fp32");
   if (numbers->gradient_copied_at_step && bytes.gradient < exact) bytes.gradient_at_step = exact;
   return bytes;
@@ -74,10 +88,7 @@ Result<ParameterBytes> parameter_bytes_in(std::string_view dtype, const Trainer&
   bytes.weight = bytes.gradient = bytes_of(std::string(dtype));
   bytes.weight_copies = bytes.gradient_at_step = 0;
   if (bytes.weight >= bytes_of("fp32")) bytes.master = 0;
-  bytes.states = 0;
-  for (const std::string& state : find_kind(trainer.optimizers, optimizer)->states) {
-    bytes.states += state == kAsWeight ? bytes.weight : bytes_of(state);
-  }
+  bytes.states = settled(*find_kind(trainer.optimizers, optimizer), bytes.weight);
   return bytes;
 }
 

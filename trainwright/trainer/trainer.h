@@ -25,6 +25,7 @@
 #include "trainwright/trainer/code.h"
 #include "trainwright/trainer/kinds.h"
 #include "trainwright/trainer/libraries.h"
+#include "trainwright/trainer/optimizer.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
@@ -40,13 +41,6 @@ struct PrecisionFacts {
   double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
   double input_copy = 0;     // bytes per element kept of a matrix' input instead of it; 0: itself
   std::string setting, source;  // what to set, empty if the default; where it is written
-};
-
-struct OptimizerFacts {
-  OptimizerKind kind = OptimizerKind::AdamW;
-  std::vector<std::string> states;  // dtypes, or "as-weight"; one number per parameter each
-  std::string master;               // dtype, where it replaces the precision's; else empty
-  std::string setting, source;
 };
 
 struct Overlap {
@@ -126,7 +120,7 @@ struct ParameterBytes {
   double weight_copies = 0;
   double gradient = 0;
   double master = 0;
-  double states = 0;
+  OptimizerStates states;  // by weight
   double gradient_at_step = 0;
 };
 // `gradient` is a dtype, empty for the precision's default. Diagnoses what the trainer does not

@@ -33,11 +33,21 @@ Json precisions(const Trainer& trainer) {
   return all;
 }
 
+Json tensors(const std::vector<StateFacts>& list) {
+  Json json = Json::array();
+  for (const StateFacts& tensor : list) json.push(Json::of(to_text(tensor)));
+  return json;
+}
+
 Json optimizers(const Trainer& trainer) {
   Json all = Json::object();
   for (const auto& entry : trainer.optimizers) {
     Json json = Json::object();
-    json.add("states", strings(entry.states));
+    json.add("states", tensors(entry.states));
+    if (!entry.temporaries.empty()) json.add("temporaries", tensors(entry.temporaries));
+    if (entry.block > 0) json.add("block", Json::of(entry.block));
+    if (entry.least > 0) json.add("least", Json::of(entry.least));
+    if (entry.tables > 0) json.add("tables", Json::of(entry.tables));
     if (!entry.master.empty()) json.add("master", Json::of(entry.master));
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }

@@ -129,15 +129,13 @@ Few<TensorId, 6> beside(Builder& b, const Matrix& matrix, TensorId x,
 // whole for the product and again for the gradient; 8 bits are multiplied with an int8 copy of an
 // fp16 copy of x, and x itself is held. transformers 5.22 integrations/finegrained_fp8.py: an fp8
 // copy of x, and a whole matrix for the gradient. Experts are taken one by one.
-void quantise(const Builder& b, const Matrix& matrix, MatrixShape shape, TensorId x, Operator& op) {
+void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) {
   const auto& adapters = b.recipe.training.adapters;
   if (!adapters || adapters->base == FrozenBase::AsWeights || matrix.adapter) return;
   if (!is_linear_of_layer(b.part)) return;
-  const std::int64_t numbers = checked_mul(shape.in, shape.out);
+  const std::int64_t numbers = checked_mul(op.matrix.in, op.matrix.out);
   const Bytes whole = Bytes(checked_mul(numbers, byte_size(b.recipe.compute)));
-  op.matrix = shape;
-  op.matrices = matrix.copies;
-  op.stored = stored_bytes(adapters->base, shape.in, shape.out) * op.matrices;
+  op.stored = stored_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
   op.forward.read = op.input_gradient.read = op.stored;
   op.backward_workspace += whole;
   const Bytes input = Bytes(b.at(x).elements);  // one byte a number

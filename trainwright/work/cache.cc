@@ -56,40 +56,6 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
   return layer_work(model, model.kinds[of.kind.at()], one, recipe);
 }
 
-namespace {
-
-// Of a spread vocabulary both tables are with its shares: the first of the embedding's weights, the
-// last of the head's.
-std::vector<Weight> end_weights(const Model& model, const ListOf& of) {
-  if (of.what == What::Mtp) return mtp_weights(model);
-  if (of.what == What::EmbeddingShare) return {embedding_weights(model).front()};
-  if (of.what == What::HeadShare) return {head_weights(model).back()};
-  const bool embedding = of.what == What::Embedding;
-  std::vector<Weight> weights = embedding ? embedding_weights(model) : head_weights(model);
-  if (of.slice.vocabulary_ways > 1) {
-    weights.erase(embedding ? weights.begin() : std::prev(weights.end()));
-  }
-  return weights;
-}
-
-}  // namespace
-
-HeldParameters held_parameters(const Model& model, const Recipe& recipe, const ListOf& of) {
-  const auto held = [&](const std::vector<Weight>& weights, const LayerKind* kind) {
-    return held_parameters(weights, kind, of.slice, recipe);
-  };
-  switch (of.what) {
-    case What::Embedding:
-    case What::Mtp:
-    case What::Head:
-    case What::EmbeddingShare:
-    case What::HeadShare: return held(end_weights(model, of), nullptr);
-    case What::Layer: break;
-  }
-  const LayerKind& kind = model.kinds[of.kind.at()];
-  return held(layer_weights(model, kind), &kind);
-}
-
 struct WorkCache::State {
   Model model;
   Recipe recipe;
@@ -99,9 +65,7 @@ struct WorkCache::State {
   Portion find(const ListOf& of) {
     auto found = made.find(of);
     if (found == made.end()) {
-      found =
-          made.emplace(of, totals(make_list(model, recipe, of), held_parameters(model, recipe, of)))
-              .first;
+      found = made.emplace(of, totals(model, recipe, of, make_list(model, recipe, of))).first;
     }
     return {&found->second, 1, &found->first};
   }

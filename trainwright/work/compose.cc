@@ -55,6 +55,10 @@ void add(HeldParameters& sum, const HeldParameters& one, std::int64_t times) {
   sum.quantised_expert += one.quantised_expert * times;
   sum.stored_dense += one.stored_dense * times;
   sum.stored_expert += one.stored_expert * times;
+  sum.states_dense += one.states_dense * times;
+  sum.states_expert += one.states_expert * times;
+  sum.step_dense += one.step_dense * times;
+  sum.step_expert += one.step_expert * times;
   sum.replicated += one.replicated * times;
   sum.low_precision += one.low_precision * times;
 }

@@ -94,7 +94,9 @@ TensorId grouped(Builder& b, const MixtureOfExperts& m, std::string_view name, T
   op.trained = b.trains();
   op.has_weight = true;
   const Matrix matrix{.name = name, .in = in, .copies = share(m.experts, b.slice.ep)};
-  quantise(b, matrix, {in, out}, x, op);
+  op.matrix = {in, out};
+  op.matrices = matrix.copies;
+  quantise(b, matrix, x, op);
   Output output{name, out};
   if (name == "expert_gate_up") output.matrices = {LayerMatrix::ExpertGate, LayerMatrix::ExpertUp};
   return adapted(b, matrix, x, {&output, 1}, {result})[0];

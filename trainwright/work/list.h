@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trainwright/base/check.h"
+#include "trainwright/base/few.h"
 #include "trainwright/base/ids.h"
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
@@ -43,32 +43,6 @@ constexpr std::int64_t byte_size(Dtype dtype) {  // of one number
   return kSizes[static_cast<std::size_t>(dtype)];
 }
 std::string_view name_of(Dtype dtype);
-
-// A short list without allocation. Longer than N is our bug.
-template <class T, std::size_t N>
-class Few {
- public:
-  Few() = default;
-  Few(std::initializer_list<T> items) {
-    for (const T& item : items) push_back(item);
-  }
-  void push_back(T value) {
-    TW_CHECK(size_ < N, "more than a short list holds");
-    items_[size_++] = value;
-  }
-  const T* begin() const { return items_.data(); }
-  const T* end() const { return items_.data() + size_; }
-  std::size_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
-  const T& operator[](std::size_t i) const { return items_[i]; }
-  friend bool operator==(const Few& a, const Few& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
-
- private:
-  std::array<T, N> items_{};
-  std::uint8_t size_ = 0;
-};
 
 struct Tensor {
   std::string_view name;  // "query", "activated"; one word for one thing in every list

@@ -322,9 +322,13 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
                       .quantised_expert = Params(0),
                       .stored_dense = Bytes(0),
                       .stored_expert = Bytes(0),
+                      .states_dense = Bytes(0),
+                      .states_expert = Bytes(0),
+                      .step_dense = Bytes(0),
+                      .step_expert = Bytes(0),
                       .replicated = Params(10),
                       .low_precision = Params(1500)};
-  const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = 8};
+  const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = {}};
   const TrainedBytes bytes{.model = model, .adapter = model};
   Layout layout;
   layout.dp = 8;

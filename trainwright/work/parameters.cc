@@ -1,6 +1,7 @@
 // Which part of a weight one rank of tp, ep and etp holds.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "trainwright/work/builder.h"
 #include "trainwright/work/vocabulary.h"
@@ -83,6 +84,75 @@ bool takes_low_precision(const Weight& weight) {
   return weight.part != Part::Router && weight.part != Part::Head && weight.name != "embedding_up";
 }
 
+constexpr std::size_t index(Part part) { return static_cast<std::size_t>(part); }
+constexpr std::size_t kParts = index(Part::Head) + 1;
+
+const LayerKind* kind_of(const Model& model, const ListOf& of) {
+  return of.what == ListOf::What::Layer ? &model.kinds[of.kind.at()] : nullptr;
+}
+// Of a spread vocabulary both tables are with its shares: the first of the embedding's weights, the
+// last of the head's.
+std::vector<Weight> weights_of(const Model& model, const ListOf& of) {
+  const bool spread = of.slice.vocabulary_ways > 1;
+  std::vector<Weight> weights;
+  switch (of.what) {
+    case ListOf::What::Layer: return layer_weights(model, *kind_of(model, of));
+    case ListOf::What::Mtp: return mtp_weights(model);
+    case ListOf::What::EmbeddingShare: return {embedding_weights(model).front()};
+    case ListOf::What::HeadShare: return {head_weights(model).back()};
+    case ListOf::What::Embedding:
+      weights = embedding_weights(model);
+      if (spread) weights.erase(weights.begin());
+      return weights;
+    case ListOf::What::Head:
+      weights = head_weights(model);
+      if (spread) weights.pop_back();
+      return weights;
+  }
+  TW_CHECK(false, "no such list");
+}
+
+Params numbers_of(const HeldWeight& held) {
+  const SteppedWeight& tensor = held.tensor;
+  return Params(checked_mul(checked_mul(tensor.in, tensor.out), tensor.depth)) * held.copies;
+}
+
+// Experts as the modules of transformers have them are one tensor.
+void set_experts(HeldWeight& held, Part part, std::int64_t copies, const Recipe& recipe) {
+  held.expert = part == Part::RoutedExperts;
+  (held.expert && !recipe.permutes_tokens ? held.tensor.depth : held.copies) *= copies;
+}
+
+// A weight as this rank has it.
+HeldWeight held_weight(const Weight& weight, const Slice& slice, const Recipe& recipe) {
+  HeldWeight held;
+  held.tensor = {.in = weight.in, .out = weight.out, .matrix = weight.use != WeightUse::Vector};
+  // Filters of one channel each.
+  if (weight.use == WeightUse::Convolution) {
+    held.tensor.depth = std::exchange(held.tensor.out, 1);
+  }
+  held.tensor.hidden = weight.use == WeightUse::Matrix && weight.part != Part::Head;
+  held.trained = trains(recipe, slice, weight.part);
+  set_experts(held, weight.part, weight.copies, recipe);
+  return held;
+}
+HeldWeight held_bias(const Weight& weight, const Slice& slice, const Recipe& recipe) {
+  HeldWeight held = held_weight(weight, slice, recipe);
+  held.tensor.in = 1;
+  held.tensor.matrix = held.tensor.hidden = false;
+  return held;
+}
+HeldWeight held_matrix(const Operator& op, const Recipe& recipe) {
+  HeldWeight held;
+  held.tensor = {.in = op.matrix.in, .out = op.matrix.out, .matrix = true};
+  held.tensor.hidden = op.part != Part::Head;
+  held.trained = op.trained;
+  held.adapter = op.adapter;
+  set_experts(held, op.part, op.matrices, recipe);
+  held.stored = Bytes(op.stored.value() / held.copies);
+  return held;
+}
+
 }  // namespace
 
 HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
@@ -104,6 +174,68 @@ HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind*
                                const Slice& slice, const Recipe& recipe) {
   HeldParameters sum;
   for (const Weight& weight : weights) sum += held_parameters(weight, kind, slice, recipe);
+  return sum;
+}
+
+std::vector<HeldWeight> held_weights(std::span<const Weight> weights, const LayerKind* kind,
+                                     const Slice& slice, const Recipe& recipe) {
+  std::vector<HeldWeight> held;
+  for (const Weight& whole : weights) {
+    const Weight weight = local(whole, kind, slice, recipe);
+    if (!weight.tied) held.push_back(held_weight(weight, slice, recipe));
+    if (weight.bias) held.push_back(held_bias(weight, slice, recipe));
+  }
+  return held;
+}
+
+std::vector<HeldWeight> held_weights(const Model& model, const Recipe& recipe, const ListOf& of,
+                                     const OperatorList& list) {
+  const LayerKind* kind = kind_of(model, of);
+  const std::vector<Weight> weights = weights_of(model, of);
+  // Numbers of matrices by part, and of products. Where they differ products say nothing: one may
+  // read what is held elsewhere (a tied head), or be counted whole.
+  std::array<Params, kParts> matrices{}, products{};
+  for (const Weight& weight : weights) {
+    if (weight.use != WeightUse::Matrix || weight.tied) continue;
+    const HeldWeight held = held_weight(local(weight, kind, of.slice, recipe), of.slice, recipe);
+    matrices[index(weight.part)] += numbers_of(held);
+  }
+  for (const Operator& op : list.operators) {
+    if (!op.adapter) products[index(op.part)] += numbers_of(held_matrix(op, recipe));
+  }
+  const auto joined = [&](Part part) { return matrices[index(part)] == products[index(part)]; };
+  std::vector<HeldWeight> all;
+  for (const Operator& op : list.operators) {
+    const bool known = op.adapter || joined(op.part);
+    if (op.matrix.in > 0 && known) all.push_back(held_matrix(op, recipe));
+  }
+  for (const Weight& whole : weights) {
+    const Weight weight = local(whole, kind, of.slice, recipe);
+    const bool there = weight.tied || (weight.use == WeightUse::Matrix && joined(weight.part));
+    if (!there) all.push_back(held_weight(weight, of.slice, recipe));
+    if (weight.bias) all.push_back(held_bias(weight, of.slice, recipe));
+  }
+  return all;
+}
+
+void add_states(HeldParameters& held, std::span<const HeldWeight> weights, const Recipe& recipe) {
+  const Training& training = recipe.training;
+  for (const HeldWeight& weight : weights) {
+    if (!weight.trained) continue;
+    const OptimizerStates& states = weight.adapter ? training.adapter_states : training.states;
+    const auto all = [&](double bytes) { return rounded(RealBytes(bytes)) * weight.copies; };
+    const Bytes stays = all(state_bytes(states, weight.tensor));
+    const Bytes goes = all(temporary_bytes(states, weight.tensor));
+    (weight.expert ? held.states_expert : held.states_dense) += stays;
+    (weight.expert ? held.step_expert : held.step_dense) += goes;
+  }
+}
+
+Totals totals(const Model& model, const Recipe& recipe, const ListOf& of,
+              const OperatorList& list) {
+  Totals sum =
+      totals(list, held_parameters(weights_of(model, of), kind_of(model, of), of.slice, recipe));
+  add_states(sum.parameters, held_weights(model, recipe, of, list), recipe);
   return sum;
 }
 

@@ -99,7 +99,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   const Dtype weight = matrix.adapter ? dtype : b.recipe.weight;
   op.forward.read = op.input_gradient.read = times(numbers, byte_size(weight));
   add_weight_gradient(b, matrix, op, dtype, numbers);
-  quantise(b, matrix, op.matrix, x, op);
+  quantise(b, matrix, x, op);
   if (b.recipe.splits_products) {
     // The input, then the output's gradient are copied and dropped; then the weight's gradient is
     // made, and copied when both are gone.

@@ -53,8 +53,14 @@ Recipe with_code(Recipe recipe, const CodeFacts& code) {
   return recipe;
 }
 
-Training training_of(const Trainer& trainer, const Recipe& recipe, const Job& job) {
+Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind precision,
+                     const Job& job) {
   Training training{.frozen = job.frozen, .frozen_layers = job.frozen_layers, .adapters = {}};
+  // What the trainer does not offer is diagnosed by those who were asked.
+  if (const auto bytes = trained_bytes(job, precision, trainer)) {
+    training.states = bytes->model.states;
+    training.adapter_states = bytes->adapter.states;
+  }
   if (!job.lora) return training;
   training.adapters = AdapterRecipe{.rank = job.lora->rank,
                                     .targets = target_matrices(*job.lora),
@@ -93,7 +99,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
-  recipe.training = training_of(trainer, recipe, job);
+  recipe.training = training_of(trainer, recipe, precision, job);
   return with_code(std::move(recipe), trainer.code);
 }
 

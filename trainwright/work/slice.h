@@ -82,6 +82,7 @@ struct Training {
   // Where layers are run again, the embedding's result is made to have a gradient, so that one
   // flows through layers below the first adapter too (peft with transformers).
   bool flows_when_run_again = false;
+  OptimizerStates states = {}, adapter_states = {};  // of the model's weights and of adapters'
 };
 
 // Which code runs, as far as it changes what is kept or moved: the trainer's facts, settled for one

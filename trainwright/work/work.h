@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "trainwright/base/json.h"
+#include "trainwright/work/held.h"
 #include "trainwright/work/list.h"
 #include "trainwright/work/slice.h"
 
@@ -33,27 +34,6 @@ OperatorList head_work(const Model& model, const Slice& slice, const Recipe& rec
 // What a multi-token-prediction module does beside its layer: embedding, norms, projection, head
 // and loss.
 OperatorList mtp_work(const Model& model, const Slice& slice, const Recipe& recipe);
-
-// Weights one rank holds, without those of adapters, which are in the list (`totals` adds them).
-// Expert weights are sharded over another group (edp), hence apart.
-struct HeldParameters {
-  Params dense, expert;
-  Params trained_dense, trained_expert;      // of these, those that get gradients
-  Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
-  Params quantised_dense, quantised_expert;  // of the first two, and their bytes
-  Bytes stored_dense, stored_expert;
-  Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
-  Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
-  HeldParameters& operator+=(const HeldParameters& other);
-  friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
-};
-// One weight as from layer_weights (of that kind), embedding_weights, head_weights or mtp_weights
-// (no kind). A tied head counts nothing; where it is on another stage than the embedding, that
-// stage holds a copy of the embedding.
-HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
-                               const Recipe& recipe);
-HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,
-                               const Slice& slice, const Recipe& recipe);
 
 // Calls and bytes of one kind over one group in one pass.
 struct Traffic {
@@ -136,7 +116,12 @@ struct ListOf {
 };
 // Of layers that are run again together, the list of one.
 OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& of);
-HeldParameters held_parameters(const Model& model, const Recipe& recipe, const ListOf& of);
+// `list`: as made. Matrices as its products have them (one where several weights are joined), with
+// adapters; then tables, vectors and biases.
+std::vector<HeldWeight> held_weights(const Model& model, const Recipe& recipe, const ListOf& of,
+                                     const OperatorList& list);
+// The sums of that list with what a rank holds for it.
+Totals totals(const Model& model, const Recipe& recipe, const ListOf& of, const OperatorList& list);
 
 // `count` equal lists in a row, of a stage.
 struct Portion {

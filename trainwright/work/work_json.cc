@@ -123,6 +123,10 @@ Json parameters_json(const HeldParameters& held) {
       .add("quantised_expert", Json::of(held.quantised_expert.value()))
       .add("stored_dense", bytes(held.stored_dense))
       .add("stored_expert", bytes(held.stored_expert))
+      .add("states_dense", bytes(held.states_dense))
+      .add("states_expert", bytes(held.states_expert))
+      .add("step_dense", bytes(held.step_dense))
+      .add("step_expert", bytes(held.step_expert))
       .add("replicated", Json::of(held.replicated.value()))
       .add("low_precision", Json::of(held.low_precision.value()));
   return json;

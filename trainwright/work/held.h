@@ -1,0 +1,49 @@
+#pragma once
+// The weights that one rank holds. Part of work.h: include that one.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "trainwright/base/units.h"
+#include "trainwright/model/model.h"
+#include "trainwright/trainer/trainer.h"
+#include "trainwright/work/slice.h"
+
+namespace trainwright {
+
+// Weights one rank holds, without those of adapters, which are in the list (`totals` adds them).
+// Expert weights are sharded over another group (edp), hence apart.
+struct HeldParameters {
+  Params dense, expert;
+  Params trained_dense, trained_expert;      // of these, those that get gradients
+  Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
+  Params quantised_dense, quantised_expert;  // of the first two, and their bytes
+  Bytes stored_dense, stored_expert;
+  Bytes states_dense, states_expert;  // that an optimizer makes for what is trained
+  Bytes step_dense, step_expert;      // temporaries of its step
+  Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
+  Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
+  HeldParameters& operator+=(const HeldParameters& other);
+  friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
+};
+// One weight as from layer_weights (of that kind), embedding_weights, head_weights or mtp_weights
+// (no kind). A tied head counts nothing; where it is on another stage than the embedding, that
+// stage holds a copy of the embedding.
+HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
+                               const Recipe& recipe);
+HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,
+                               const Slice& slice, const Recipe& recipe);
+
+// Equal tensors of weights that a rank holds.
+struct HeldWeight {
+  SteppedWeight tensor;
+  std::int64_t copies = 1;  // experts that have one each
+  bool expert = false, trained = true, adapter = false;
+  Bytes stored;  // of one, where it is quantised
+};
+std::vector<HeldWeight> held_weights(std::span<const Weight> weights, const LayerKind* kind,
+                                     const Slice& slice, const Recipe& recipe);
+// Adds what an optimizer makes for them.
+void add_states(HeldParameters& held, std::span<const HeldWeight> weights, const Recipe& recipe);
+
+}  // namespace trainwright
