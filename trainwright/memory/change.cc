@@ -62,7 +62,7 @@ bool twice_pipeline(Layout& layout) {
 }
 bool twice_context(Layout& layout) { return twice(layout.cp, layout); }
 bool twice_expert(Layout& layout) {
-  if (layout.ep == 1) return false;
+  if (layout.ep == 1 || layout.ep > kMostDegree / 2) return false;
   layout.ep *= 2;
   return true;
 }
