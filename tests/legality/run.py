@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Layouts that trainers run or refuse, as their own sources say, and what our rules say of them.
+
+`cases/*.csv`, one file per trainer, one line per case:
+
+    trainer   megatron-core@0.12: always with its version
+    model, on, layout, job    as `trainwright show layout` takes them; job may be empty
+    verdict   legal, refused, or advised: it runs, and we say what is amiss
+    rule      the ids of all rules that refuse it, joined by '+'; of `advised` the one that speaks; of `legal` empty
+    source    file and version that were read, and the fact's number where it has one
+
+`facts/*.csv` holds what is no verdict, by its place in `trainwright show trainer --json`:
+
+    trainer, place, value, source    place: optimizers/adamw/master; value: as JSON, "absent" where there is none
+
+To add a case write one line, where a rule changed one for the last version before and one for the first after it. Lines
+that begin with '#' are comments.
+
+    tests/legality/run.py build/release/trainwright [FILE...]
+"""
+import argparse
+import collections
+import concurrent.futures
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def lines_of(path: pathlib.Path) -> list[tuple[str, dict]]:
+    """The lines of a table, each with its place."""
+    with path.open(newline="") as file:
+        numbered = [(number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
+    rows = csv.DictReader([line for _, line in numbered], strict=True)
+    return [(f"{path.relative_to(HERE)}:{number}", row) for (number, _), row in zip(numbered[1:], rows)]
+
+
+def answer(program: str, words: list[str]) -> dict:
+    run = subprocess.run([program, *words, "--json"], capture_output=True, text=True)
+    if run.returncode not in (0, 1) or not run.stdout.startswith("{"):
+        raise ValueError(f"exit {run.returncode}: {run.stderr.strip()[:300]}")
+    return json.loads(run.stdout)
+
+
+def fault_of_case(program: str, row: dict) -> str:
+    """What differs from the case's verdict; empty if nothing does."""
+    words = ["show", "layout", row["layout"], "--model", row["model"], "--on", row["on"], "--trainer", row["trainer"]]
+    found = answer(program, words + (["--job", row["job"]] if row["job"] else []))["violations"]
+    forbidden, advice = ({one["id"] for one in found if one["forbidden"] is grave} for grave in (True, False))
+    named = set(filter(None, row["rule"].split("+")))
+    if not row["source"]:
+        return "no source"
+    if row["verdict"] not in ("legal", "refused", "advised") or (row["verdict"] == "legal") != (not named):
+        return f"verdict '{row['verdict']}' with rule '{row['rule']}'"
+    refused = named if row["verdict"] == "refused" else set()
+    if forbidden != refused:
+        return f"should be {row['verdict']} {row['rule']}, but is refused by {sorted(said['forbidden']) or 'nothing'}"
+    if row["verdict"] == "advised" and not named <= advice:
+        return f"should be advised {row['rule']}, but is advised {sorted(said['advice'])}"
+    return ""
+
+
+def fault_of_fact(program: str, row: dict) -> str:
+    """What differs from the fact; empty if nothing does."""
+    node = answer(program, ["show", "trainer", row["trainer"]])
+    for step in row["place"].split("/"):
+        node = node.get(step, "absent") if isinstance(node, dict) else "absent"
+    wanted = "absent" if row["value"] == "absent" else json.loads(row["value"])
+    if not row["source"]:
+        return "no source"
+    return "" if node == wanted else f"{row['place']} is {json.dumps(node)}, should be {row['value']}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these tables")
+    options = parser.parse_args()
+    program = str(pathlib.Path(options.program).resolve())
+    tables = [path.resolve() for path in options.files] or sorted(HERE.glob("*/*.csv"))
+    rows = [(place, row, fault_of_fact if "place" in row else fault_of_case)
+            for path in tables for place, row in lines_of(path)]
+
+    def judged(given) -> str:
+        place, row, fault_of = given
+        try:
+            fault = fault_of(program, row)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            fault = str(error)
+        return f"{place} {row['trainer']}: {fault}" if fault else ""
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        faults = list(filter(None, pool.map(judged, rows)))
+    print(*faults, sep="\n", end="\n" if faults else "")
+    verdicts = collections.Counter(row.get("verdict", "facts") for _, row, _ in rows)
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+    trainers = {row["trainer"] for _, row, _ in rows}
+    print(f"{len(rows)} cases of {len(trainers)} trainers and versions ({counts}), {len(faults)} faults")
+    return 1 if faults or not rows else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
