@@ -19,8 +19,27 @@ add_library(trainwright_warnings INTERFACE)
 target_compile_options(trainwright_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
   -Wnon-virtual-dtor
-  # g++ 12 sees overlaps in plain std::string code (GCC bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+  # g++ 12 sees overlaps and overflows in plain std::string code (GCC bug 105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+    -Wno-array-bounds>
+  # libstdc++ 12's stable_sort uses its own deprecated buffer.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+
+# What nearly every file includes.
+set(TRAINWRIGHT_COMMON_HEADERS <algorithm> <cmath> <cstdint> <functional> <map> <optional> <set> <span>
+    <string> <string_view> <tuple> <utility> <vector> <fmt/format.h> <tl/expected.hpp>)
+
+# trainwright_precompile(TARGET FIRST header...)
+# Gives TARGET the precompiled headers of the target FIRST, which makes them.
+function(trainwright_precompile target first)
+  if(NOT TRAINWRIGHT_PRECOMPILED)
+    return()
+  elseif(target STREQUAL first)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  else()
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  endif()
+endfunction()
 
 # trainwright_module(NAME [USES module...] [LINKS target...])
 # One static library trainwright_NAME from every .cc beside the calling file that is no test and no
@@ -36,6 +55,7 @@ function(trainwright_module name)
   foreach(used IN LISTS ARG_USES)
     target_link_libraries(trainwright_${name} PUBLIC trainwright_${used})
   endforeach()
+  trainwright_precompile(trainwright_${name} trainwright_base ${TRAINWRIGHT_COMMON_HEADERS})
   if(TRAINWRIGHT_TESTS)
     trainwright_module_tests(${name})
   endif()

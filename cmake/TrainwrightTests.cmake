@@ -19,16 +19,27 @@ target_compile_definitions(trainwright_test_main
   PUBLIC TRAINWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
   PRIVATE TRAINWRIGHT_SHARED_DIR="${TRAINWRIGHT_SHARED}")
 
-# All *_test.cc beside the module become one program, one ctest per test case; *_prop_test.cc go
-# into a program of their own because rapidcheck is slow to compile; *_bench.cc are google-benchmark
-# programs, which only say something when optimised and are not run as tests.
+# Beside a module, *_bench.cc are google-benchmark programs, which only say something when optimised
+# and are not run as tests, and *_test.cc become two test programs, one ctest per test case:
+# NAME_prop_test of *_prop_test.cc and *_release_test.cc, which run long (rapidcheck, searches, all
+# published runs), and NAME_test of all others.
 function(trainwright_module_tests name)
   file(GLOB tests CONFIGURE_DEPENDS *_test.cc)
-  set(properties ${tests})
-  list(FILTER tests EXCLUDE REGEX "_prop_test\\.cc$")
-  list(FILTER properties INCLUDE REGEX "_prop_test\\.cc$")
-  trainwright_test_program(${name}_test ${name} "" ${tests})
-  trainwright_test_program(${name}_prop_test ${name} rapidcheck ${properties})
+  set(long ${tests})
+  list(FILTER tests EXCLUDE REGEX "_(prop|release)_test\\.cc$")
+  list(FILTER long INCLUDE REGEX "_(prop|release)_test\\.cc$")
+  # Checks expand to much code that runs once: optimising it took a third of the build.
+  if(tests AND TRAINWRIGHT_UNIT_TESTS)
+    trainwright_test_program(${name}_test ${name} ${tests})
+    target_compile_options(${name}_test PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
+    trainwright_precompile(${name}_test base_test ${TRAINWRIGHT_COMMON_HEADERS} <doctest/doctest.h>)
+  endif()
+  if(long AND TRAINWRIGHT_PROPERTY_TESTS)
+    trainwright_test_program(${name}_prop_test ${name} ${long})
+    target_link_libraries(${name}_prop_test PRIVATE rapidcheck)
+    trainwright_precompile(${name}_prop_test base_prop_test ${TRAINWRIGHT_COMMON_HEADERS}
+                           <doctest/doctest.h> <rapidcheck.h>)
+  endif()
   file(GLOB benches CONFIGURE_DEPENDS *_bench.cc)
   if(benches AND CMAKE_BUILD_TYPE STREQUAL "Release")
     add_executable(${name}_bench ${benches})
@@ -37,18 +48,10 @@ function(trainwright_module_tests name)
   endif()
 endfunction()
 
-function(trainwright_test_program program label links)
-  if(NOT ARGN)
-    return()
-  endif()
+function(trainwright_test_program program label)
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE trainwright_${label} trainwright_test_main
-                        trainwright_warnings fmt::fmt ${links})
-  # Checks expand to much code that runs once: optimising it took a third of the build. Programs
-  # with properties hold the slow oracles and run them often.
-  if(NOT links STREQUAL rapidcheck)
-    target_compile_options(${program} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-O1>)
-  endif()
+                        trainwright_warnings fmt::fmt)
   doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}"
                          TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED})
 endfunction()

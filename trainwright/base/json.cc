@@ -116,7 +116,6 @@ class CountingIterator {
     return *this;
   }
   friend bool operator==(CountingIterator a, CountingIterator b) { return a.at_ == b.at_; }
-  friend bool operator!=(CountingIterator a, CountingIterator b) { return a.at_ != b.at_; }
 
  private:
   const char* at_;

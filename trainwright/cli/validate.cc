@@ -54,9 +54,9 @@ void add_readings(Table& table, const SourceScore& source) {
     if (columns.shipped) table.rows.push_back(cells(name, columns));
   };
   add(source.source, [](const MemoryScore& score) { return score.errors; });
-  for (const auto& [kind, errors] : source.as_shipped.by_kind) {
-    add("  " + kind, [&kind = kind](const MemoryScore& score) {
-      const auto found = score.by_kind.find(kind);
+  for (const auto& entry : source.as_shipped.by_kind) {
+    add("  " + entry.first, [&](const MemoryScore& score) {
+      const auto found = score.by_kind.find(entry.first);
       return found == score.by_kind.end() ? std::nullopt : std::optional(found->second);
     });
   }
