@@ -2,31 +2,14 @@
 
 #include <algorithm>
 
+#include "trainwright/cost/cost.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright {
 namespace {
 
-ComputeType compute_type(PrecisionKind precision) {
-  switch (precision) {
-    case PrecisionKind::Fp32: return ComputeType::Tf32;
-    case PrecisionKind::Fp16: return ComputeType::Fp16;
-    case PrecisionKind::Bf16: return ComputeType::Bf16;
-    case PrecisionKind::Fp8Delayed:
-    case PrecisionKind::Fp8Tensorwise:
-    case PrecisionKind::Fp8Blockwise:
-    case PrecisionKind::Mxfp8: return ComputeType::Fp8;
-    case PrecisionKind::Nvfp4: return ComputeType::Fp4;
-  }
-  return ComputeType::Bf16;
-}
-
 FlopsPerSecond peak_of(const Accelerator& accelerator, PrecisionKind precision) {
-  for (const ComputeType type :
-       {compute_type(precision), ComputeType::Bf16, ComputeType::Fp16, ComputeType::Fp32}) {
-    if (const auto rate = peak(accelerator, type)) return *rate;
-  }
-  return FlopsPerSecond(1e12);
+  return peak_or_wider(accelerator, compute_type(precision));
 }
 
 }  // namespace

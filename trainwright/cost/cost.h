@@ -1,0 +1,191 @@
+#pragma once
+// What one kernel or one collective takes on an accelerator: seconds from shapes and bytes.
+//
+// A product of m x k by k x n takes, with F = 2 m n k count and B the bytes of its operands,
+//
+//   start + max(F / (peak * reached), B / (bandwidth * streamed))
+//
+// attention, with F the products of its unmasked pairs and s keys,
+//
+//   start + F / (peak * reached(head width)) * (1 + half / s)
+//
+// everything else its bytes at the bandwidth that such kernels achieve. A collective is the best of
+// the ways a library has (ring, tree, hierarchical, in-switch), with w the bytes one member sends:
+//
+//   start + hops * latency + w / rate + sqrt(w * ramp / line rate)
+//
+// where a tier's rate is that of cluster.h times what the kind of collective makes of it. The last
+// term is the slow rise of bandwidth with size. Constants and their sources: data/calibrations/
+// kernels.json, fitted to published timings (docs/time.md, "Kernels"). All are shares of what the
+// accelerator's file promises, so nothing is ever faster than peak or line rate, and a constant of
+// one accelerator means something on another.
+//
+// Kernel benchmarks are short: clocks are higher than in a step, whose power is limited. `settled`
+// is what remains of a product's rate; Clocks::Burst leaves it out, to compare with benchmarks.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+#include "trainwright/cluster/cluster.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/trainer/trainer.h"
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+
+// The type that products of a precision have; fp32 runs as tf32 where there is such a unit.
+ComputeType compute_type(PrecisionKind precision);
+// The peak of the unit for a type, or of the next wider one an accelerator has.
+FlopsPerSecond peak_or_wider(const Accelerator& accelerator, ComputeType type);
+
+struct Product {
+  std::int64_t m = 1, n = 1, k = 1;
+  std::int64_t count = 1;  // equal products in one call: experts (grouped) or a batch
+  ComputeType type = ComputeType::Bf16;
+  bool rounds = false;  // the call also rounds its m x k operand from 16 bits to `type`
+};
+Flops flops_of(const Product& product);
+
+struct AttentionCall {
+  Flops flops;  // of this pass; only unmasked pairs where causal
+  std::int64_t head_width = 128;
+  std::int64_t keys = 1;     // of one sequence
+  std::int64_t queries = 0;  // rows x heads x sequences of the call; 0: enough to fill the chip
+  bool causal = true;
+  bool backward = false;
+  AttentionKernel kernel = AttentionKernel::Flash;
+  int flash = 0;  // generation of the kernel: 1, 2, 3; 0: the best the accelerator has
+};
+
+// Whose timings a constant comes from: its own accelerator's, those of its architecture, or
+// others'.
+enum class Known : std::uint8_t { Measured, Generation, Default };
+struct RatedShare {
+  double value = 0;
+  double spread = 0;  // log of the half width of a 90 % interval
+  Known known = Known::Default;
+  friend bool operator==(const RatedShare&, const RatedShare&) = default;
+};
+
+struct ProductRates {
+  FlopsPerSecond peak;
+  double operand_bytes = 2;  // of one number
+  RatedShare reached;        // share of peak of large products
+  double streamed = 0.7;     // share of memory bandwidth of narrow ones
+  Seconds start;
+  friend bool operator==(const ProductRates&, const ProductRates&) = default;
+};
+
+struct HeadRates {
+  std::int64_t head_width = 128;
+  double reached = 0.5;  // share of the bf16 peak, forward
+  double half = 700;     // keys at which half of it is reached
+  friend bool operator==(const HeadRates&, const HeadRates&) = default;
+};
+struct AttentionRates {
+  std::vector<HeadRates> heads;  // by rising width; between two, linear in the logarithm
+  double spread = 0;
+  Known known = Known::Default;
+  double backward = 0.85;  // of the forward share
+  double full_half = 300;  // `half` without a causal mask
+  double unfused = 0.25;   // share of peak of the products where they are not fused
+  std::array<double, 4> flash = {1, 0.5, 1, 1};  // of `reached`, by generation of the kernel
+  Seconds start;
+  friend bool operator==(const AttentionRates&, const AttentionRates&) = default;
+};
+
+// What kernels that only move bytes achieve of the memory's bandwidth.
+struct StreamedRates {
+  RatedShare forward, backward;
+  RatedShare eager;  // chains of unfused kernels, against their minimum traffic
+  friend bool operator==(const StreamedRates&, const StreamedRates&) = default;
+};
+
+struct LinkRates {
+  // Of a tier's bandwidth under load, by CollectiveKind; the last one for send and receive.
+  std::array<double, 6> scale_up = {1, 1, 1, 1, 1, 1};
+  std::array<double, 6> network = {1, 1, 1, 1, 1, 1};
+  double in_switch = 0;  // likewise, of an all-reduce's bytes sent once; 0: the switch cannot add
+  Seconds start;         // of a call
+  Seconds hop;           // between two members of a scale-up domain
+  Seconds ramp, network_ramp;
+  double spread = 0, network_spread = 0;
+  Known known = Known::Default;
+  friend bool operator==(const LinkRates&, const LinkRates&) = default;
+};
+
+enum class Clocks : std::uint8_t { Settled, Burst };
+
+struct AcceleratorRates {
+  std::array<ProductRates, 9> products;  // by ComputeType
+  AttentionRates attention;
+  StreamedRates streamed;
+  LinkRates links;
+  BytesPerSecond memory_bandwidth;
+  Seconds launch;  // of one kernel by the host
+  RatedShare settled;
+  Clocks clocks = Clocks::Settled;
+
+  const ProductRates& of(ComputeType type) const {
+    return products[static_cast<std::size_t>(type)];
+  }
+  friend bool operator==(const AcceleratorRates&, const AcceleratorRates&) = default;
+};
+
+// Data of kernels.json as it stands there: what is known of one accelerator, of an architecture or
+// of accelerators at all. Whatever a narrower entry leaves out comes from the wider one.
+struct KernelFacts {
+  struct Products {
+    double reached = 0, streamed = 0;
+    Seconds start;
+  };
+  std::map<ComputeType, Products> products;
+  std::optional<AttentionRates> attention;
+  std::optional<std::array<double, 3>> streamed;  // forward, backward, eager
+  std::optional<LinkRates> links;
+  std::optional<double> settled;
+};
+// Half widths by how a constant is known (enum Known).
+using Spreads = std::array<double, 3>;
+struct Kernels {
+  std::map<std::string, KernelFacts> accelerators;  // by Accelerator::name
+  std::map<double, KernelFacts> generations;        // by compute capability, as ContextFacts
+  std::map<std::string, KernelFacts> vendors;       // where there is no such number
+  KernelFacts others;                               // complete
+  Spreads products{}, attention{}, streamed{}, links{}, settled{};
+  Seconds launch;
+  std::map<std::string, double> stacks;  // what a software stack makes of `reached`: "vllm" -> 1.03
+  std::int64_t constants = 0, rows = 0;  // fitted, to so many timings
+};
+Result<Kernels> read_kernels(const Json& json, const std::string& origin);
+Result<Kernels> load_kernels(const std::string& data_dir);  // data_dir/calibrations/kernels.json
+
+AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator);
+
+Seconds product_time(const Product& product, const AcceleratorRates& rates);
+Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates);
+// One kernel that only moves bytes, or several fused; without its launch.
+Seconds streamed_time(Bytes bytes, bool backward, const AcceleratorRates& rates);
+// A chain of unfused kernels whose minimum traffic is `bytes`.
+Seconds eager_time(Bytes bytes, const AcceleratorRates& rates);
+
+// One call by every group of the kind at once, so that all accelerators send: groups that share a
+// NIC share it. `bytes` as in Collective (work/list.h): the larger side on one rank; of a ring,
+// what is sent in all its steps. A group of one takes no time.
+Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
+                        const Cluster& cluster, const AcceleratorRates& rates);
+// From one rank to another over a tier of the cluster's first group, all ranks at once.
+Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
+                      const AcceleratorRates& rates);
+// The slowest transfer between neighbours of a group: stages of a pipeline.
+Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,
+                      const AcceleratorRates& rates);
+
+}  // namespace trainwright

@@ -1,0 +1,203 @@
+#include "trainwright/cost/cost.h"
+
+#include <doctest/doctest.h>
+
+namespace trainwright {
+namespace {
+
+using namespace literals;
+
+const std::string kData = TRAINWRIGHT_SOURCE_DIR "/data";
+
+Kernels shipped() { return load_kernels(kData).value(); }
+Hardware hardware() { return load_hardware(kData).value(); }
+Accelerator accelerator(std::string_view name) { return *find_accelerator(hardware(), name); }
+
+// An accelerator of round numbers: 100 TFLOP/s, 1 TB/s, everything reached in full, no start.
+AcceleratorRates round_rates() {
+  AcceleratorRates rates;
+  for (ProductRates& product : rates.products) {
+    product = {.peak = 100_TFLOPS, .operand_bytes = 2, .reached = {1}, .streamed = 1, .start = {}};
+  }
+  rates.attention.heads = {{64, 0.5, 1000}, {256, 0.7, 500}};
+  rates.attention.backward = 0.8;
+  rates.attention.full_half = 0;
+  rates.streamed = {.forward = {0.8}, .backward = {0.4}, .eager = {0.1}};
+  rates.memory_bandwidth = 1000_GBps;
+  rates.settled = {0.5};
+  rates.clocks = Clocks::Burst;
+  return rates;
+}
+
+// Nodes of 8 at 100 GB/s below a network of 10 GB/s per accelerator.
+Cluster round_cluster(std::int64_t nodes) {
+  Group group;
+  group.accelerator = accelerator("H100");
+  group.count = nodes * 8;
+  group.per_node = group.per_domain = 8;
+  group.tiers = {{.name = "link", .domain = 8, .bandwidth = 100_GBps, .latency = 1_us},
+                 {.name = "net", .domain = nodes * 8, .bandwidth = 10_GBps, .latency = 10_us}};
+  if (nodes == 1) group.tiers.pop_back();
+  Cluster cluster;
+  cluster.groups = {group};
+  return cluster;
+}
+
+struct Degrees {
+  std::int64_t tp = 1, pp = 1, dp = 1;
+};
+GroupPlacement placed(const Cluster& cluster, Degrees degrees, GroupKind kind) {
+  Layout layout;
+  layout.tp = degrees.tp;
+  layout.pp = degrees.pp;
+  layout.dp = degrees.dp;
+  return place_group(layout, kind, cluster);
+}
+
+TEST_CASE("a large product takes its FLOPs at the share of peak it reaches") {
+  // 2 x 10^4 x 10^4 x 10^4 = 2e12 FLOPs at 100 TFLOP/s; its 600 MB take 0.6 ms.
+  const Product product{.m = 10'000, .n = 10'000, .k = 10'000};
+  AcceleratorRates rates = round_rates();
+  CHECK(product_time(product, rates).value() == doctest::Approx(0.02));
+  rates.clocks = Clocks::Settled;
+  CHECK(product_time(product, rates).value() == doctest::Approx(0.04));
+}
+
+TEST_CASE("a narrow product takes the time of its bytes") {
+  // k n of 1,000 x 10^6 in bf16 is 2 GB, the two rows beside it 2 MB + 2 kB.
+  const Product product{.m = 1, .n = 1'000'000, .k = 1'000};
+  CHECK(product_time(product, round_rates()).value() == doctest::Approx(2.002002e-3));
+}
+
+TEST_CASE("equal products of a call cost their number") {
+  Product product{.m = 4096, .n = 4096, .k = 4096};
+  const Seconds one = product_time(product, round_rates());
+  product.count = 8;
+  CHECK(product_time(product, round_rates()).value() == doctest::Approx(8 * one.value()));
+}
+
+TEST_CASE("attention reaches half of its share where keys are `half`, and less backward") {
+  // 1e12 FLOPs at 100 TFLOP/s x 0.5 is 20 ms; 1,000 keys of half 1,000 double it.
+  AttentionCall call{.flops = Flops(1e12), .head_width = 64, .keys = 1000};
+  CHECK(attention_time(call, round_rates()).value() == doctest::Approx(0.04));
+  call.backward = true;
+  CHECK(attention_time(call, round_rates()).value() == doctest::Approx(0.05));
+  call.causal = false;  // full_half is 0
+  CHECK(attention_time(call, round_rates()).value() == doctest::Approx(0.025));
+  // 128 lies half-way between 64 and 256 in the logarithm: share 0.6, half 750.
+  call = {.flops = Flops(1e12), .head_width = 128, .keys = 750};
+  CHECK(attention_time(call, round_rates()).value() == doctest::Approx(2e-2 / 0.6));
+}
+
+TEST_CASE("moved bytes take longer backward and longest unfused") {
+  CHECK(streamed_time(8_GB, false, round_rates()).value() == doctest::Approx(0.01));
+  CHECK(streamed_time(8_GB, true, round_rates()).value() == doctest::Approx(0.02));
+  CHECK(eager_time(8_GB, round_rates()).value() == doctest::Approx(0.08));
+}
+
+TEST_CASE("on one node a ring moves (n - 1) / n of the bytes, an all-reduce twice that") {
+  const Cluster cluster = round_cluster(1);
+  const GroupPlacement tp = placed(cluster, {.tp = 8, .pp = 1, .dp = 1}, GroupKind::Tp);
+  const auto time = [&](CollectiveKind kind) {
+    return collective_time(kind, 8_GB, tp, cluster, round_rates()).value();
+  };
+  CHECK(time(CollectiveKind::AllGather) == doctest::Approx(0.07));
+  CHECK(time(CollectiveKind::ReduceScatter) == doctest::Approx(0.07));
+  CHECK(time(CollectiveKind::AllToAll) == doctest::Approx(0.07));
+  CHECK(time(CollectiveKind::AllReduce) == doctest::Approx(0.14));
+  CHECK(time(CollectiveKind::Ring) == doctest::Approx(0.08));  // all that is sent
+}
+
+TEST_CASE("across nodes the members of a group on one node send with all their adapters") {
+  // dp 16 on 2 nodes, 8 members on each: 15/16 of 16 GB through 8 x 10 GB/s is 0.1875 s, slower
+  // than the 0.15 s inside the node. With tp 8 each of the 2 members is alone: 8 GB at 10 GB/s.
+  const Cluster cluster = round_cluster(2);
+  AcceleratorRates rates = round_rates();
+  const GroupPlacement wide = placed(cluster, {.tp = 1, .pp = 1, .dp = 16}, GroupKind::Dp);
+  CHECK(collective_time(CollectiveKind::AllGather, 16_GB, wide, cluster, rates).value() ==
+        doctest::Approx(0.1875).epsilon(0.001));
+  const GroupPlacement narrow = placed(cluster, {.tp = 8, .pp = 1, .dp = 2}, GroupKind::Dp);
+  CHECK(collective_time(CollectiveKind::AllGather, 16_GB, narrow, cluster, rates).value() ==
+        doctest::Approx(0.8).epsilon(0.001));
+}
+
+TEST_CASE("a switch that adds takes every byte once") {
+  const Cluster cluster = round_cluster(1);
+  AcceleratorRates rates = round_rates();
+  rates.links.in_switch = 0.8;
+  const GroupPlacement tp = placed(cluster, {.tp = 8, .pp = 1, .dp = 1}, GroupKind::Tp);
+  CHECK(collective_time(CollectiveKind::AllReduce, 8_GB, tp, cluster, rates).value() ==
+        doctest::Approx(0.1));
+}
+
+TEST_CASE("a group of one sends nothing") {
+  const Cluster cluster = round_cluster(1);
+  const GroupPlacement alone = placed(cluster, {.tp = 8, .pp = 1, .dp = 1}, GroupKind::Dp);
+  CHECK(collective_time(CollectiveKind::AllReduce, 8_GB, alone, cluster, round_rates()) == 0_s);
+  CHECK(transfer_time(8_GB, alone, cluster, round_rates()) == 0_s);
+}
+
+TEST_CASE("stages on different nodes send over the network, others over the links") {
+  const Cluster cluster = round_cluster(2);
+  AcceleratorRates rates = round_rates();
+  const GroupPlacement near = placed(cluster, {.tp = 2, .pp = 4, .dp = 2}, GroupKind::Pp);
+  const GroupPlacement far = placed(cluster, {.tp = 8, .pp = 2, .dp = 1}, GroupKind::Pp);
+  CHECK(transfer_time(1_GB, far, cluster, rates).value() == doctest::Approx(0.10001));
+  CHECK(transfer_time(1_GB, near, cluster, rates) <= transfer_time(1_GB, far, cluster, rates));
+}
+
+TEST_CASE("a type without a unit runs on the next wider one") {
+  const Accelerator a100 = accelerator("A100"), v100 = accelerator("V100-SXM2-32GB");
+  CHECK(peak_or_wider(a100, ComputeType::Fp8) == 312_TFLOPS);
+  CHECK(peak_or_wider(v100, ComputeType::Bf16) == 125_TFLOPS);                       // fp16
+  CHECK(peak_or_wider(v100, ComputeType::Tf32) < FlopsPerSecond(16e12));             // fp32
+  CHECK(peak_or_wider(accelerator("H100"), ComputeType::Fp4).value() == 1978.9e12);  // fp8
+  const AcceleratorRates rates = rates_of(shipped(), a100);
+  CHECK(rates.of(ComputeType::Fp8).operand_bytes == 2);
+}
+
+TEST_CASE("what is known of an accelerator says whose timings it comes from") {
+  const Kernels kernels = shipped();
+  const AcceleratorRates measured = rates_of(kernels, accelerator("H100"));
+  const AcceleratorRates related = rates_of(kernels, accelerator("H800"));
+  const AcceleratorRates unknown = rates_of(kernels, accelerator("Ascend-910B"));
+  const auto product = [](const AcceleratorRates& rates) {
+    return rates.of(ComputeType::Bf16).reached;
+  };
+  CHECK(product(measured).known == Known::Measured);
+  CHECK(product(related).known == Known::Generation);
+  CHECK(product(unknown).known == Known::Default);
+  CHECK(product(measured).spread < product(related).spread);
+  CHECK(product(related).spread < product(unknown).spread);
+}
+
+TEST_CASE("every shipped accelerator has rates, none above what it promises") {
+  const Kernels kernels = shipped();
+  for (const Accelerator& one : hardware().accelerators) {
+    CAPTURE(one.name);
+    const AcceleratorRates rates = rates_of(kernels, one);
+    for (const ProductRates& product : rates.products) {
+      CHECK(product.peak.value() > 0);
+      CHECK(product.reached.value > 0.2);
+      CHECK(product.reached.value <= 1);
+    }
+    CHECK(rates.memory_bandwidth.value() > 0);
+    CHECK(rates.settled.value <= 1);
+  }
+}
+
+TEST_CASE("faults of a file of kernels are reported together") {
+  const Json json = parse_json(R"({"accelerators": {"X": {"settled": 2, "speed": 1}},
+    "generations": {"new": {}}, "vendors": {}, "others": {}, "spreads": {}, "stacks": {},
+    "launch": 5, "constants": 0, "rows": 0})",
+                               "k.json")
+                        .value();
+  const auto kernels = read_kernels(json, "k.json");
+  REQUIRE(!kernels.has_value());
+  const Diagnostics& faults = kernels.error().diagnostics;
+  REQUIRE(faults.size() == 8);  // two of X, the key "new", five absent spreads
+  CHECK(faults[0].where == "k.json:1 /accelerators/X/settled");
+}
+
+}  // namespace
+}  // namespace trainwright

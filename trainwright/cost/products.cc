@@ -1,0 +1,87 @@
+// Kernels: products, attention, and what only moves bytes.
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/check.h"
+#include "trainwright/cost/cost.h"
+
+namespace trainwright {
+namespace {
+
+double as_double(std::int64_t count) { return static_cast<double>(count); }
+
+// Operands once, a result of 16 bits or as wide as the operands; twice more what is rounded first.
+double product_bytes(const Product& product, double operand_bytes) {
+  const double m = as_double(product.m), n = as_double(product.n), k = as_double(product.k);
+  const double result_bytes = std::max(2.0, operand_bytes);
+  return as_double(product.count) * ((m * k + k * n) * operand_bytes + m * n * result_bytes);
+}
+
+double settled_share(const AcceleratorRates& rates) {
+  return rates.clocks == Clocks::Settled ? rates.settled.value : 1.0;
+}
+
+// Between two known widths linear in the logarithm, beyond them as the nearest.
+HeadRates head_rates(const AttentionRates& attention, std::int64_t head_width) {
+  const auto& heads = attention.heads;
+  TW_CHECK(!heads.empty(), "attention has rates for at least one head width");
+  const auto above = std::find_if(heads.begin(), heads.end(), [&](const HeadRates& head) {
+    return head.head_width >= head_width;
+  });
+  if (above == heads.end()) return heads.back();
+  if (above == heads.begin() || above->head_width == head_width) return *above;
+  const HeadRates& below = *(above - 1);
+  const double place = std::log(as_double(head_width) / as_double(below.head_width)) /
+                       std::log(as_double(above->head_width) / as_double(below.head_width));
+  return {.head_width = head_width,
+          .reached = below.reached + place * (above->reached - below.reached),
+          .half = below.half + place * (above->half - below.half)};
+}
+
+}  // namespace
+
+Flops flops_of(const Product& product) {
+  return Flops(2.0 * as_double(product.m) * as_double(product.n) * as_double(product.k) *
+               as_double(product.count));
+}
+
+Seconds product_time(const Product& product, const AcceleratorRates& rates) {
+  const ProductRates& of = rates.of(product.type);
+  const Seconds computing =
+      flops_of(product) / (of.peak * (of.reached.value * settled_share(rates)));
+  const Seconds moving(product_bytes(product, of.operand_bytes) /
+                       (rates.memory_bandwidth.value() * of.streamed));
+  Seconds time = of.start + std::max(computing, moving);
+  if (product.rounds) {
+    const double bytes = as_double(product.count) * as_double(product.m) * as_double(product.k) *
+                         (2.0 + of.operand_bytes);
+    time += Seconds(bytes / (rates.memory_bandwidth.value() * rates.streamed.forward.value));
+  }
+  return time;
+}
+
+Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates) {
+  const AttentionRates& attention = rates.attention;
+  const FlopsPerSecond peak = rates.of(ComputeType::Bf16).peak * settled_share(rates);
+  if (call.kernel != AttentionKernel::Flash) {
+    return attention.start + call.flops / (peak * attention.unfused);
+  }
+  const HeadRates head = head_rates(attention, call.head_width);
+  const double half = call.causal ? head.half : std::min(head.half, attention.full_half);
+  const double slower = 1.0 + half / std::max(1.0, as_double(call.keys));
+  const auto generation = static_cast<std::size_t>(std::clamp(call.flash, 0, 3));
+  const double reached =
+      head.reached * attention.flash[generation] * (call.backward ? attention.backward : 1.0);
+  return attention.start + call.flops / (peak * reached) * slower;
+}
+
+Seconds streamed_time(Bytes bytes, bool backward, const AcceleratorRates& rates) {
+  const RatedShare& share = backward ? rates.streamed.backward : rates.streamed.forward;
+  return bytes / (rates.memory_bandwidth * share.value);
+}
+
+Seconds eager_time(Bytes bytes, const AcceleratorRates& rates) {
+  return bytes / (rates.memory_bandwidth * rates.streamed.eager.value);
+}
+
+}  // namespace trainwright
