@@ -35,7 +35,7 @@ struct Fold {
 // One fold per distinct label, sorted by name.
 std::vector<Fold> leave_one_out(std::span<const std::string> labels);
 
-struct Constant {
+struct FreeConstant {
   std::string name, unit, meaning, source;
   double lower = 0, upper = 0, start = 0;
 };
@@ -48,7 +48,7 @@ struct FitOptions {
   int most_iterations = 200;
 };
 struct Fitted {
-  std::vector<Constant> constants;
+  std::vector<FreeConstant> constants;
   std::vector<double> values;
   // Nullopt at a bound, and for all where the rows do not determine the constants.
   std::vector<std::optional<double>> standard_errors;
@@ -60,7 +60,7 @@ struct Fitted {
 };
 // Diagnoses bounds that cross, a start outside them, fewer rows than constants, residuals that
 // cannot be evaluated at the start. The same bytes for any number of threads.
-Result<Fitted> fit(const std::vector<Constant>& constants, std::size_t rows,
+Result<Fitted> fit(const std::vector<FreeConstant>& constants, std::size_t rows,
                    const ResidualFunction& residuals, const FitOptions& options = {});
 // For rows of which only the verdict is known: half its square is -log of the probability that a
 // logistic law with this scale gives the verdict. `excess` is log(predicted / capacity).
@@ -138,4 +138,5 @@ std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double l
 }  // namespace trainwright
 
 // The rest of the public face; include this header only.
+#include "trainwright/calibrate/time.h"      // step times, fitted and scored
 #include "trainwright/calibrate/validate.h"  // memory, scored on published runs

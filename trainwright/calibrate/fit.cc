@@ -19,7 +19,7 @@ namespace {
 // is evaluated when Ceres announces a new point, and each row then only looks itself up.
 class Evaluation : public ceres::EvaluationCallback {
  public:
-  Evaluation(const ResidualFunction& function, const std::vector<Constant>& constants,
+  Evaluation(const ResidualFunction& function, const std::vector<FreeConstant>& constants,
              std::vector<double>& values, std::size_t rows)
       : function_(function), constants_(constants), values_(values), residuals_(rows) {}
 
@@ -46,7 +46,7 @@ class Evaluation : public ceres::EvaluationCallback {
 
   // Central differences, one-sided at a bound so that the function never sees a forbidden value.
   std::vector<double> derivatives_by(std::size_t k) const {
-    const Constant& constant = constants_[k];
+    const FreeConstant& constant = constants_[k];
     const double range = constant.upper - constant.lower;
     const double step = 1e-6 * std::max(std::abs(values_[k]), 1e-2 * range);
     std::vector<double> above = values_;
@@ -71,7 +71,7 @@ class Evaluation : public ceres::EvaluationCallback {
   }
 
   const ResidualFunction& function_;
-  const std::vector<Constant>& constants_;
+  const std::vector<FreeConstant>& constants_;
   std::vector<double>& values_;
   std::vector<double> residuals_;
   std::vector<std::vector<double>> derivatives_;  // by constant, then row
@@ -102,9 +102,9 @@ class RowCost : public ceres::CostFunction {
   std::size_t row_;
 };
 
-Diagnostics faults(const std::vector<Constant>& constants, std::size_t rows) {
+Diagnostics faults(const std::vector<FreeConstant>& constants, std::size_t rows) {
   Diagnostics found;
-  for (const Constant& constant : constants) {
+  for (const FreeConstant& constant : constants) {
     if (!std::isfinite(constant.lower) || !std::isfinite(constant.upper) ||
         !(constant.lower < constant.upper)) {
       found.push_back({constant.name, "the bounds leave no room", "lower must be below upper"});
@@ -124,7 +124,7 @@ Diagnostics faults(const std::vector<Constant>& constants, std::size_t rows) {
   return found;
 }
 
-bool at_bound(const Constant& constant, double value) {
+bool at_bound(const FreeConstant& constant, double value) {
   const double near = 1e-9 * (constant.upper - constant.lower);
   return value <= constant.lower + near || value >= constant.upper - near;
 }
@@ -183,11 +183,11 @@ ceres::Solver::Options solver_options(const FitOptions& options) {
 
 }  // namespace
 
-Result<Fitted> fit(const std::vector<Constant>& constants, std::size_t rows,
+Result<Fitted> fit(const std::vector<FreeConstant>& constants, std::size_t rows,
                    const ResidualFunction& residuals, const FitOptions& options) {
   if (Diagnostics found = faults(constants, rows); !found.empty()) return fail(std::move(found));
   std::vector<double> values;
-  for (const Constant& constant : constants) values.push_back(constant.start);
+  for (const FreeConstant& constant : constants) values.push_back(constant.start);
   Evaluation evaluation(residuals, constants, values, rows);
   evaluation.PrepareForEvaluation(true, true);
   if (!evaluation.valid()) {

@@ -8,7 +8,7 @@
 namespace trainwright {
 namespace {
 
-Constant constant(std::string name, double lower, double upper, double start) {
+FreeConstant constant(std::string name, double lower, double upper, double start) {
   return {.name = std::move(name),
           .unit = "1",
           .meaning = "a test",
@@ -36,7 +36,7 @@ ResidualFunction against(const std::vector<double>& measured) {
     return true;
   };
 }
-std::vector<Constant> three() {
+std::vector<FreeConstant> three() {
   return {constant("height", 0, 10, 1), constant("rate", 0, 2, 0.1), constant("base", -5, 5, 0)};
 }
 

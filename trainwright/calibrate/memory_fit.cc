@@ -91,13 +91,13 @@ double bytes_at(const OutsideTerms& terms, double place) {
   return most;
 }
 
-const Constant kOutside{"outside",
-                        "place between low and high",
-                        "context and communicators",
-                        "data/outside.json",
-                        -1,
-                        1,
-                        0};
+const FreeConstant kOutside{"outside",
+                            "place between low and high",
+                            "context and communicators",
+                            "data/outside.json",
+                            -1,
+                            1,
+                            0};
 
 struct Candidate {
   FittedConstants constants;

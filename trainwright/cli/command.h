@@ -80,6 +80,7 @@ Json to_json(const Diagnostics& diagnostics);
 
 Command plan_command();
 Command validate_command();
+Command calibrate_command();
 Command show_command();
 Command list_command();
 Command schedule_command();

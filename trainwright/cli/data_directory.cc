@@ -28,4 +28,8 @@ Result<const MemoryConstants*> DataDirectory::memory_constants() const {
   return part(memory_constants_, [&] { return load_memory_constants(path_); });
 }
 
+Result<const TimeConstants*> DataDirectory::time_constants() const {
+  return part(time_constants_, [&] { return load_time_constants(path_); });
+}
+
 }  // namespace trainwright::cli

@@ -1,5 +1,5 @@
 #pragma once
-// The data directory: models, accelerators and clusters, trainers, constants of memory.
+// The data directory: models, accelerators and clusters, trainers, constants of memory and time.
 #include <optional>
 #include <string>
 #include <utility>
@@ -7,6 +7,7 @@
 
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/simulate/simulate.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright::cli {
@@ -22,12 +23,14 @@ class DataDirectory {
   Result<const std::vector<Trainer>*> trainers() const;
   Result<Trainer> trainer(std::string_view text) const;  // as pick_trainer
   Result<const MemoryConstants*> memory_constants() const;
+  Result<const TimeConstants*> time_constants() const;
 
  private:
   std::string path_;
   mutable std::optional<Result<Hardware>> hardware_;
   mutable std::optional<Result<std::vector<Trainer>>> trainers_;
   mutable std::optional<Result<MemoryConstants>> memory_constants_;
+  mutable std::optional<Result<TimeConstants>> time_constants_;
 };
 
 }  // namespace trainwright::cli

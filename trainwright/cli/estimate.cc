@@ -1,8 +1,21 @@
 // trainwright estimate: memory of one layout, stage by stage, and whether it fits.
 #include "trainwright/cli/estimate.h"
 
+#include "trainwright/cli/time_text.h"
+
 namespace trainwright::cli {
 namespace {
+
+StepQuestion step_question(const Question& setting, const TimeConstants& constants) {
+  return {.model = setting.model,
+          .cluster = setting.cluster,
+          .trainer = setting.trainer,
+          .layout = setting.read.layout,
+          .job = setting.job,
+          .kernels = constants.kernels,
+          .attention = setting.attention,
+          .schedule = setting.schedule ? &*setting.schedule : nullptr};
+}
 
 Result<Output> run_estimate(const Invocation& invocation) {
   const Question setting = TW_TRY(read_setting(invocation));
@@ -21,7 +34,15 @@ Result<Output> run_estimate(const Invocation& invocation) {
   }
   const MemoryQuestion question = memory_question(setting, constants);
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
-  Answer answer{words_of(invocation).layout, setting, estimate, fit_of(estimate.oom), {}};
+  const TimeConstants constants_of_time =
+      TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
+  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, constants_of_time)));
+  Answer answer{words_of(invocation).layout,
+                setting,
+                estimate,
+                step_time(pieces, stack_of(constants_of_time.stacks, setting.trainer).constants),
+                fit_of(estimate.oom),
+                {}};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question);
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(answer_json(answer)), exit};
@@ -34,17 +55,20 @@ Command estimate_command() {
   std::vector<Argument> arguments = setting_arguments();
   arguments.push_back({"--constants", Argument::Kind::Text,
                        "constants of the memory model (default: those that ship)", false, "FILE"});
-  return {.name = "estimate",
-          .summary = "memory of one layout, and whether it fits",
-          .details =
-              "Memory is that of the moment at which a rank holds most: allocated is what tensors "
-              "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
-              "A layout fits if its chance of OOM is at most 5 %, is tight up to 50 %, and does "
-              "not fit above. Exit code 1 means that it does not fit or is not legal.",
-          .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
-                       "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
-          .arguments = std::move(arguments),
-          .run = run_estimate};
+  arguments.push_back(kCalibrationArgument);
+  return {
+      .name = "estimate",
+      .summary = "memory and step time of one layout, and whether it fits",
+      .details =
+          "Memory is that of the moment at which a rank holds most: allocated is what tensors "
+          "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
+          "A layout fits if its chance of OOM is at most 5 %, is tight up to 50 %, and does "
+          "not fit above. The step time has a 90 % interval; its parts are those of the slowest "
+          "rank. Exit code 1 means that it does not fit or is not legal.",
+      .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
+                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
+      .arguments = std::move(arguments),
+      .run = run_estimate};
 }
 
 }  // namespace trainwright::cli

@@ -5,6 +5,7 @@
 
 #include "trainwright/cli/setting.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/simulate/simulate.h"
 
 namespace trainwright::cli {
 
@@ -12,6 +13,7 @@ struct Answer {
   std::string words;  // of the layout, as typed
   const Question& setting;
   const MemoryEstimate& estimate;
+  StepTime time;
   Fit fit = Fit::Fits;
   std::optional<Change> change;  // that would fit, when this does not or is tight
 };

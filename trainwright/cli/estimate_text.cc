@@ -5,6 +5,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
+#include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -214,7 +215,7 @@ std::string answer_text(const Answer& answer, int width) {
   if (columns.size() < answer.estimate.classes.size()) {
     text += "A column of several pipeline ranks shows the fullest of them.\n";
   }
-  const std::string verdict = verdict_text(answer);
+  const std::string verdict = verdict_text(answer) + time_text(answer.time);
   for (const std::string_view line : split(trim(verdict), '\n')) {
     for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
   }
@@ -226,7 +227,8 @@ Json answer_json(const Answer& answer) {
   document.add("legal", Json::of(true))
       .add("layout", Json::of(to_text(answer.setting.read.layout)))
       .add("verdict", Json::of(name_of(answer.fit)))
-      .add("memory", to_json(answer.estimate));
+      .add("memory", to_json(answer.estimate))
+      .add("time", to_json(answer.time));
   if (answer.change) {
     Json change = Json::object();
     const std::string words = change_words(answer);

@@ -1,10 +1,11 @@
-// trainwright plan: which layouts to run, ranked by a rough time model, with the memory of each.
+// trainwright plan: which layouts to run, by their step time, with the memory of each.
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/setting.h"
+#include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
 #include "trainwright/search/search.h"
 
@@ -18,6 +19,7 @@ struct Wanted {
   Trainer trainer;
   Job job;
   MemoryConstants constants;
+  TimeConstants time;
   PrecisionKind precision = PrecisionKind::Bf16;
   std::int64_t gbs = 0, seq = 0;
   double risk = kUsualRisk;
@@ -37,6 +39,8 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
   const auto constants = value_or_faults(invocation.data.memory_constants(), faults);
+  const auto time = value_or_faults(
+      load_time_constants(invocation.data.path(), invocation.text("calibration")), faults);
   const auto precision = value_or_faults(precision_in(invocation), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
@@ -58,6 +62,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
   wanted.constants = **constants;
+  wanted.time = *time;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
   return wanted;
 }
@@ -106,7 +111,7 @@ std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, s
   return {std::move(place),
           short_text(plan.layout, model),
           fmt::format("{:.2f} s", plan.time.step.value()),
-          percent(plan.mfu),
+          percent(plan.time.mfu),
           to_text(worst.driver),
           percent(plan.memory.oom)};
 }
@@ -120,6 +125,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
           .seq = wanted.seq,
           .precision = wanted.precision,
           .constants = wanted.constants,
+          .time = wanted.time,
           .risk = wanted.risk};
 }
 
@@ -136,24 +142,6 @@ std::string table_text(const SearchResult& result, const Model& model, int width
   }
   if (result.smallest) table.rows.push_back(row_of(*result.smallest, model, ""));
   return to_text(table, width);
-}
-
-// The seconds of the first layout, largest part first.
-std::string parts_text(const RoughTime& time) {
-  std::vector<std::pair<Seconds, const char*>> parts = {
-      {time.compute, "compute"},        {time.bubble, "pipeline bubble"},
-      {time.tensor, "tensor parallel"}, {time.context, "context parallel"},
-      {time.expert, "expert parallel"}, {time.data, "data parallel"},
-      {time.pipeline, "between stages"}};
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> texts;
-  for (const auto& [seconds, name] : parts) {
-    if (seconds > time.step * 0.001) {
-      texts.push_back(fmt::format("{} {:.2f} s", name, seconds.value()));
-    }
-  }
-  return join(texts, ", ");
 }
 
 // The same job on so many accelerators of the same kinds, doubling until something fits.
@@ -220,15 +208,13 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
   }
   if (result.best.empty()) text += "nothing fits; the layout that needs least:\n\n";
   text += table_text(result, wanted.model, width) + '\n';
-  say("rough time model: half of the peak, nothing overlaps; good for an order, not for a "
-      "forecast");
   if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& plan) {
         return !split_text(plan.layout, wanted.model).empty();
       })) {
     say("a-b-c: layers of the first stage, of those between, of the last");
   }
   if (!result.best.empty()) {
-    say(fmt::format("1: {}", parts_text(result.best.front().time)));
+    say("1: " + time_text(result.best.front().time));
     say("as settings: " + settings_text(wanted, result.best.front().layout));
   }
   say(counts_text(result, wanted.risk));
@@ -256,12 +242,10 @@ Result<Output> run_plan(const Invocation& invocation) {
 Command plan_command() {
   return {
       .name = "plan",
-      .summary = "the ten fastest layouts that fit, by a rough time model",
+      .summary = "the ten fastest layouts that fit",
       .details =
           "Lists every layout that divides, drops those whose chance of OOM is above the risk, "
-          "and ranks the rest; up to 50 % they are counted as tight. The time model is rough: "
-          "FLOPs at half of the peak, "
-          "bytes over links, the bubble of 1F1B.",
+          "and ranks the rest by step time; up to 50 % they are counted as tight.",
       .examples = {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
                    "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
                    "paddlenlp --json"},
@@ -274,6 +258,7 @@ Command plan_command() {
                     {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"},
                     {"--precision", Argument::Kind::Text,
                      "bf16, fp16, fp8-delayed, ...; bf16 where the hardware has it", false, "KIND"},
+                    kCalibrationArgument,
                     {"--risk", Argument::Kind::Number,
                      "highest chance of running out of memory, 0.05", false, "CHANCE"}},
       .run = run_plan};

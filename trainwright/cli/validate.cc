@@ -245,7 +245,7 @@ Command validate_memory_command() {
 Command validate_command() {
   return {.name = "validate",
           .summary = "how wrong the predictions are on published runs",
-          .commands = {validate_memory_command()}};
+          .commands = {validate_memory_command(), validate_time_command()}};
 }
 
 }  // namespace trainwright::cli

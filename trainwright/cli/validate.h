@@ -13,4 +13,6 @@ namespace trainwright::cli {
 std::vector<File> add_commands(std::vector<SourceScore>& scores, const Cases& cases,
                                const MemoryConstants& constants, const std::string& directory);
 
+Command validate_time_command();
+
 }  // namespace trainwright::cli

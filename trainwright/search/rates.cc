@@ -2,33 +2,9 @@
 
 #include <algorithm>
 
-#include "trainwright/cost/cost.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright {
-namespace {
-
-FlopsPerSecond peak_of(const Accelerator& accelerator, PrecisionKind precision) {
-  return peak_or_wider(accelerator, compute_type(precision));
-}
-
-}  // namespace
-
-FlopsPerSecond detail::slowest_peak(const Cluster& cluster, PrecisionKind precision) {
-  FlopsPerSecond least = peak_of(cluster.groups.front().accelerator, precision);
-  for (const Group& group : cluster.groups) {
-    least = std::min(least, peak_of(group.accelerator, precision));
-  }
-  return least;
-}
-
-FlopsPerSecond detail::sum_of_peaks(const Cluster& cluster, PrecisionKind precision) {
-  FlopsPerSecond sum;
-  for (const Group& group : cluster.groups) {
-    sum += peak_of(group.accelerator, precision) * static_cast<double>(group.count);
-  }
-  return sum;
-}
 
 std::int64_t detail::smallest_domain(const Cluster& cluster) {
   std::int64_t least = cluster.groups.front().per_domain;

@@ -10,7 +10,7 @@ namespace {
 // A layout that fits by the fast estimate.
 struct Fitting {
   const Layout* layout;
-  RoughTime time;
+  StepTime time;
   std::string text;
 };
 
@@ -21,31 +21,26 @@ bool faster(const Fitting& a, const Fitting& b) {
   return a.text < b.text;
 }
 
-// What the model needs for a step: all of its products forward and, backward, those of gradients
-// that a job makes.
-Flops needed_work(const SearchQuestion& question) {
-  const double tokens = static_cast<double>(question.gbs) * static_cast<double>(question.seq);
-  const Flops all =
-      token_flops(question.model, Tokens(question.seq), AttentionPairs::Causal).train() * tokens;
-  const Job& asked = question.job;
-  if (!asked.lora && asked.frozen.empty() && asked.frozen_layers == 0) return all;
-  // One sequence on one rank with flash attention, with and without what the job leaves out.
-  const auto work = [&](const Job& job) {
-    const Recipe recipe = recipe_of(question.trainer, question.precision, job);
-    WorkCache cache(question.model, recipe);
-    Stage stage = stage_layers(Layout{}, question.model)->front();
-    const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = question.seq}));
-    return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
-  };
-  return all * (work(asked) / work({}));
-}
+// Of the layouts of one question.
+class Stopwatch {
+ public:
+  explicit Stopwatch(const SearchQuestion& question)
+      : model_(question.model, question.cluster, question.trainer, question.job,
+               question.time.kernels),
+        stack_(stack_of(question.time.stacks, question.trainer).constants) {}
+  // Its layers can be dealt out.
+  StepTime time(const Layout& layout) {
+    const auto pieces = model_.pieces(layout);
+    TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
+    return step_time(*pieces, stack_);
+  }
 
-double mfu_of(const SearchQuestion& question, Flops work, Seconds step) {
-  if (step <= Seconds(0)) return 0;
-  return utilization(work, step, detail::sum_of_peaks(question.cluster, question.precision));
-}
+ private:
+  StepModel model_;
+  const StackConstants& stack_;
+};
 
-Result<PlannedLayout> planned(const SearchQuestion& question, Flops work, const Fitting& fitting) {
+Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fitting) {
   const MemoryQuestion memory{.model = question.model,
                               .cluster = question.cluster,
                               .trainer = question.trainer,
@@ -54,8 +49,7 @@ Result<PlannedLayout> planned(const SearchQuestion& question, Flops work, const 
                               .constants = question.constants};
   auto estimate = estimate_memory(memory);
   if (!estimate) return fail(estimate.error().diagnostics);
-  return PlannedLayout{*fitting.layout, fitting.time, mfu_of(question, work, fitting.time.step),
-                       *std::move(estimate)};
+  return PlannedLayout{*fitting.layout, fitting.time, *std::move(estimate)};
 }
 
 // Asks the trainer, and remembers what it said.
@@ -99,7 +93,7 @@ class Refusals {
 struct Weighed {
   std::optional<Bytes> bytes;  // of the fullest rank; nullopt if the layers cannot be dealt out
   Fit fit = Fit::DoesNotFit;
-  std::optional<RoughTime> time;  // if it fits
+  std::optional<StepTime> time;  // if it fits
 };
 
 // Neighbours in the list share slices, so each piece of it has caches of its own; the pieces do not
@@ -110,14 +104,14 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
   parallel_for(kPieces, question.threads, [&](std::size_t piece) {
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
                        question.constants);
-    WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
+    Stopwatch watch(question);
     const std::size_t end = layouts.size() * (piece + 1) / kPieces;
     for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {
       const auto least = memory.least(layouts[i]);
       if (!least) continue;
       weighed[i].bytes = least->driver;
       weighed[i].fit = fit_of(least->oom, question.risk);
-      if (weighed[i].fit == Fit::Fits) weighed[i].time = rough_time(question, layouts[i], work);
+      if (weighed[i].fit == Fit::Fits) weighed[i].time = watch.time(layouts[i]);
     }
   });
   return weighed;
@@ -138,8 +132,8 @@ struct Progress {
 Bytes driver_of(const PlannedLayout& plan) { return plan.memory.classes[plan.memory.worst].driver; }
 
 // Asks about the fastest until there are enough that are accepted and fit.
-Result<Progress> with_best(const SearchQuestion& question, Flops work,
-                           const std::vector<Fitting>& fitting, Progress progress) {
+Result<Progress> with_best(const SearchQuestion& question, const std::vector<Fitting>& fitting,
+                           Progress progress) {
   SearchResult& result = progress.result;
   std::size_t asked = 0;
   for (; asked < fitting.size() && result.best.size() < question.most; ++asked) {
@@ -148,7 +142,7 @@ Result<Progress> with_best(const SearchQuestion& question, Flops work,
       ++result.refused;
       continue;
     }
-    PlannedLayout plan = TW_TRY(planned(question, work, fitting[asked]));
+    PlannedLayout plan = TW_TRY(planned(question, fitting[asked]));
     const Fit fit = fit_of(plan.memory.oom, question.risk);
     if (fit == Fit::Fits) {
       result.best.push_back(std::move(plan));
@@ -161,18 +155,18 @@ Result<Progress> with_best(const SearchQuestion& question, Flops work,
 }
 
 // Bytes are lower bounds where nothing was replayed, so the first ones are, until none can be less.
-Result<Progress> with_smallest(const SearchQuestion& question, Flops work, Progress progress) {
+Result<Progress> with_smallest(const SearchQuestion& question, Progress progress) {
   constexpr int kMostReplayed = 64;
   std::stable_sort(progress.large.begin(), progress.large.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  WorkCache cache(question.model, recipe_of(question.trainer, question.precision, question.job));
+  Stopwatch watch(question);
   std::optional<PlannedLayout>& smallest = progress.result.smallest;
   int replayed = 0;
   for (const auto& [bytes, layout] : progress.large) {
     if (smallest && (bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
     if (!progress.refusals.accepts(question, *layout)) continue;
-    const Fitting of{layout, rough_time(question, *layout, cache), {}};
-    PlannedLayout plan = TW_TRY(planned(question, work, of));
+    const Fitting of{layout, watch.time(*layout), {}};
+    PlannedLayout plan = TW_TRY(planned(question, of));
     ++replayed;
     if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
   }
@@ -184,7 +178,6 @@ Result<Progress> with_smallest(const SearchQuestion& question, Flops work, Progr
 Result<SearchResult> search(const SearchQuestion& question) {
   const std::vector<Layout> layouts = list_layouts(question);
   const std::vector<Weighed> weighed = weigh(question, layouts);
-  const Flops work = needed_work(question);
   Progress progress;
   std::vector<Fitting> fitting;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
@@ -197,9 +190,9 @@ Result<SearchResult> search(const SearchQuestion& question) {
     }
   }
   std::sort(fitting.begin(), fitting.end(), faster);
-  progress = TW_TRY(with_best(question, work, fitting, std::move(progress)));
+  progress = TW_TRY(with_best(question, fitting, std::move(progress)));
   if (!progress.result.best.empty()) return std::move(progress.result);
-  progress = TW_TRY(with_smallest(question, work, std::move(progress)));
+  progress = TW_TRY(with_smallest(question, std::move(progress)));
   SearchResult& result = progress.result;
   if (result.smallest) {
     result.end = SearchEnd::NothingFits;

@@ -4,16 +4,8 @@
 // Listed are all products tp x pp x cp x dp of the cluster whose parts divide what they split, with
 // every micro-batch, number of chunks, kind of recompute and of sharding that the trainer offers.
 // Reported is what fits (chance.h): the chance that some rank runs out of memory is at most `risk`.
-// The rest are ranked by a rough time model, in which nothing overlaps and nothing is measured:
-//
-//   step = (m + (p - 1) / v) x t + d
-//   t   the slowest pipeline rank's time for one micro-batch: FLOPs at half of the peak, and every
-//       collective's bytes over the slowest link its group spans
-//   d   what data parallelism moves once a step, likewise
-//
-// m micro-batches, p pipeline ranks, v chunks (the bubble of interleaved 1F1B, arXiv:2104.04473).
-// It puts layouts into an order; it does not predict a run. In a cluster of several kinds of
-// accelerators every rank has the memory, the peak and the links of the smallest and slowest.
+// They are ranked by their step time (simulate.h). In a cluster of several kinds of accelerators
+// every rank has the memory, the peak and the links of the smallest and slowest.
 //
 // Cost: O(layouts) memory and time evaluations of some microseconds each; the trainer's rules are
 // asked and the allocator is replayed for the best few only.
@@ -27,6 +19,7 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
 
@@ -39,6 +32,7 @@ struct SearchQuestion {
   std::int64_t seq = 1;  // tokens in a sequence
   PrecisionKind precision = PrecisionKind::Bf16;
   const MemoryConstants& constants;
+  const TimeConstants& time;
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
   std::size_t most = 10;     // layouts to report
   Threads threads = {};
@@ -46,18 +40,9 @@ struct SearchQuestion {
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
-// Seconds of a step by part; they add up to `step`.
-struct RoughTime {
-  Seconds step, compute, bubble, tensor, context, expert, data, pipeline;
-};
-// Of a layout whose layers can be dealt out.
-RoughTime rough_time(const SearchQuestion& question, const Layout& layout, WorkCache& work);
-
 struct PlannedLayout {
   Layout layout;
-  RoughTime time;
-  double mfu = 0;  // by the rough time, of the gradients that the job makes and the pairs of
-                   // attention below the diagonal, and of all peaks for that precision
+  StepTime time;
   MemoryEstimate memory;
 };
 

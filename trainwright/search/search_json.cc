@@ -3,25 +3,10 @@
 namespace trainwright {
 namespace {
 
-Json to_json(const RoughTime& time) {
-  Json json = Json::object();
-  json.add("model", Json::of("rough"))
-      .add("step_s", Json::of(time.step.value()))
-      .add("compute_s", Json::of(time.compute.value()))
-      .add("bubble_s", Json::of(time.bubble.value()))
-      .add("tensor_s", Json::of(time.tensor.value()))
-      .add("context_s", Json::of(time.context.value()))
-      .add("expert_s", Json::of(time.expert.value()))
-      .add("data_s", Json::of(time.data.value()))
-      .add("pipeline_s", Json::of(time.pipeline.value()));
-  return json;
-}
-
 Json to_json(const PlannedLayout& plan) {
   Json json = Json::object();
   json.add("layout", Json::of(to_text(plan.layout)))
-      .add("time", to_json(plan.time))
-      .add("mfu", Json::of(plan.mfu))
+      .add("time", trainwright::to_json(plan.time))
       .add("memory", trainwright::to_json(plan.memory));
   return json;
 }

@@ -17,6 +17,7 @@ struct Sought {
   Trainer trainer;
   Job job;
   MemoryConstants constants;
+  TimeConstants time;
   std::int64_t gbs = 8;
   double risk = kUsualRisk;
   std::size_t most = 10;
@@ -29,6 +30,7 @@ struct Sought {
             .gbs = gbs,
             .seq = 512,
             .constants = constants,
+            .time = time,
             .risk = risk,
             .most = most};
   }
@@ -37,6 +39,7 @@ struct Sought {
 Sought any_search() {
   static const Hardware hardware = *load_hardware(kShippedData);
   static const MemoryConstants constants = *load_memory_constants(kShippedData);
+  static const TimeConstants time = *load_time_constants(kShippedData);
   const auto layers = *rc::gen::element<std::int64_t>(2, 3, 4);
   const GptShape shape{.layers = layers, .hidden = 512, .heads = 4, .kv_heads = 4, .ffn = 2048};
   Sought sought{.model = *rc::gen::arbitrary<bool>() ? moe(2, 512, 0, 0, shape) : gpt(shape),
@@ -45,7 +48,8 @@ Sought any_search() {
                 .trainer = picked_trainer(*rc::gen::element<std::string>(
                     "megatron@0.12", "torchtitan@0.2", "deepspeed@0.16", "pytorch", "nanotron")),
                 .job = parse_job(*rc::gen::element<std::string>("", "", "lora=8")).value(),
-                .constants = constants};
+                .constants = constants,
+                .time = time};
   sought.gbs = *rc::gen::element<std::int64_t>(4, 6);
   sought.most = *rc::gen::element<std::size_t>(1, 10, 1000);
   sought.risk = *rc::gen::element(0.001, 0.05, 0.3);

@@ -9,7 +9,7 @@ namespace trainwright::testing {
 
 // Every layout that is accepted and fits with a replay, fastest first.
 inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
-  WorkCache work(question.model, recipe_of(question.trainer, question.precision, question.job));
+  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
   std::vector<PlannedLayout> all;
   for (const Layout& layout : list_layouts(question)) {
     const auto found =
@@ -22,7 +22,13 @@ inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
                                          .job = question.job,
                                          .constants = question.constants});
     if (!memory || fit_of(memory->oom, question.risk) != Fit::Fits) continue;
-    all.push_back({layout, rough_time(question, layout, work), 0, *memory});
+    const auto pieces = step_pieces({.model = question.model,
+                                     .cluster = question.cluster,
+                                     .trainer = question.trainer,
+                                     .layout = layout,
+                                     .job = question.job,
+                                     .kernels = question.time.kernels});
+    if (pieces) all.push_back({layout, step_time(*pieces, stack), *memory});
   }
   std::sort(all.begin(), all.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
     return std::tuple(a.time.step, to_text(a.layout)) < std::tuple(b.time.step, to_text(b.layout));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "trainwright/base/json.h"
 #include "trainwright/base/names.h"
 #include "trainwright/trainer/rule.h"
 
@@ -16,10 +17,13 @@ namespace trainwright {
 // collective has used. 0.0: there is none, or it is not known.
 struct LibraryFacts {
   Version torch, nccl, cuda;
+  std::int64_t flash =
+      0;  // generation of FlashAttention: 1, 2, 3; 0: the accelerator's best kernel
   bool torch_is_trainer = false;       // PyTorch itself: of the version that is asked for
   bool avoids_record_streams = false;  // TORCH_NCCL_AVOID_RECORD_STREAMS is set
   std::string source;
 };
+inline constexpr IntegerRange kFlashGenerations{.least = 0, .most = 3};
 // The NCCL that PyTorch's own wheels of that version come with.
 Version nccl_of_torch(Version torch);
 // Tensors of a collective are free again only when the device has come by it, while the host is

@@ -150,6 +150,7 @@ Json libraries(const LibraryFacts& facts) {
   }
   add("nccl", facts.nccl);
   add("cuda", facts.cuda);
+  if (facts.flash > 0) json.add("flash", Json::of(facts.flash));
   if (facts.avoids_record_streams) json.add("avoids_record_streams", Json::of(true));
   return finish(json, "", facts.source);
 }

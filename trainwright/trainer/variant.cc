@@ -78,6 +78,8 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   switch_kernels(fields, trainer, faults);
   set_workspaces(fields, trainer, faults);
   choose_loss(fields, trainer);
+  const auto flash = fields.optional_integer("flash", kFlashGenerations);
+  trainer.libraries.flash = flash.value_or(trainer.libraries.flash);
   if (const Json* code = fields.raw("code")) {
     Json facts = Json::object();
     facts.add("code", with_source(*code));

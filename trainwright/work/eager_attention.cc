@@ -161,6 +161,8 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
                        {attended, statistic});
   op.forward.matmul = core_flops(b, core, AttentionPairs::Full);
   op.input_gradient.matmul = op.forward.matmul * 2.0;
+  op.head_width = (core.key_dim + core.value_dim) / 2;
+  op.keys = core.query_tokens;
   op.saves = {{core.query, Half::Input},
               {key, Half::Input},
               {value, Half::Input},

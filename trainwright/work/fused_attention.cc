@@ -52,6 +52,8 @@ TensorId flash_core(Builder& b, const Core& core) {
   op.saves.push_back({statistics, Half::Input});
   op.forward.matmul = core_flops(b, core, AttentionPairs::Causal);
   op.input_gradient.matmul = op.forward.matmul * 2;
+  op.head_width = (core.key_dim + core.value_dim) / 2;
+  op.keys = core.query_tokens;
   return y;
 }
 

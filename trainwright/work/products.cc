@@ -92,6 +92,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   const std::int64_t width = width_of(outputs);
   op.matrix = {matrix.in, width};
   op.matrices = matrix.copies;
+  op.low_precision = matrix.low_precision;
   const Flops flops(2 * real(row_count) * real(matrix.in) * real(width));
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = flops;
   if (matrix.bias) op.forward.other = Flops(real(row_count) * real(width));

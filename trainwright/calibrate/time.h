@@ -1,0 +1,84 @@
+#pragma once
+// Step times: what measured runs say about a software stack, and how wrong predictions are. Part of
+// calibrate.h: include that one.
+//
+// One function learns, whether from a user's single run or from thousands: constants start at a
+// prior and move as far as the runs make them,
+//
+//   minimise  sum_i w_i rho((log(predicted_i / measured_i) / s)^2) + sum_k (log(c_k / prior_k) /
+//   p_k)^2
+//
+// with s = 5 %, rho as in calibrate.h and p_k how well the constant is known beforehand. What ships
+// is such a fit for each stack, from the usual values, in which each source has the say of at most
+// 40 rows. A row has up to three figures:
+//
+//   as shipped   with the stack's constants when its source is left out of them;
+//   held out     with these as the prior, and the other folds of its source as runs;
+//   one row      with these as the prior, and one other run of its source: the mean over such runs.
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/measured/measured.h"
+#include "trainwright/simulate/simulate.h"
+
+namespace trainwright {
+
+struct TimedRun {
+  std::string source, label, fold;
+  std::size_t of_case = 0;
+  double measured = 0;  // seconds
+  StepPieces pieces;
+  std::string stack;
+  bool broken = false, undetermined = false;
+};
+struct TimedRuns {
+  std::vector<TimedRun> runs;
+  std::vector<SkippedRun> skipped;  // that could not be asked, and why
+};
+// Every case with a step time, on all cores. O(cases).
+TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks);
+
+// The constants that runs make of a prior; the prior where there are none. Deterministic.
+StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior);
+// The constants of each source's stack when its own runs have no say, and how far off they are:
+// log(measured / predicted). Their spread is what the other sources of the stack meet likewise.
+struct WithoutSource {
+  StackConstants constants;
+  std::vector<double> errors;
+};
+using LeftOut = std::map<std::string, WithoutSource>;  // by source
+// `stacks` says which trainers make up a stack. One fit for each source.
+LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
+// What ships: all stacks with constants fitted to all runs.
+Stacks fit_stacks(const TimedRuns& runs, const Stacks& stacks, const LeftOut& left);
+
+struct TimeScore {
+  std::optional<ErrorScore> errors;
+  std::optional<ErrorScore> without_broken;
+  std::optional<Coverage> coverage;  // of the 90 % interval
+  double width = 0;                  // median half width, as a share
+};
+struct TimeRow {
+  std::string label, fold;
+  double measured = 0, as_shipped = 0, low = 0, high = 0, held_out = 0;  // seconds
+  bool broken = false;
+};
+struct TimeSourceScore {
+  std::string source, stack;
+  TimeScore as_shipped, held_out;
+  std::optional<double> one_row;  // mean error with one measured run
+  std::int64_t folds = 0;
+  std::vector<TimeRow> rows;
+  std::map<std::string, std::int64_t> skipped;  // by reason
+};
+// All sources, or one.
+std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const Stacks& stacks,
+                                           const std::optional<std::string>& only = {});
+Json to_json(const std::vector<TimeSourceScore>& scores, bool with_rows);
+
+}  // namespace trainwright

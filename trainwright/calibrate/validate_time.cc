@@ -1,0 +1,161 @@
+// Judges step times by constants that never saw the row: source by source, and fold by fold.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "trainwright/base/parallel.h"
+#include "trainwright/calibrate/calibrate.h"
+
+namespace trainwright {
+namespace {
+
+using Runs = std::vector<const TimedRun*>;
+constexpr std::size_t kMostAlone = 25;  // runs that are tried as the only one measured
+
+double predicted(const TimedRun& run, const StackConstants& constants) {
+  return step_time(run.pieces, constants).step.value();
+}
+
+TimeScore scored(const std::vector<TimeRow>& rows, double TimeRow::* figure,
+                 const std::vector<Interval>& intervals) {
+  TimeScore score;
+  std::vector<HeldOut> all, sound;
+  std::vector<Interval> of_sound;
+  std::vector<double> widths;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    all.push_back({rows[i].*figure, rows[i].measured, rows[i].fold});
+    if (rows[i].broken) continue;
+    sound.push_back(all.back());
+    of_sound.push_back(intervals[i]);
+    widths.push_back((intervals[i].high - intervals[i].low) / 2 / (rows[i].*figure));
+  }
+  if (all.empty()) return score;
+  score.errors = score_errors(all);
+  if (sound.empty()) return score;
+  if (sound.size() < all.size()) score.without_broken = score_errors(sound);
+  score.coverage = coverage(sound, of_sound);
+  std::sort(widths.begin(), widths.end());
+  score.width = widths[widths.size() / 2];
+  return score;
+}
+
+// The mean error of all other runs when one is measured.
+std::optional<double> with_one_row(const Runs& runs, const StackConstants& prior) {
+  Runs sound;
+  for (const TimedRun* run : runs) {
+    if (!run->broken) sound.push_back(run);
+  }
+  if (sound.size() < 2) return std::nullopt;
+  const std::size_t every = (sound.size() + kMostAlone - 1) / kMostAlone;
+  const std::size_t tried = (sound.size() + every - 1) / every;
+  const std::vector<double> errors = parallel_map(tried, {}, [&](std::size_t k) {
+    const TimedRun* const known = sound[k * every];
+    const StackConstants constants = fit_stack({&known, 1}, prior);
+    double sum = 0;
+    for (const TimedRun* run : sound) {
+      if (run != known) sum += std::abs(predicted(*run, constants) / run->measured - 1);
+    }
+    return sum / static_cast<double>(sound.size() - 1);
+  });
+  double sum = 0;
+  for (const double error : errors) sum += error;
+  return sum / static_cast<double>(tried);
+}
+
+void hold_out(const Runs& runs, const StackConstants& prior, TimeSourceScore& score) {
+  std::vector<std::string> labels;
+  for (const TimedRun* run : runs) labels.push_back(run->fold);
+  const std::vector<Fold> folds = leave_one_out(labels);
+  score.folds = std::ssize(folds);
+  const std::vector<StackConstants> fitted = parallel_map(folds.size(), {}, [&](std::size_t f) {
+    Runs others;
+    for (const std::size_t i : folds[f].outside) {
+      if (!runs[i]->broken) others.push_back(runs[i]);
+    }
+    return fit_stack(others, prior);
+  });
+  std::vector<HeldOut> held(runs.size());
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    for (const std::size_t i : folds[f].inside) {
+      score.rows[i].held_out = predicted(*runs[i], fitted[f]);
+      held[i] = {score.rows[i].held_out, runs[i]->measured, runs[i]->fold};
+    }
+  }
+  score.held_out = scored(score.rows, &TimeRow::held_out, held_out_intervals(held));
+}
+
+TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
+                             const std::string& source) {
+  TimeSourceScore score;
+  score.source = source;
+  Runs runs;
+  for (const TimedRun& run : timed.runs) {
+    if (run.source == source && !run.undetermined) runs.push_back(&run);
+  }
+  for (const SkippedRun& run : timed.skipped) {
+    if (run.source == source) ++score.skipped[run.reason];
+  }
+  if (runs.empty()) return score;
+  score.stack = runs.front()->stack;
+  const auto shipped = left.find(source);
+  if (shipped == left.end()) return score;  // all of its runs are broken
+  const StackConstants& prior = shipped->second.constants;
+  std::vector<Interval> intervals;
+  for (const TimedRun* run : runs) {
+    const StepTime time = step_time(run->pieces, prior);
+    intervals.push_back({time.low.value(), time.high.value()});
+    score.rows.push_back({run->label, run->fold, run->measured, time.step.value(), time.low.value(),
+                          time.high.value(), 0, run->broken});
+  }
+  score.as_shipped = scored(score.rows, &TimeRow::as_shipped, intervals);
+  hold_out(runs, prior, score);
+  score.one_row = with_one_row(runs, prior);
+  return score;
+}
+
+}  // namespace
+
+TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {
+  std::vector<const Case*> timed;
+  for (const Case& made : cases.cases) {
+    if (made.source == "megatron_golden") continue;
+    if (made.step_time && made.outcome == Outcome::Ok) timed.push_back(&made);
+  }
+  const auto pieces = parallel_map(timed.size(), {}, [&](std::size_t i) {
+    const Case& made = *timed[i];
+    return step_pieces({.model = cases.model_of(made),
+                        .cluster = cases.cluster_of(made),
+                        .trainer = cases.trainer_of(made),
+                        .layout = made.layout,
+                        .job = made.job,
+                        .kernels = kernels,
+                        .schedule = made.order ? &*made.order : nullptr});
+  });
+  TimedRuns runs;
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    const Case& made = *timed[i];
+    if (!pieces[i]) {
+      runs.skipped.push_back({made.source, made.label, pieces[i].error().diagnostics.front().what});
+      continue;
+    }
+    runs.runs.push_back(
+        {made.source, made.label, made.fold, static_cast<std::size_t>(&made - cases.cases.data()),
+         made.step_time->value(), *pieces[i], stack_of(stacks, cases.trainer_of(made)).name,
+         !made.broken.empty(), false});
+  }
+  return runs;
+}
+
+std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const Stacks& stacks,
+                                           const std::optional<std::string>& only) {
+  std::set<std::string> sources;
+  for (const TimedRun& run : runs.runs) {
+    if (!only || run.source == *only) sources.insert(run.source);
+  }
+  const LeftOut left = leave_sources_out(runs, stacks);
+  std::vector<TimeSourceScore> scores;
+  for (const std::string& source : sources) scores.push_back(score_source(runs, left, source));
+  return scores;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,133 @@
+// trainwright validate time, trainwright calibrate: step times against measured runs.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/validate.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+std::string share(double of) { return fmt::format("{:.1f} %", 100 * of); }
+std::string mape(const std::optional<ErrorScore>& errors) {
+  return errors ? share(errors->mape) : std::string();
+}
+
+std::string scores_text(const std::vector<TimeSourceScore>& scores, int width) {
+  Table table{{{"step time"},
+               {"rows", Align::Right},
+               {"shipped", Align::Right},
+               {"median", Align::Right},
+               {"inside", Align::Right},
+               {"one row", Align::Right},
+               {"held out", Align::Right},
+               {"median", Align::Right},
+               {"inside", Align::Right}},
+              {}};
+  for (const TimeSourceScore& score : scores) {
+    const auto& shipped = score.as_shipped;
+    const auto& held = score.held_out;
+    if (!shipped.errors || !held.errors) continue;
+    const auto inside = [](const TimeScore& of) {
+      return of.coverage ? share(of.coverage->share) : std::string();
+    };
+    table.rows.push_back({score.source, with_thousands(shipped.errors->rows), mape(shipped.errors),
+                          share(shipped.errors->median), inside(shipped),
+                          score.one_row ? share(*score.one_row) : std::string(), mape(held.errors),
+                          share(held.errors->median), inside(held)});
+    if (!shipped.without_broken) continue;
+    table.rows.push_back({"  without broken", with_thousands(shipped.without_broken->rows),
+                          mape(shipped.without_broken), share(shipped.without_broken->median), "",
+                          "", mape(held.without_broken), share(held.without_broken->median), ""});
+  }
+  std::string text =
+      "mean absolute errors; shipped: as `estimate` prints it, this source left out of\n"
+      "its constants; one row: with one run of the source measured; held out: with its\n"
+      "other folds measured; inside: rows inside the 90 % interval\n\n";
+  text += to_text(table, width);
+  for (const TimeSourceScore& score : scores) {
+    for (const auto& [reason, count] : score.skipped) {
+      text += fmt::format("{}: {} skipped: {}\n", score.source, count, reason);
+    }
+  }
+  return text;
+}
+
+struct Loaded {
+  Kernels kernels;
+  Stacks stacks;
+  TimedRuns runs;
+};
+Result<Loaded> load_runs(const Invocation& invocation) {
+  const std::string data = invocation.data.path();
+  const Knowledge knowledge = TW_TRY(load_knowledge(data));
+  const auto measured = TW_TRY(read_measured_runs(*invocation.text("measurements")));
+  Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}};
+  loaded.runs = time_runs(cases_of(measured, knowledge), loaded.kernels, loaded.stacks);
+  return loaded;
+}
+
+Result<Output> run_validate_time(const Invocation& invocation) {
+  const Loaded loaded = TW_TRY(load_runs(invocation));
+  std::vector<TimeSourceScore> scores =
+      validate_time(loaded.runs, loaded.stacks, invocation.text("source"));
+  if (invocation.json) {
+    return Output{to_text(to_json(scores, invocation.flag("rows"))), Exit::Ok};
+  }
+  return Output{scores_text(scores, invocation.width), Exit::Ok};
+}
+
+Result<Output> run_calibrate(const Invocation& invocation) {
+  const Loaded loaded = TW_TRY(load_runs(invocation));
+  const LeftOut left = leave_sources_out(loaded.runs, loaded.stacks);
+  const Stacks fitted = fit_stacks(loaded.runs, loaded.stacks, left);
+  const std::string text = to_text(to_json(fitted)) + '\n';
+  const auto out = invocation.text("out");
+  if (!out) return Output{text, Exit::Ok};
+  return Output{fmt::format("constants of {} stacks in {}\n", fitted.list.size(), *out),
+                Exit::Ok,
+                {File{*out, text}}};
+}
+
+std::vector<Argument> measurement_arguments() {
+  return {{"--measurements", Argument::Kind::Text,
+           "a table of measured runs (CSV), published or your own, or a directory of them", true,
+           "PATH"}};
+}
+
+}  // namespace
+
+Command validate_time_command() {
+  std::vector<Argument> arguments = measurement_arguments();
+  arguments.push_back({"--source", Argument::Kind::Text, "only this one", false, "SOURCE"});
+  arguments.push_back({"--rows", Argument::Kind::Flag, "every row, with --json"});
+  return {.name = "time",
+          .summary = "step times against published runs: errors and intervals",
+          .details =
+              "As shipped: what `estimate` answers with constants in which the row's source had no "
+              "say. One row: the same with one run of the source measured, the mean over such "
+              "runs. Held out: with the other folds of the source measured (sweep, model size, "
+              "release).",
+          .examples = {"trainwright validate time --measurements ../shared/measurements"},
+          .arguments = std::move(arguments),
+          .run = run_validate_time};
+}
+
+Command calibrate_command() {
+  std::vector<Argument> arguments = measurement_arguments();
+  arguments.push_back({"--out", Argument::Kind::Text,
+                       "write them to this file, which `--calibration` reads", false, "FILE"});
+  return {
+      .name = "calibrate",
+      .summary = "constants of software stacks from measured step times",
+      .details =
+          "Fits the constants of data/calibrations/time.json to runs and prints that file. "
+          "They start where several sources agree and move as far as the runs make them.",
+      .examples = {"trainwright calibrate --measurements ../shared/measurements --out mine.json"},
+      .arguments = std::move(arguments),
+      .run = run_calibrate};
+}
+
+}  // namespace trainwright::cli

@@ -1,0 +1,383 @@
+// From a layout to the pieces of its step: lists timed once, stages as sums of them.
+#include <algorithm>
+#include <unordered_map>
+
+#include "trainwright/simulate/simulate.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+ComputeType type_of(const Operator& op, PrecisionKind precision) {
+  const ComputeType asked = compute_type(precision);
+  const bool low = asked == ComputeType::Fp8 || asked == ComputeType::Fp4;
+  return low && !op.low_precision ? ComputeType::Bf16 : asked;
+}
+
+// Every rank of a layout goes at the pace of the slowest accelerator.
+const Accelerator& slowest_accelerator(const Cluster& cluster) {
+  return std::min_element(cluster.groups.begin(), cluster.groups.end(),
+                          [](const Group& a, const Group& b) {
+                            return peak_or_wider(a.accelerator, ComputeType::Bf16) <
+                                   peak_or_wider(b.accelerator, ComputeType::Bf16);
+                          })
+      ->accelerator;
+}
+
+// The groups of a layout, each placed once.
+class Places {
+ public:
+  Places(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
+  const GroupPlacement& at(GroupKind kind) {
+    auto& place = places_[static_cast<std::size_t>(kind)];
+    if (!place) place = place_group(layout_, kind, cluster_);
+    return *place;
+  }
+
+ private:
+  const Layout& layout_;
+  const Cluster& cluster_;
+  std::array<std::optional<GroupPlacement>, static_cast<std::size_t>(GroupKind::World) + 1>
+      places_{};
+};
+
+// What a collective's time hangs on beside its list.
+struct Wires {
+  const Layout& layout;
+  const Cluster& cluster;
+  const Trainer& trainer;
+  const AcceleratorRates& rates;
+  Places places;
+
+  Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
+    const GroupPlacement& place = places.at(group);
+    if (place.group.size < 2 || bytes == Bytes(0)) return {};
+    return collective_time(kind, bytes, place, cluster, rates);
+  }
+  bool hides(Beside beside) const {
+    switch (beside) {
+      case Beside::Nothing: return false;
+      case Beside::OwnProduct: return asks(layout, Switch::OverlapTp, trainer);
+      case Beside::WeightGradient:
+      case Beside::InputGradient:
+      case Beside::RingSteps: return true;
+      case Beside::OtherMicroBatch: return asks(layout, Switch::OverlapEp, trainer);
+      case Beside::SharedExperts: return asks(layout, Switch::OverlapSharedExperts, trainer);
+    }
+    return false;
+  }
+};
+
+// The calls of a list, as long as nobody knows where their group sits.
+struct Call {
+  CollectiveKind kind;
+  GroupKind group;
+  Beside beside;
+  Bytes bytes;
+};
+// A list on the device at kernel rates; `calls` are timed when a layout places their groups.
+struct ListTime {
+  std::array<PassPieces, 4> passes{};  // by Pass
+  std::array<std::vector<Call>, 4> calls{};
+};
+
+class ListTimer {
+ public:
+  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, std::int64_t flash)
+      : rates_(rates), precision_(precision), flash_(static_cast<int>(flash)) {}
+
+  ListTime timed(const OperatorList& list) const {
+    ListTime time;
+    for (const Operator& op : list.operators) {
+      const bool again = op.again == Again::Rerun || op.again == Again::Discarded;
+      add(time, Pass::Forward, op, op.forward);
+      add(time, Pass::InputGradient, op, op.input_gradient);
+      add(time, Pass::WeightGradient, op, op.weight_gradient);
+      if (again) add(time, Pass::Recompute, op, op.forward);
+      for (const Collective& call : op.collectives) {
+        const Call one{call.kind, call.group, call.beside, call.bytes};
+        if (call.pass != Pass::Recompute) calls_of(time, call.pass).push_back(one);
+        const bool repeats = call.pass == Pass::Forward || call.pass == Pass::Recompute;
+        if (again && repeats) calls_of(time, Pass::Recompute).push_back(one);
+      }
+    }
+    return time;
+  }
+
+ private:
+  static std::vector<Call>& calls_of(ListTime& time, Pass pass) {
+    return time.calls[static_cast<std::size_t>(pass)];
+  }
+
+  void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
+    const Bytes moved = effort.read + effort.written;
+    if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
+    PassPieces& pieces = time.passes[static_cast<std::size_t>(pass)];
+    pieces.kernels += 1;
+    const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
+    if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
+      pieces.products += product(op, effort, pass);
+    } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
+      pieces.attention += attention_time({.flops = effort.matmul,
+                                          .head_width = op.head_width,
+                                          .keys = op.keys,
+                                          .backward = backward,
+                                          .flash = flash_},
+                                         rates_);
+    } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
+      const AttentionCall unfused{
+          .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
+      pieces.attention +=
+          std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
+    } else if (op.kind == OperatorKind::Loss) {
+      pieces.loss += streamed_time(moved, backward, rates_);
+    } else {
+      pieces.streams += streamed_time(moved, backward, rates_);
+    }
+  }
+
+  // Rows follow from the FLOPs, 2 m n k of each of the matrices.
+  Seconds product(const Operator& op, const Effort& effort, Pass pass) const {
+    const double per_row = 2 * real(op.matrix.in) * real(op.matrix.out) * real(op.matrices);
+    const auto rows = static_cast<std::int64_t>(effort.matmul.value() / per_row + 0.5);
+    Product product{.m = std::max<std::int64_t>(rows, 1),
+                    .n = op.matrix.out,
+                    .k = op.matrix.in,
+                    .count = op.matrices,
+                    .type = type_of(op, precision_)};
+    if (pass == Pass::InputGradient) std::swap(product.n, product.k);
+    if (pass == Pass::WeightGradient) std::swap(product.m, product.k);
+    return product_time(product, rates_);
+  }
+
+  const AcceleratorRates& rates_;
+  PrecisionKind precision_;
+  int flash_;
+};
+
+Seconds& place_of(PassPieces& pieces, const Call& call) {
+  switch (call.group) {
+    case GroupKind::Tp:
+      return call.kind == CollectiveKind::AllReduce ? pieces.tensor_sums : pieces.tensor;
+    case GroupKind::Cp: return pieces.context;
+    case GroupKind::Pp: return pieces.vocabulary;
+    default: return pieces.expert;
+  }
+}
+
+PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
+  const auto at = static_cast<std::size_t>(pass);
+  PassPieces pieces = list.passes[at];
+  for (const Call& call : list.calls[at]) {
+    const Seconds time = wires.time(call.kind, call.group, call.bytes);
+    if (time == Seconds(0)) continue;
+    pieces.kernels += 1;
+    if (call.beside == Beside::RingSteps) {
+      pieces.ring += time;
+      // Each step sends, receives, attends to a part and adds it up.
+      pieces.kernels += 3 * real(wires.places.at(call.group).group.size - 1);
+    } else {
+      (wires.hides(call.beside) ? pieces.beside : place_of(pieces, call)) += time;
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+PassPieces& PassPieces::operator+=(const PassPieces& more) {
+  products += more.products;
+  attention += more.attention;
+  streams += more.streams;
+  loss += more.loss;
+  tensor += more.tensor;
+  tensor_sums += more.tensor_sums;
+  context += more.context;
+  expert += more.expert;
+  vocabulary += more.vocabulary;
+  beside += more.beside;
+  ring += more.ring;
+  kernels += more.kernels;
+  return *this;
+}
+
+PassPieces operator*(PassPieces pieces, double times) {
+  for (Seconds* part : {&pieces.products, &pieces.attention, &pieces.streams, &pieces.loss,
+                        &pieces.tensor, &pieces.tensor_sums, &pieces.context, &pieces.expert,
+                        &pieces.vocabulary, &pieces.beside, &pieces.ring}) {
+    *part = *part * times;
+  }
+  pieces.kernels *= times;
+  return pieces;
+}
+
+struct StepModel::State {
+  const Model& model;
+  const Cluster& cluster;
+  const Trainer& trainer;
+  const Job& job;
+  AcceleratorRates rates;
+  std::optional<AttentionKernel> attention;
+  // By precision: recipes differ.
+  struct Lists {
+    Recipe recipe;
+    WorkCache work;
+    ListTimer timer;
+    std::unordered_map<const Totals*, ListTime> timed = {};
+  };
+  std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
+
+  Lists& lists_for(PrecisionKind precision) {
+    auto& found = lists[static_cast<int>(precision)];
+    if (!found) {
+      const Recipe recipe = recipe_of(trainer, precision, job);
+      found = std::make_unique<Lists>(Lists{recipe, WorkCache(model, recipe),
+                                            ListTimer(rates, precision, trainer.libraries.flash)});
+    }
+    return *found;
+  }
+
+  const ListTime& timed(Lists& of, const Portion& portion) {
+    const auto found = of.timed.find(portion.totals);
+    if (found != of.timed.end()) return found->second;
+    return of.timed
+        .emplace(portion.totals, of.timer.timed(make_list(model, of.recipe, *portion.list)))
+        .first->second;
+  }
+
+  StagePieces stage(Lists& of, const std::vector<Portion>& portions, std::int64_t rank,
+                    Wires& wires) {
+    StagePieces pieces{.rank = rank};
+    for (const Portion& portion : portions) {
+      const ListTime& list = timed(of, portion);
+      // Of layers that are run again together the list is that of one.
+      const double count = real(portion.count) * real(portion.list->slice.recompute.n);
+      pieces.forward += placed(list, Pass::Forward, wires) * count;
+      pieces.backward_input += placed(list, Pass::Recompute, wires) * count;
+      pieces.backward_input += placed(list, Pass::InputGradient, wires) * count;
+      pieces.backward_weight += placed(list, Pass::WeightGradient, wires) * count;
+    }
+    return pieces;
+  }
+
+  void add_parameters(RankPieces& rank, const Totals& sums, std::int64_t layers,
+                      const Recipe& recipe, const Layout& layout, const TrainedBytes& bytes,
+                      Wires& wires) {
+    const Sharding sharding = sharding_of(layout, trainer);
+    for (const ParameterTraffic& traffic :
+         parameter_traffic(sums.parameters, layers, sharding, recipe, bytes)) {
+      const Seconds one = wires.time(traffic.kind, traffic.group,
+                                     traffic.bytes / std::max<std::int64_t>(traffic.calls, 1)) *
+                          real(std::max<std::int64_t>(traffic.calls, 1));
+      if (traffic.every_micro_batch) {
+        (traffic.pass == Pass::Forward ? rank.every_forward : rank.every_backward) += one;
+      } else {
+        (traffic.pass == Pass::WeightGradient ? rank.reduced : rank.gathered) += one;
+      }
+    }
+    const HeldParameters& held = sums.parameters;
+    const auto stepped = [&](Params trained, Bytes states, const Sharers& sharers) {
+      const double each = bytes.model.master + bytes.model.gradient_at_step + bytes.model.weight;
+      const double all = real(trained.value()) * each + real(states.value());
+      return all / (sharding.states ? real(sharers.ways) : 1.0);
+    };
+    const double moved =
+        stepped(held.trained_dense + held.adapter_dense, held.states_dense, sharding.dense) +
+        stepped(held.trained_expert + held.adapter_expert, held.states_expert, sharding.expert);
+    rank.optimizer +=
+        streamed_time(Bytes(static_cast<std::int64_t>(moved * kOptimizerPasses)), false, rates);
+  }
+};
+
+StepModel::StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
+                     const Job& job, const Kernels& kernels,
+                     std::optional<AttentionKernel> attention)
+    : state_(new State{model, cluster, trainer, job,
+                       rates_of(kernels, slowest_accelerator(cluster)), attention}) {}
+StepModel::~StepModel() = default;
+StepModel::StepModel(StepModel&&) noexcept = default;
+StepModel& StepModel::operator=(StepModel&&) noexcept = default;
+
+Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* schedule) {
+  State& s = *state_;
+  const std::vector<Stage> stages = TW_TRY(stage_layers(layout, s.model));
+  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout.precision, s.trainer));
+  if (const auto large = too_large(s.model, slice_of(layout, s.trainer))) return fail({*large});
+  State::Lists& lists = s.lists_for(layout.precision);
+  Wires wires{layout, s.cluster, s.trainer, s.rates, Places(layout, s.cluster)};
+  StepPieces step;
+  step.ranks.resize(static_cast<std::size_t>(layout.pp));
+  std::vector<Flops> flops(step.ranks.size());
+  for (const Stage& stage : stages) {
+    const Slice slice = slice_of(layout, s.trainer, stage.id.index(), s.attention);
+    std::vector<Portion> portions = lists.work.stage(stage, slice);
+    for (const Portion& share : lists.work.shares(stage, slice)) portions.push_back(share);
+    step.stages.push_back(s.stage(lists, portions, stage.rank, wires));
+    if (layout.pp > 1) {  // sends and receives
+      step.stages.back().forward.kernels += 2;
+      step.stages.back().backward_input.kernels += 2;
+    }
+    const Totals sums = compose(portions);
+    const auto rank = static_cast<std::size_t>(stage.rank);
+    s.add_parameters(step.ranks[rank], sums, stage.count, lists.recipe, layout, bytes, wires);
+    for (const Effort& effort : sums.effort) flops[rank] += effort.matmul;
+  }
+  step.schedule = running_schedule(layout);
+  step.pp = layout.pp;
+  step.vpp = layout.vpp;
+  step.micro_batches = micro_batch_count(layout);
+  step.group = running_group(layout);
+  step.world = world_size(layout);
+  if (layout.pp > 1) {
+    step.transfer =
+        transfer_time(boundary_bytes(s.model, slice_of(layout, s.trainer), lists.recipe),
+                      wires.places.at(GroupKind::Pp), s.cluster, s.rates);
+  }
+  step.transfers_overlap = asks(layout, Switch::OverlapP2p, s.trainer);
+  step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, s.trainer);
+  step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, s.trainer);
+  if (schedule != nullptr) step.order = *schedule;
+  const double m = real(step.micro_batches);
+  const FlopsPerSecond peak = s.rates.of(compute_type(layout.precision)).peak;
+  step.bound = *std::max_element(flops.begin(), flops.end()) * m / peak;
+  step.tokens = tokens_per_step(layout);
+  step.needed = needed_flops(s.model, s.trainer, s.job, layout);
+  for (const Flops& of : flops) step.executed += of * (m * real(step.world / layout.pp));
+  FlopsPerSecond all;
+  for (const Group& group : s.cluster.groups) {
+    all += peak_or_wider(group.accelerator, compute_type(layout.precision)) * real(group.count);
+  }
+  step.peak = all * (real(step.world) / real(accelerator_count(s.cluster)));
+  return step;
+}
+
+Result<StepPieces> step_pieces(const StepQuestion& q) {
+  return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention)
+      .pieces(q.layout, q.schedule);
+}
+
+Result<TimeConstants> load_time_constants(const std::string& data_directory,
+                                          const std::optional<std::string>& file) {
+  return TimeConstants{TW_TRY(load_kernels(data_directory)),
+                       TW_TRY(load_stacks(data_directory, file))};
+}
+
+Flops needed_flops(const Model& model, const Trainer& trainer, const Job& job,
+                   const Layout& layout) {
+  const Flops all = token_flops(model, Tokens(layout.seq), AttentionPairs::Causal).train() *
+                    real(tokens_per_step(layout).value());
+  if (!job.lora && job.frozen.empty() && job.frozen_layers == 0) return all;
+  // One sequence on one rank with flash attention, with and without what the job leaves out.
+  const auto work = [&](const Job& of) {
+    WorkCache cache(model, recipe_of(trainer, layout.precision, of));
+    const Stage stage = stage_layers(Layout{}, model)->front();
+    const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = layout.seq}));
+    return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
+  };
+  return all * (work(job) / work({}));
+}
+
+}  // namespace trainwright

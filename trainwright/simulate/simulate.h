@@ -1,0 +1,160 @@
+#pragma once
+// Seconds of one training step, from the same operator lists that memory is counted from.
+//
+// 1. Every operator, collective and transfer has a time at the rates that kernels reach on the
+//    accelerator and its links (cost.h). Summed up by what they are, these are the *pieces* of a
+//    step; they hang on model, cluster, trainer and layout alone.
+// 2. What kernels cannot tell is told by a few constants of the software stack (StackConstants).
+//    A stage's pass takes, with g the seconds on the device and h those of the host that launches,
+//
+//      g = products + attention + streams + loss + launches x launch + exposed collectives
+//      t = (g^4 + h^4)^(1/4)          the host is a floor under the device, not an addend
+//
+// 3. The pipeline's clock runs over the stages. For m micro-batches on p ranks of v chunks, t_r the
+//    time of a micro-batch on rank r with its transfers:
+//
+//      1f1b          (m - 1) max t_r + sum t_r
+//      gpipe         the same for forward and backward apart
+//      interleaved   m max t_r + (p - 1) / v x mean t_r
+//      all others    the clock of schedule.h over their actions; beyond 4 p micro-batches each
+//                    takes as long as the slowest rank
+//
+// 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
+//    the optimizer. All ranks wait for each other, the longer the more there are:
+//
+//      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8)))
+//
+// The parts add up to the step. Pieces cost O(lists + stages); a step from pieces O(stages), or the
+// clock's O(4 p^2 v) actions.
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+#include "trainwright/cost/cost.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/simulate/stack.h"
+#include "trainwright/work/work.h"
+
+namespace trainwright {
+
+// Where the time of a rank goes. Seconds on the device at kernel rates, and how many kernels.
+struct PassPieces {
+  Seconds products, attention, streams, loss;
+  Seconds tensor, context, expert, vocabulary;  // collectives that nothing hides
+  Seconds tensor_sums;                          // and all-reduces of tp
+  Seconds beside;                               // those that run while a product does
+  Seconds ring;                                 // those of a ring, which run while attention does
+  double kernels = 0;                           // operators and collectives to launch
+  PassPieces& operator+=(const PassPieces& more);
+  friend bool operator==(const PassPieces&, const PassPieces&) = default;
+};
+PassPieces operator*(PassPieces pieces, double times);
+
+struct StagePieces {
+  std::int64_t rank = 0;  // pipeline rank
+  // With what is run again in the second.
+  PassPieces forward = {}, backward_input = {}, backward_weight = {};
+};
+// What data parallelism moves on one pipeline rank, and its optimizer.
+struct RankPieces {
+  Seconds reduced, gathered;              // once a step
+  Seconds every_forward, every_backward;  // in each micro-batch
+  Seconds optimizer;
+};
+struct StepPieces {
+  std::vector<StagePieces> stages;  // in the order of the layers
+  std::vector<RankPieces> ranks;    // by pipeline rank
+  ScheduleKind schedule = ScheduleKind::None;
+  std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
+  Seconds transfer;  // of one tensor to the next stage
+  bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
+  std::optional<Schedule> order;  // of schedule=csv
+  // Micro-batches that would fit into what the slowest rank stands idle, where that is known.
+  std::optional<double> idle = std::nullopt;
+  Seconds bound;  // the slowest rank's products at the accelerator's peak
+  Tokens tokens;
+  Flops needed, executed;  // by the whole cluster: for MFU, and with what is run again
+  FlopsPerSecond peak;     // of the whole cluster
+};
+
+// Everything that no list can tell.
+struct TimeConstants {
+  Kernels kernels;
+  Stacks stacks;
+};
+// Of a data directory; with the stacks of another file where one is given.
+Result<TimeConstants> load_time_constants(const std::string& data_directory,
+                                          const std::optional<std::string>& file = {});
+
+struct StepQuestion {
+  const Model& model;
+  const Cluster& cluster;
+  const Trainer& trainer;
+  const Layout& layout;
+  const Job& job;
+  const Kernels& kernels;
+  std::optional<AttentionKernel> attention = std::nullopt;
+  const Schedule* schedule = nullptr;  // of schedule=csv
+};
+// Diagnoses layers that cannot be dealt out and sizes beyond any device.
+Result<StepPieces> step_pieces(const StepQuestion& question);
+
+// For many layouts of one question: lists are made and timed once. Not for several threads.
+class StepModel {
+ public:
+  // All of them must outlive it.
+  StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
+            const Kernels& kernels, std::optional<AttentionKernel> attention = std::nullopt);
+  ~StepModel();
+  StepModel(StepModel&&) noexcept;
+  StepModel& operator=(StepModel&&) noexcept;
+  Result<StepPieces> pieces(const Layout& layout, const Schedule* schedule = nullptr);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// clang-format off
+enum class TimePart : std::uint8_t {
+  Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
+  Host,                                // waiting for launches
+  Tensor, Context, Expert,             // collectives that are not hidden
+  Pipeline,                            // transfers between stages
+  Bubble,                              // waiting for other stages
+  Data,                                // gradients and weights that are not hidden
+  Optimizer,
+  Waiting,                             // of ranks for each other
+};
+// clang-format on
+inline constexpr std::size_t kTimeParts = static_cast<std::size_t>(TimePart::Waiting) + 1;
+std::string_view name_of(TimePart part);
+
+struct StepTime {
+  Seconds step, low, high;                  // with a 90 % interval
+  std::array<Seconds, kTimeParts> parts{};  // of the slowest rank; they add up to `step`
+  Seconds bound;  // products at the accelerator's peak: no layout of that work is faster
+  Tokens tokens;  // of a step
+  std::int64_t ranks = 1;
+  double mfu = 0;  // what the model needs, of all peaks
+  double hfu = 0;  // with what is run again
+};
+StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
+// The same with the share of the bubble as these constants have it: for fits, which ask often.
+StepPieces with_known_idle(StepPieces pieces, const StackConstants& stack);
+double tokens_per_second_per_rank(const StepTime& time);
+Json to_json(const StepTime& time);
+
+// What the model needs for a step: all of its products forward and, backward, those of gradients
+// that a job makes.
+Flops needed_flops(const Model& model, const Trainer& trainer, const Job& job,
+                   const Layout& layout);
+
+}  // namespace trainwright

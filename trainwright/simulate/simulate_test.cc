@@ -1,0 +1,195 @@
+#include "trainwright/simulate/simulate.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace trainwright {
+namespace {
+
+const std::string kData = TRAINWRIGHT_SOURCE_DIR "/data";
+
+// A Llama of 7 B on eight H100, and what is known about time.
+struct Eight {
+  Model model = *find_model("llama-2-7b", kData);
+  Cluster cluster;
+  Trainer trainer = *find_trainer("megatron-core@0.12", kData);
+  Job job;
+  TimeConstants constants = *load_time_constants(kData);
+  StackConstants stack = stack_of(constants.stacks, trainer).constants;
+
+  explicit Eight(const char* on = "8xH100") { cluster = *parse_cluster(on, *load_hardware(kData)); }
+  StepPieces pieces(const char* text) const {
+    const LayoutContext context{accelerator_count(cluster), usual_layout(trainer)};
+    const Layout layout = parse_layout(text, context)->layout;
+    return *step_pieces({.model = model,
+                         .cluster = cluster,
+                         .trainer = trainer,
+                         .layout = layout,
+                         .job = job,
+                         .kernels = constants.kernels});
+  }
+  StepTime time(const char* text) const { return step_time(pieces(text), stack); }
+};
+
+Seconds part(const StepTime& time, TimePart part) {
+  return time.parts[static_cast<std::size_t>(part)];
+}
+
+TEST_CASE("a part is there when something is split that way, and only then") {
+  const Eight eight;
+  const StepTime data = eight.time("dp=8,zero=1,gbs=64,seq=4096");
+  CHECK(part(data, TimePart::Data) > Seconds(0));
+  for (const TimePart none : {TimePart::Tensor, TimePart::Context, TimePart::Expert,
+                              TimePart::Pipeline, TimePart::Bubble}) {
+    CHECK(part(data, none) == Seconds(0));
+  }
+  const StepTime tensor = eight.time("tp=4,sp,pp=2,dp=1,gbs=64,seq=4096");
+  CHECK(part(tensor, TimePart::Tensor) > Seconds(0));
+  CHECK(part(tensor, TimePart::Bubble) > Seconds(0));
+  CHECK(part(tensor, TimePart::Data) == Seconds(0));
+  const StepTime context = eight.time("cp=8,dp=1,gbs=64,seq=4096");
+  CHECK(part(context, TimePart::Context) > Seconds(0));
+  CHECK(part(context, TimePart::Data) > Seconds(0));  // its members hold the same weights
+}
+
+TEST_CASE("parts add up to the step, which is never below its bound") {
+  const Eight eight;
+  for (const char* text :
+       {"dp=8,zero=1,gbs=64,seq=4096", "tp=4,sp,pp=2,dp=1,gbs=64,seq=4096,recompute=full",
+        "pp=8,vpp=2,dp=1,gbs=64,seq=4096", "cp=2,tp=2,dp=2,gbs=64,seq=4096"}) {
+    const StepTime time = eight.time(text);
+    const Seconds sum = std::accumulate(time.parts.begin(), time.parts.end(), Seconds(0));
+    CHECK(sum.value() == doctest::Approx(time.step.value()));
+    CHECK(time.step > time.bound);
+    CHECK(time.low < time.step);
+    CHECK(time.step < time.high);
+    CHECK(time.hfu >= time.mfu);
+    CHECK(time.hfu < 1);
+  }
+}
+
+TEST_CASE("MFU is the model's FLOPs over the step and all peaks") {
+  const Eight eight;
+  const StepTime time = eight.time("dp=8,zero=1,gbs=64,seq=4096");
+  const double flops =
+      token_flops(eight.model, Tokens(4096), AttentionPairs::Causal).train().value() * 64 * 4096;
+  const double peak =
+      trainwright::peak(eight.cluster.groups.front().accelerator, ComputeType::Bf16)->value();
+  CHECK(time.mfu == doctest::Approx(flops / (time.step.value() * 8 * peak)));
+  // Full recompute runs every forward pass once more: 4 / 3 of the products.
+  const StepTime again = eight.time("dp=8,zero=1,gbs=64,seq=4096,recompute=full");
+  CHECK(again.hfu / again.mfu == doctest::Approx(4.0 / 3).epsilon(0.05));
+}
+
+// Forward and input gradients stay; rank 16 beside matrices 4,096 wide adds a hundredth of FLOPs.
+TEST_CASE("adapters cost no weight gradients of the base, in products or on the wire") {
+  Eight eight;
+  const StepPieces all = eight.pieces("dp=8,mbs=1,gbs=64,seq=4096");
+  eight.job = parse_job("lora=16").value();
+  const StepPieces lora = eight.pieces("dp=8,mbs=1,gbs=64,seq=4096");
+  CHECK(lora.bound / all.bound == doctest::Approx(2.0 / 3).epsilon(0.05));
+  // 40 million of 6.7 billion parameters: r (in + out) for 4 + 3 matrices of 32 layers.
+  CHECK(lora.ranks.front().reduced < all.ranks.front().reduced * 0.05);
+}
+
+// (m - 1) max t + sum t and m t + (p - 1) / v t are what the clock gives for even stages.
+TEST_CASE("closed forms of the pipeline are those of the clock") {
+  StepPieces step;
+  step.pp = 8;
+  step.world = 8;
+  step.micro_batches = 64;
+  step.ranks.resize(8);
+  StackConstants stack = usual_stack();
+  stack.values[static_cast<std::size_t>(StackConstant::Host)] = 0;
+  stack.values[static_cast<std::size_t>(StackConstant::Launch)] = 0;
+  for (const auto& [kind, chunks] :
+       {std::pair(ScheduleKind::OneFOneB, 1), std::pair(ScheduleKind::InterleavedOneFOneB, 2)}) {
+    step.schedule = kind;
+    step.vpp = chunks;
+    step.stages.clear();
+    for (int s = 0; s < 8 * chunks; ++s) {
+      PassPieces pass;
+      pass.products = Seconds(1 / stack.at(StackConstant::Products));
+      step.stages.push_back({s % 8, pass, pass, pass});
+    }
+    const Costs even = even_costs(8 * chunks, Seconds(1), Seconds(1), Seconds(1));
+    const Timeline clock = simulate_kind(kind, {8, 64, chunks}, even).value();
+    const StepTime time = step_time(step, stack);
+    const Seconds busy = clock.ranks.front().busy;
+    CHECK(part(time, TimePart::Products).value() == doctest::Approx(busy.value()));
+    CHECK(part(time, TimePart::Bubble).value() == doctest::Approx((clock.makespan - busy).value()));
+  }
+}
+
+// Zero bubble's first schedule fills the drain with weight gradients (arXiv:2401.10241): with
+// F = I = W its bubble is a third of 1F1B's.
+TEST_CASE("ZB-H1 has a third of the bubble of 1F1B where passes take equal times") {
+  StepPieces step;
+  step.pp = 4;
+  step.world = 4;
+  step.micro_batches = 16;
+  step.ranks.resize(4);
+  StackConstants stack = usual_stack();
+  stack.values[static_cast<std::size_t>(StackConstant::Host)] = 0;
+  stack.values[static_cast<std::size_t>(StackConstant::Launch)] = 0;
+  PassPieces pass;
+  pass.products = Seconds(1);
+  for (int s = 0; s < 4; ++s) step.stages.push_back({s, pass, pass, pass});
+  const auto bubble = [&](ScheduleKind kind) {
+    step.schedule = kind;
+    return part(step_time(step, stack), TimePart::Bubble);
+  };
+  CHECK(bubble(ScheduleKind::ZbH1) / bubble(ScheduleKind::OneFOneB) ==
+        doctest::Approx(1.0 / 3).epsilon(0.01));
+}
+
+TEST_CASE("the host is a floor: where it is slow, the device waits, and not the sum is taken") {
+  const Eight eight;
+  const StepPieces pieces = eight.pieces("dp=8,mbs=1,gbs=64,seq=512");
+  StackConstants slow = eight.stack, none = eight.stack;
+  slow.values[static_cast<std::size_t>(StackConstant::Host)] = 5e-4;
+  none.values[static_cast<std::size_t>(StackConstant::Host)] = 1e-9;
+  const Seconds device = step_time(pieces, none).step;
+  const Seconds with_host = step_time(pieces, slow).step;
+  double kernels = 0;
+  for (const StagePieces& stage : pieces.stages) {
+    kernels += stage.forward.kernels + stage.backward_input.kernels + stage.backward_weight.kernels;
+  }
+  const double host = kernels * 5e-4 * static_cast<double>(pieces.micro_batches);
+  CHECK(with_host.value() > host);
+  CHECK(with_host.value() < host + device.value());
+}
+
+TEST_CASE("a mixed cluster has the pace of its slowest") {
+  const Eight mixed("8xH200+8xA100-40GB"), slow("16xA100-40GB");
+  const char* text = "dp=16,mbs=1,gbs=64,seq=4096";
+  CHECK(part(mixed.time(text), TimePart::Products) == part(slow.time(text), TimePart::Products));
+}
+
+TEST_CASE("stacks are read as they are written") {
+  const Stacks shipped = *load_stacks(kData);
+  const Stacks again = *read_stacks(to_json(shipped), "again");
+  REQUIRE(again.list.size() == shipped.list.size());
+  for (std::size_t i = 0; i < again.list.size(); ++i) {
+    CHECK(again.list[i].constants == shipped.list[i].constants);
+  }
+  CHECK(shipped.list.back().trainers.empty());
+}
+
+TEST_CASE("a constant out of its bounds, and a stack for nobody, are faults with their place") {
+  Json json = to_json(*load_stacks(kData));
+  for (JsonMember& member : json.members.front().value.items.front().members) {
+    if (member.key != "constants") continue;
+    for (JsonMember& constant : member.value.members) {
+      if (constant.key == "products") constant.value = Json::of(30.0);
+    }
+  }
+  const auto read = read_stacks(json, "mine.json");
+  REQUIRE(!read.has_value());
+  CHECK(read.error().diagnostics.front().where.find("products") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,126 @@
+#include "trainwright/simulate/stack.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+namespace {
+
+// Middles and spreads from what several sources agree on; `usual` was rounded with all of them in
+// view, so it is no prediction for any of them.
+constexpr std::array<StackPrior, kStackConstants> kPriors = {{
+    {"products", "factor", "on matrix products at settled clocks", 0.7, 3, 1.05, 0.12},
+    {"attention", "factor", "on fused attention", 0.3, 6, 1.1, 0.3},
+    {"streams", "factor", "on memory-bound kernels", 0.3, 8, 1.3, 0.4},
+    {"loss", "factor", "on the loss, which lists have as one pass", 0.3, 12, 2, 0.5},
+    {"launch", "s", "that each kernel adds on the device", 1e-7, 1e-4, 8e-6, 0.8},
+    {"host", "s", "that the host needs for each kernel", 1e-7, 5e-4, 4e-5, 0.8},
+    {"collectives", "factor", "on collectives within a micro-batch", 0.3, 6, 1.2, 0.3},
+    {"reductions", "factor", "on all-reduces beside that", 0.5, 4, 1.1, 0.25},
+    {"exposed", "share", "of collectives beside other work that shows", 0.02, 1, 0.5, 0.5},
+    {"transfer", "factor", "on transfers between stages", 0.2, 20, 1.5, 0.7},
+    {"data", "factor", "on gradients and weights that travel", 0.2, 20, 1.5, 0.7},
+    {"data_exposed", "share", "of them that shows where they are overlapped", 0.02, 1, 0.4, 0.5},
+    {"data_growth", "share", "of them with every doubling of the ranks beyond 64", 0.005, 2, 0.1,
+     0.7},
+    {"optimizer", "factor", "on its bytes at full bandwidth", 0.3, 20, 1.5, 0.6},
+    {"growth", "share", "of a step with every doubling of the ranks beyond 8", 0.0005, 0.05, 0.006,
+     0.7},
+}};
+
+// More digits than the runs determine.
+double rounded(double value) { return parse_number(fmt::format("{:.4g}", value)).value_or(value); }
+
+Stack read_stack(const Json& json, const std::string& origin, const std::string& path,
+                 Diagnostics& faults) {
+  Stack stack;
+  JsonFields fields(json, origin, path, faults);
+  stack.name = fields.string("name");
+  stack.trainers = fields.optional_strings("trainers");
+  stack.source = fields.string("source");
+  stack.constants.spread = fields.number("spread");
+  if (!(stack.constants.spread > 0 && stack.constants.spread < 5)) {
+    fields.fault("spread", "it is not between 0 and 5");
+  }
+  if (const Json* constants = fields.object("constants")) {
+    JsonFields of(*constants, origin, fields.path("constants"), faults);
+    for (std::size_t i = 0; i < kStackConstants; ++i) {
+      const double value = of.number(kPriors[i].name);
+      // Written so that NaN fails, too.
+      if (!(value >= kPriors[i].least && value <= kPriors[i].most)) {
+        of.fault(kPriors[i].name, fmt::format("it is not between {} and {} {}", kPriors[i].least,
+                                              kPriors[i].most, kPriors[i].unit));
+      }
+      stack.constants.values[i] = value;
+    }
+    of.finish();
+  }
+  fields.finish();
+  return stack;
+}
+
+}  // namespace
+
+std::span<const StackPrior> stack_priors() { return kPriors; }
+
+StackConstants usual_stack() {
+  StackConstants usual;
+  for (std::size_t i = 0; i < kStackConstants; ++i) usual.values[i] = kPriors[i].usual;
+  return usual;
+}
+
+Result<Stacks> read_stacks(const Json& json, const std::string& origin) {
+  Diagnostics faults;
+  Stacks stacks;
+  JsonFields fields(json, origin, "", faults);
+  const Json* list = fields.array("stacks");
+  fields.finish();
+  for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+    stacks.list.push_back(read_stack(list->items[i], origin, fmt::format("/stacks/{}", i), faults));
+  }
+  if (list != nullptr && (stacks.list.empty() || !stacks.list.back().trainers.empty())) {
+    fields.fault("stacks", "the last one must be that of all other trainers",
+                 "give it an empty list of trainers");
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return stacks;
+}
+
+Result<Stacks> load_stacks(const std::string& data_directory,
+                           const std::optional<std::string>& file) {
+  const std::string path = file.value_or(data_directory + "/calibrations/time.json");
+  const Json json = TW_TRY(read_json_file(path));
+  return read_stacks(json, path);
+}
+
+Json to_json(const Stacks& stacks) {
+  Json list = Json::array();
+  for (const Stack& stack : stacks.list) {
+    Json trainers = Json::array();
+    for (const std::string& name : stack.trainers) trainers.push(Json::of(name));
+    Json constants = Json::object();
+    for (std::size_t i = 0; i < kStackConstants; ++i) {
+      constants.add(std::string(kPriors[i].name), Json::of(rounded(stack.constants.values[i])));
+    }
+    list.push(Json::object()
+                  .add("name", Json::of(stack.name))
+                  .add("trainers", std::move(trainers))
+                  .add("constants", std::move(constants))
+                  .add("spread", Json::of(rounded(stack.constants.spread)))
+                  .add("source", Json::of(stack.source)));
+  }
+  return Json::object().add("stacks", std::move(list));
+}
+
+const Stack& stack_of(const Stacks& stacks, const Trainer& trainer) {
+  const auto found = std::find_if(stacks.list.begin(), stacks.list.end(), [&](const Stack& stack) {
+    return std::find(stack.trainers.begin(), stack.trainers.end(), trainer.name) !=
+           stack.trainers.end();
+  });
+  return found == stacks.list.end() ? stacks.list.back() : *found;
+}
+
+}  // namespace trainwright

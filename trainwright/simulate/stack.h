@@ -1,0 +1,74 @@
+#pragma once
+// What a software stack makes of an accelerator's kernels. Part of simulate.h: include that one.
+//
+// The trainer explains more of a step's time than the chip does. A stack is a class of trainers
+// that launch, fuse and overlap alike; its constants stand in data/calibrations/time.json with the
+// runs they were fitted to. Each is a factor on what kernels alone would take, or a time.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+
+// clang-format off
+enum class StackConstant : std::uint8_t {
+  Products,    // factor on matrix products
+  AttentionCores, // factor on fused attention
+  Streams,     // factor on memory-bound kernels
+  Loss,        // factor on the loss: several passes where a list has one
+  Launch,      // seconds that each kernel adds on the device
+  Host,        // seconds that the host needs for each kernel: a floor
+  Collectives, // factor on collectives within a micro-batch
+  Reductions,  // factor on all-reduces beside that
+  Exposed,     // share of collectives beside other work that shows all the same
+  Transfer,    // factor on transfers between stages
+  Data,        // factor on gradients and weights that travel
+  DataExposed, // share of them that shows where they are overlapped
+  DataGrowth,  // of these with every doubling of the ranks beyond 64
+  Optimizer,   // factor on its bytes at full bandwidth
+  Growth,      // of a step with every doubling of the ranks beyond 8
+};
+// clang-format on
+inline constexpr std::size_t kStackConstants = static_cast<std::size_t>(StackConstant::Growth) + 1;
+
+struct StackConstants {
+  std::array<double, kStackConstants> values{};
+  double spread = 0.3;  // half the width of log(measured / predicted) that holds 90 %
+  double at(StackConstant which) const { return values[static_cast<std::size_t>(which)]; }
+  friend bool operator==(const StackConstants&, const StackConstants&) = default;
+};
+
+// What is known about a constant before any run: bounds, a middle, and how far it is from there.
+struct StackPrior {
+  std::string_view name, unit, meaning;
+  double least, most, usual;
+  double spread;  // standard deviation of its logarithm
+};
+std::span<const StackPrior> stack_priors();  // in the order of StackConstant
+StackConstants usual_stack();
+
+struct Stack {
+  std::string name;                   // "vendor", "megatron", "pytorch"
+  std::vector<std::string> trainers;  // names of trainers; the stack of none is that of all others
+  StackConstants constants;
+  std::string source;  // which runs it was fitted to
+};
+struct Stacks {
+  std::vector<Stack> list;  // at least one; the last has no trainers
+};
+Result<Stacks> read_stacks(const Json& json, const std::string& origin);
+Result<Stacks> load_stacks(const std::string& data_directory,
+                           const std::optional<std::string>& file = {});
+// The stack of a trainer.
+const Stack& stack_of(const Stacks& stacks, const Trainer& trainer);
+Json to_json(const Stacks& stacks);
+
+}  // namespace trainwright

@@ -1,0 +1,282 @@
+// From the pieces of a step to its seconds.
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/simulate/simulate.h"
+
+namespace trainwright {
+namespace {
+
+using Parts = std::array<Seconds, kTimeParts>;
+constexpr std::size_t index(TimePart part) { return static_cast<std::size_t>(part); }
+
+// How sharply the host's floor meets the device's time; sixth powers fit alike.
+constexpr double fourth(double x) { return x * x * x * x; }
+// Of a backward pass, what gradients of the layers above may travel behind.
+constexpr double kBehindBackward = 0.7;
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+Seconds sum(const Parts& parts) {
+  Seconds all;
+  for (const Seconds part : parts) all += part;
+  return all;
+}
+
+Parts& operator+=(Parts& parts, const Parts& more) {
+  for (std::size_t i = 0; i < kTimeParts; ++i) parts[i] += more[i];
+  return parts;
+}
+Parts operator*(Parts parts, double times) {
+  for (Seconds& part : parts) part = part * times;
+  return parts;
+}
+
+// What travels beside other work shows in part, and where it takes longer.
+Seconds shown(Seconds traffic, Seconds beside, double exposed) {
+  return std::max(traffic * exposed, traffic - beside);
+}
+
+// A pass of a stage, by part.
+Parts pass_parts(const PassPieces& pass, const StackConstants& stack) {
+  const auto factor = [&](StackConstant which) { return stack.at(which); };
+  const double collectives = factor(StackConstant::Collectives);
+  Parts parts{};
+  parts[index(TimePart::Products)] = pass.products * factor(StackConstant::Products);
+  parts[index(TimePart::AttentionCores)] = pass.attention * factor(StackConstant::AttentionCores);
+  parts[index(TimePart::Streams)] = pass.streams * factor(StackConstant::Streams) +
+                                    Seconds(factor(StackConstant::Launch) * pass.kernels);
+  parts[index(TimePart::Loss)] = pass.loss * factor(StackConstant::Loss);
+  parts[index(TimePart::Tensor)] =
+      (pass.tensor + pass.tensor_sums * factor(StackConstant::Reductions) +
+       pass.beside * factor(StackConstant::Exposed)) *
+      collectives;
+  parts[index(TimePart::Context)] =
+      pass.context * collectives + shown(pass.ring * collectives,
+                                         parts[index(TimePart::AttentionCores)],
+                                         factor(StackConstant::Exposed));
+  parts[index(TimePart::Expert)] = (pass.expert + pass.vocabulary) * collectives;
+  const double device = sum(parts).value();
+  const double host = factor(StackConstant::Host) * pass.kernels;
+  const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
+  parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
+  return parts;
+}
+
+// One micro-batch on a stage, or on all stages of a rank.
+struct Visit {
+  Parts forward{}, backward{};
+  Seconds input, weight;  // the halves of `backward`
+  Seconds total() const { return sum(forward) + sum(backward); }
+};
+
+bool alike(const StagePieces& a, const StagePieces& b) {
+  return a.forward == b.forward && a.backward_input == b.backward_input &&
+         a.backward_weight == b.backward_weight;
+}
+
+// `blocking`: the transfer that each pass waits for.
+Visit visit_of(const StagePieces& stage, Seconds blocking, const StackConstants& stack) {
+  Visit visit;
+  visit.forward = pass_parts(stage.forward, stack);
+  visit.forward[index(TimePart::Pipeline)] = blocking;
+  visit.backward = pass_parts(stage.backward_input, stack);
+  visit.backward[index(TimePart::Pipeline)] = blocking;
+  visit.input = sum(visit.backward);
+  const Parts weight = pass_parts(stage.backward_weight, stack);
+  visit.weight = sum(weight);
+  visit.backward += weight;
+  return visit;
+}
+
+// The pipeline: what its slowest rank does, and how long all take.
+struct Pipeline {
+  Parts busy{};      // of the slowest rank, all micro-batches
+  Seconds makespan;  // of all of them
+  Seconds backward;  // of one micro-batch on the slowest rank
+  Seconds forward;
+};
+
+Costs costs_of(const StepPieces& step, const std::vector<Visit>& stages, Seconds transfer) {
+  Costs costs;
+  for (const Visit& visit : stages) {
+    costs.stages.push_back({sum(visit.forward), visit.input, visit.weight,
+                            visit.input + visit.weight, Bytes(1), Bytes(1)});
+  }
+  // Where passes wait for transfers, these are part of them.
+  const Seconds apart = step.transfers_overlap ? transfer : Seconds(0);
+  costs.boundaries.assign(stages.size() - 1, {apart, apart, Bytes(0)});
+  return costs;
+}
+
+// By the clock, over at most 4 p micro-batches; from there on the slowest rank decides.
+std::optional<Seconds> clocked(const StepPieces& step, const std::vector<Visit>& stages,
+                               Seconds transfer, Seconds slowest) {
+  const Costs costs = costs_of(step, stages, transfer);
+  if (step.order) return simulate(*step.order, costs).makespan;
+  const std::int64_t round = step.pp * 4;
+  const std::int64_t timed = std::min(step.micro_batches, round);
+  const Shape shape{static_cast<int>(step.pp), static_cast<int>(timed), static_cast<int>(step.vpp)};
+  MakeOptions options;
+  options.group = static_cast<int>(step.group);
+  const auto streamed = simulate_kind(step.schedule, shape, costs, {}, options);
+  const Seconds more = slowest * real(step.micro_batches - timed);
+  if (streamed) return streamed->makespan + more;
+  const auto made = make(step.schedule, shape, options);
+  if (!made) return std::nullopt;
+  return simulate(*made, costs).makespan + more;
+}
+
+Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& stages,
+                    const std::vector<Visit>& ranks, Seconds transfer) {
+  Seconds slowest, all, forward, backward, forwards, backwards;
+  for (const Visit& rank : ranks) {
+    slowest = std::max(slowest, rank.total());
+    all += rank.total();
+    forward = std::max(forward, sum(rank.forward));
+    backward = std::max(backward, sum(rank.backward));
+    forwards += sum(rank.forward);
+    backwards += sum(rank.backward);
+  }
+  const double m = real(step.micro_batches), p = real(step.pp), v = real(step.vpp);
+  if (step.idle) return slowest * (m + *step.idle);
+  if (step.pp == 1 && !step.order) return slowest * m;
+  if (!step.order) {
+    if (step.schedule == ScheduleKind::OneFOneB) return slowest * (m - 1) + all;
+    if (step.schedule == ScheduleKind::GPipe) {
+      return (forward + backward) * (m - 1) + forwards + backwards;
+    }
+    if (step.schedule == ScheduleKind::InterleavedOneFOneB) {
+      return slowest * m + all * ((p - 1) / (p * v));
+    }
+  }
+  const auto clock = clocked(step, stages, transfer, slowest);
+  return clock ? std::max(*clock, slowest * m) : slowest * m + all * ((p - 1) / (p * v));
+}
+
+// Larger jobs have longer ways and more neighbours.
+double data_factor(const StepPieces& step, const StackConstants& stack) {
+  const double doublings = std::log2(std::max(1.0, real(step.world) / 64));
+  return stack.at(StackConstant::Data) * (1 + stack.at(StackConstant::DataGrowth) * doublings);
+}
+
+Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
+  const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
+  // A pass waits for what it gets and sends, all of it or what shows beside other work.
+  const Seconds blocking =
+      transfer * (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0);
+  std::vector<Visit> stages, ranks(step.ranks.size());
+  stages.reserve(step.stages.size());
+  for (std::size_t i = 0; i < step.stages.size(); ++i) {
+    const StagePieces& pieces = step.stages[i];
+    const bool as_before = i > 0 && alike(pieces, step.stages[i - 1]);
+    stages.push_back(as_before ? stages.back() : visit_of(pieces, blocking, stack));
+    const Visit& visit = stages.back();
+    Visit& rank = ranks[static_cast<std::size_t>(pieces.rank)];
+    rank.forward += visit.forward;
+    rank.backward += visit.backward;
+  }
+  const double exposed = stack.at(StackConstant::DataExposed);
+  const double data = data_factor(step, stack);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    Visit& rank = ranks[r];
+    const RankPieces& of = step.ranks[r];
+    rank.forward[index(TimePart::Data)] +=
+        shown(of.every_forward * data, sum(rank.forward), exposed);
+    rank.backward[index(TimePart::Data)] +=
+        shown(of.every_backward * data, sum(rank.backward), exposed);
+  }
+  const auto slowest =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [](const Visit& a, const Visit& b) { return a.total() < b.total(); });
+  Pipeline pipeline;
+  pipeline.busy = slowest->forward;
+  pipeline.busy += slowest->backward;
+  pipeline.busy = pipeline.busy * real(step.micro_batches);
+  pipeline.forward = sum(slowest->forward);
+  pipeline.backward = sum(slowest->backward);
+  pipeline.makespan = std::max(makespan_of(step, stages, ranks, transfer), sum(pipeline.busy));
+  return pipeline;
+}
+
+// Of gradients and weights that travel once a step, what is not hidden.
+Seconds data_shown(const StepPieces& step, const RankPieces& rank, const Pipeline& pipeline,
+                   const StackConstants& stack) {
+  const double exposed = stack.at(StackConstant::DataExposed);
+  const Seconds reduced = rank.reduced * data_factor(step, stack);
+  const Seconds gathered = rank.gathered * data_factor(step, stack);
+  return (step.reduce_overlaps ? shown(reduced, pipeline.backward * kBehindBackward, exposed)
+                               : reduced) +
+         (step.gather_overlaps ? shown(gathered, pipeline.forward, exposed) : gathered);
+}
+
+}  // namespace
+
+StepPieces with_known_idle(StepPieces step, const StackConstants& stack) {
+  const Pipeline pipeline = pipeline_of(step, stack);
+  const double m = real(step.micro_batches);
+  step.idle = std::max(0.0, pipeline.makespan / (pipeline.forward + pipeline.backward) - m);
+  step.order = std::nullopt;
+  return step;
+}
+
+StepTime step_time(const StepPieces& step, const StackConstants& stack) {
+  const Pipeline pipeline = pipeline_of(step, stack);
+  StepTime time;
+  time.parts = pipeline.busy;
+  time.parts[index(TimePart::Bubble)] = pipeline.makespan - sum(pipeline.busy);
+  for (const RankPieces& rank : step.ranks) {
+    const Seconds data = data_shown(step, rank, pipeline, stack);
+    const Seconds optimizer = rank.optimizer * stack.at(StackConstant::Optimizer);
+    if (data + optimizer < time.parts[index(TimePart::Optimizer)]) continue;
+    time.parts[index(TimePart::Optimizer)] = optimizer;
+    time.parts[index(TimePart::Waiting)] = data;
+  }
+  // The rank with the longest end; what its gradients need joins what travelled before.
+  time.parts[index(TimePart::Data)] += time.parts[index(TimePart::Waiting)];
+  time.parts[index(TimePart::Waiting)] = {};
+  const double doublings = std::log2(std::max(1.0, real(step.world) / 8));
+  time.parts[index(TimePart::Waiting)] =
+      sum(time.parts) * (stack.at(StackConstant::Growth) * doublings);
+  time.step = sum(time.parts);
+  time.low = time.step * std::exp(-stack.spread);
+  time.high = time.step * std::exp(stack.spread);
+  time.bound = step.bound;
+  time.tokens = step.tokens;
+  time.ranks = step.world;
+  time.mfu = utilization(step.needed, time.step, step.peak);
+  time.hfu = utilization(step.executed, time.step, step.peak);
+  return time;
+}
+
+double tokens_per_second_per_rank(const StepTime& time) {
+  return real(time.tokens.value()) / time.step.value() / real(time.ranks);
+}
+
+std::string_view name_of(TimePart part) {
+  constexpr std::array<std::string_view, kTimeParts> kNames = {
+      "products", "attention", "streams", "loss", "host",      "tensor", "context",
+      "expert",   "pipeline",  "bubble",  "data", "optimizer", "waiting"};
+  return kNames[index(part)];
+}
+
+Json to_json(const StepTime& time) {
+  Json parts = Json::object();
+  for (std::size_t i = 0; i < kTimeParts; ++i) {
+    parts.add(std::string(name_of(static_cast<TimePart>(i))), Json::of(time.parts[i].value()));
+  }
+  Json json = Json::object();
+  json.add("step", Json::of(time.step.value()))
+      .add("low", Json::of(time.low.value()))
+      .add("high", Json::of(time.high.value()))
+      .add("tokens", Json::of(time.tokens.value()))
+      .add("ranks", Json::of(time.ranks))
+      .add("tokens_per_second_per_rank", Json::of(tokens_per_second_per_rank(time)))
+      .add("mfu", Json::of(time.mfu))
+      .add("hfu", Json::of(time.hfu))
+      .add("bound", Json::of(time.bound.value()))
+      .add("parts", std::move(parts));
+  return json;
+}
+
+}  // namespace trainwright
