@@ -136,7 +136,8 @@ ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants, cons
   // A source without a single failure has no verdict to get wrong.
   std::map<std::string, bool> judged;
   for (const Case& made : cases.cases) {
-    judged[made.source] |= made.outcome == Outcome::Oom || made.outcome == Outcome::OomOrCrash;
+    const bool failed = made.outcome == Outcome::Oom || made.outcome == Outcome::OomOrCrash;
+    judged[made.source] |= failed && made.no_memory.empty();
   }
   struct Asked {
     std::string refused, failed;
@@ -144,6 +145,7 @@ ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants, cons
   };
   std::vector<Asked> asked = parallel_map(cases.cases.size(), {}, [&](std::size_t i) {
     Asked one;
+    if (!cases.cases[i].no_memory.empty()) return one;
     one.refused = refusal(cases.cases[i], cases);
     if (!one.refused.empty()) return one;
     auto estimate = estimated(cases.cases[i], cases, constants, asking);
@@ -156,10 +158,15 @@ ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants, cons
   });
   ScoredRows scored;
   scored.skipped = cases.skipped;
+  for (SkippedRun& run : scored.skipped) {
+    if (!run.no_memory.empty()) run.reason = run.no_memory;
+  }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const Case& made = cases.cases[i];
     scored.estimates.push_back(std::move(asked[i].estimate));
-    if (!asked[i].refused.empty()) {
+    if (!made.no_memory.empty()) {
+      scored.skipped.push_back({made.source, made.label, made.no_memory});
+    } else if (!asked[i].refused.empty()) {
       scored.refused.push_back({made.source, made.label, asked[i].refused});
     } else if (!asked[i].failed.empty()) {
       scored.skipped.push_back({made.source, made.label, "memory: " + asked[i].failed});

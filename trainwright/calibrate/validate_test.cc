@@ -81,6 +81,22 @@ TEST_CASE("rows made with a lead and a place outside give both back, fold by fol
   CHECK(*fitted.outside == doctest::Approx(0.5).epsilon(1e-3));
 }
 
+TEST_CASE("a case whose memory is not scored is not asked, but counted with its reason") {
+  Case timed;
+  timed.source = "made";
+  timed.no_memory = "no memory was read";
+  timed.outcome = Outcome::Oom;
+  Cases cases;
+  cases.cases = {timed};
+  cases.skipped = {{"made", "2", "no layers", "no memory was read"}, {"made", "3", "no layers"}};
+  const ScoredRows scored = score_rows(cases, {});
+  CHECK(scored.rows.empty());
+  REQUIRE(scored.skipped.size() == 3);
+  CHECK(scored.skipped[0].reason == "no memory was read");
+  CHECK(scored.skipped[1].reason == "no layers");
+  CHECK(scored.skipped[2].reason == "no memory was read");
+}
+
 TEST_CASE("allocated bytes tell no constant") {
   Made made;
   for (int i = 0; i < 12; ++i) made.add(10, {1, 2, 4}, MemoryKind::Allocated, 11);

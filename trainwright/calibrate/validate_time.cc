@@ -138,10 +138,11 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
       runs.skipped.push_back({made.source, made.label, pieces[i].error().diagnostics.front().what});
       continue;
     }
-    runs.runs.push_back(
-        {made.source, made.label, made.fold, static_cast<std::size_t>(&made - cases.cases.data()),
-         made.step_time->value(), *pieces[i], stack_of(stacks, cases.trainer_of(made)).name,
-         !made.broken.empty(), false});
+    runs.runs.push_back({made.source, made.label, made.time_fold,
+                         static_cast<std::size_t>(&made - cases.cases.data()),
+                         made.step_time->value(), *pieces[i],
+                         stack_of(stacks, cases.trainer_of(made)).name,
+                         !made.broken.empty() || !made.time_broken.empty(), false});
   }
   return runs;
 }

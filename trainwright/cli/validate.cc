@@ -142,7 +142,7 @@ std::string apart_text(const std::vector<SourceScore>& scores, int width) {
 // Sources with rules, and those of one's own table.
 std::vector<std::string> sources_of(const Knowledge& knowledge,
                                     const std::vector<MeasuredRun>& runs) {
-  std::vector<std::string> known = known_sources(knowledge);
+  std::vector<std::string> known = memory_sources(knowledge);
   for (const MeasuredRun& run : runs) {
     if (run.asked && std::find(known.begin(), known.end(), run.source) == known.end()) {
       known.push_back(run.source);

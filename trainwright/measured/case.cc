@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/measured/cuts.h"
 #include "trainwright/measured/fill.h"
 #include "trainwright/measured/orders.h"
+#include "trainwright/measured/readings.h"
+#include "trainwright/measured/times.h"
 
 namespace trainwright {
 namespace {
@@ -21,8 +22,9 @@ struct Said {
   MeasuredRun row;  // with the columns that rules filled in
   Json model = Json::object(), trainer = Json::object(), layout = Json::object(),
        job = Json::object();
-  std::string on, cut, broken, undetermined;
+  std::string on, cut, broken, time_broken, undetermined, pool, graphs;
   std::optional<Json> order;
+  FlopsRule flops;
   std::vector<const ReadingRule*> readings;
   std::vector<std::string> corrections, notes;
 };
@@ -36,7 +38,11 @@ void add_texts(const SourceRule& rule, Said& said) {
   if (!rule.on.empty()) said.on = rule.on;
   if (!rule.cut.empty()) said.cut = rule.cut;
   if (!rule.broken.empty()) said.broken = rule.broken;
+  if (!rule.time_broken.empty()) said.time_broken = rule.time_broken;
   if (!rule.undetermined.empty()) said.undetermined = rule.undetermined;
+  if (!rule.pool.empty()) said.pool = rule.pool;
+  if (!rule.graphs.empty()) said.graphs = rule.graphs;
+  if (rule.flops) said.flops = *rule.flops;
   if (!rule.note.empty()) said.notes.push_back(rule.note);
   if (!rule.correction.empty()) said.corrections.push_back(rule.correction);
   if (rule.order) said.order = rule.order;
@@ -53,6 +59,7 @@ OrReason<Said> said_of(const MeasuredRun& run, const std::vector<SourceRule>& ru
     for (const auto& [column, value] : rule.columns.members) {
       fill_column(said.row, column, detail::filled(value.string, said.row, missing));
     }
+    if (rule.fresh_model) said.model = Json::object();
     detail::lay_over(said.model, rule.model);
     detail::lay_over(said.trainer, rule.trainer);
     detail::lay_over(said.layout, rule.layout);
@@ -129,64 +136,6 @@ Layout layout_of_columns(const MeasuredRun& run, const Trainer& trainer) {
   return layout;
 }
 
-Bytes bytes_in(double value, const std::string& unit) {
-  constexpr double kMost = 1e18;
-  const double scale = unit == "GB" ? 1e9 : unit == "GiB" ? 1024.0 * 1024.0 * 1024.0 : 1;
-  return Bytes(std::llround(std::min(value * scale, kMost)));
-}
-
-MemoryReading printed(double value, const ReadingRule& rule, std::int64_t index) {
-  const double last_digit = rule.unit == "B" ? 0 : std::pow(10, -rule.decimals);
-  return {.kind = rule.kind,
-          .at = rule.at,
-          .index = index,
-          .size = bytes_in(value, rule.unit),
-          .rounding = bytes_in(last_digit / 2, rule.unit)};
-}
-
-// "46.77\*2 + 36.59\*2 + ...": one figure for each pipeline rank, or one for all.
-void add_each(const ReadingRule& rule, const Said& said, std::vector<MemoryReading>& readings) {
-  std::vector<double> figures;
-  const std::string list = column_text(said.row, rule.each).value_or("");
-  for (const std::string_view part : split(list, '+')) {
-    const std::string_view text = trim(part);
-    const auto figure = parse_number(trim(text.substr(0, text.find_first_of("\\* "))));
-    if (!figure || *figure <= 0) return;
-    figures.push_back(*figure);
-  }
-  const bool one_for_all = figures.size() == 1 && said.row.pp.value_or(1) > 1;
-  for (std::size_t i = 0; i < figures.size(); ++i) {
-    readings.push_back(printed(figures[i], rule, static_cast<std::int64_t>(i)));
-    readings.back().at = one_for_all ? ReadAt::WorstRank : ReadAt::PipelineRank;
-  }
-}
-
-void add_ranks(const ReadingRule& rule, const Said& said, std::vector<MemoryReading>& readings) {
-  constexpr double kMiB = 1 << 20;
-  // Figures of ranks are in MiB, printed to so many digits; without any they are whole bytes.
-  const Bytes rounding(rule.decimals > 0 ? std::llround(0.5 * std::pow(10, -rule.decimals) * kMiB)
-                                         : 0);
-  for (const RankMemory& rank : said.row.ranks) {
-    const Bytes size = rule.ranks == "reserved" ? rank.reserved : rank.allocated;
-    readings.push_back({rule.kind, ReadAt::Rank, rank.rank, size, rounding});
-  }
-}
-
-std::vector<MemoryReading> readings_of(const Said& said) {
-  std::vector<MemoryReading> readings;
-  for (const ReadingRule* rule : said.readings) {
-    if (!rule->each.empty()) add_each(*rule, said, readings);
-    if (!rule->ranks.empty()) add_ranks(*rule, said, readings);
-    if (rule->value.empty()) continue;
-    std::string missing;
-    const auto value = parse_number(detail::filled(rule->value, said.row, missing));
-    const auto index = parse_integer(detail::filled(rule->index, said.row, missing));
-    if (!value || !index || *value <= 0) continue;
-    readings.push_back(printed(*value, *rule, *index));
-  }
-  return readings;
-}
-
 std::string first_fault(const Error& error) {
   const Diagnostic& fault = error.diagnostics.front();
   return fmt::format("{} {}", fault.where, fault.what);
@@ -198,16 +147,24 @@ class CaseBook {
   explicit CaseBook(const Knowledge& knowledge) : knowledge_(knowledge) {}
 
   void add(const MeasuredRun& run, std::size_t index) {
-    OrReason<Case> made = run.asked ? of_words(run) : of_rules(run);
+    const auto source = source_of(run, knowledge_.sources);
+    const bool known = !run.asked && source != knowledge_.sources.end();
+    const std::string& name = known ? source->first : run.source;
+    const std::string no_memory = known ? no_memory_of(run, source->second) : "";
+    OrReason<Case> made = run.asked ? of_words(run)
+                          : known   ? of_rules(run, source->second)
+                                    : skip("no case is made of this source");
     if (!made) {
-      cases_.skipped.push_back({run.source, run.source_ref, std::move(made).error()});
+      cases_.skipped.push_back({name, run.source_ref, std::move(made).error(), no_memory});
       return;
     }
-    made->source = run.source;
+    made->source = name;
     made->run = index;
     made->label = run.source_ref;
-    made->step_time = run.step_time;
     made->fold = fold_of(run);
+    made->time_fold = time_fold_of(run);
+    made->no_memory = no_memory;
+    if (made->pool.empty()) made->pool = name;
     made->capacity = capacity_of(cases_.cluster_of(*made));
     cases_.cases.push_back(*std::move(made));
   }
@@ -215,10 +172,16 @@ class CaseBook {
   Cases finish() && { return std::move(cases_); }
 
  private:
-  OrReason<Case> of_rules(const MeasuredRun& run) {
-    const auto rules = knowledge_.sources.find(run.source);
-    if (rules == knowledge_.sources.end()) return skip("no case is made of this source");
-    OrReason<Said> found = said_of(run, rules->second, knowledge_.learned);
+  std::string no_memory_of(const MeasuredRun& run, const Source& source) const {
+    for (const SourceRule& rule : source.rules) {
+      const bool says = !rule.no_memory.empty();
+      if (says && detail::holds(rule, run, knowledge_.learned)) return rule.no_memory;
+    }
+    return {};
+  }
+
+  OrReason<Case> of_rules(const MeasuredRun& run, const Source& source) {
+    OrReason<Said> found = said_of(run, source.rules, knowledge_.learned);
     if (!found) return skip(found.error());
     Said& said = *found;
     if (std::string reason = out_of_bounds(said.row); !reason.empty()) return skip(reason);
@@ -235,14 +198,21 @@ class CaseBook {
     if (!missing.empty()) return skip("the source does not say: " + missing);
     made.outcome = run.outcome;
     made.broken = said.broken;
+    made.time_broken = run.set_apart.empty() ? said.time_broken : run.set_apart;
     made.undetermined = said.undetermined;
+    made.pool = said.pool;
+    made.graphs = said.graphs;
     made.corrections = said.corrections;
     made.notes = said.notes;
     if (std::string reason = settle_words(made); !reason.empty()) return skip(reason);
     if (std::string reason = settle_layout(made, said, layout, job); !reason.empty()) {
       return skip(reason);
     }
-    made.memory = readings_of(said);
+    made.memory = detail::readings_of(said.row, said.readings);
+    if (const auto took = detail::step_time_of(said.row, said.flops)) {
+      made.step_time = took->time;
+      if (!took->note.empty()) made.notes.push_back(took->note);
+    }
     return made;
   }
 
@@ -383,9 +353,29 @@ Cases cases_of(std::span<const MeasuredRun> runs, const Knowledge& knowledge) {
   return std::move(book).finish();
 }
 
+Sources::const_iterator source_of(const MeasuredRun& run, const Sources& sources) {
+  const auto named = sources.find(run.source);
+  if (named != sources.end()) return named;
+  return std::find_if(sources.begin(), sources.end(), [&](const auto& entry) {
+    const std::string& rows = entry.second.rows;
+    return !rows.empty() && detail::matches(run.source, rows);
+  });
+}
+
 std::vector<std::string> known_sources(const Knowledge& knowledge) {
   std::vector<std::string> names;
   for (const auto& entry : knowledge.sources) names.push_back(entry.first);
+  return names;
+}
+
+std::vector<std::string> memory_sources(const Knowledge& knowledge) {
+  std::vector<std::string> names;
+  for (const auto& [name, source] : knowledge.sources) {
+    const bool never = std::any_of(source.rules.begin(), source.rules.end(), [](const auto& rule) {
+      return !rule.no_memory.empty() && rule.when.empty();
+    });
+    if (!never) names.push_back(name);
+  }
   return names;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// A measured run as the rest of the program speaks: model, cluster, trainer, layout, and readings
-// of memory whose meaning is known. Part of measured.h: include that one.
+// A measured run as the rest of the program speaks: model, cluster, trainer, layout, readings of
+// memory whose meaning is known, and how long a step took. Part of measured.h: include that one.
 //
 // What a source leaves unsaid comes from its papers and launch scripts. Where only the scored
 // figures could tell (which counter a figure was read from, which failures of nanotron are crashes)
@@ -33,6 +33,8 @@ using CaseTrainerId = Id<struct CaseTrainerTag>;
 
 struct Case {
   std::string source, label, fold;  // label: the place in the source
+  std::string time_fold;            // what is left out together when times are scored
+  std::string pool;                 // whose times are fitted together: its source, or several
   std::size_t run = 0;              // its index among the runs
   CaseModelId model;
   CaseClusterId cluster;
@@ -42,13 +44,19 @@ struct Case {
   Outcome outcome = Outcome::Ok;
   Bytes capacity;  // what a program can allocate on one accelerator, context and all
   std::vector<MemoryReading> memory;
-  std::optional<Seconds> step_time;
+  std::optional<Seconds> step_time;  // of what ran; a note says if it follows from a rate
   // The same in the words of `trainwright estimate`, but for the order.
   Words words;
   std::optional<Schedule> order;  // where it is not the layout's
   // Broken in the words of its own source, or by its own figures: scored with and without.
   std::string broken;
-  // What had to be guessed although memory hangs on it: reported apart.
+  // Likewise where only its time contradicts itself or its neighbours.
+  std::string time_broken;
+  std::string
+      graphs;  // what CUDA graphs launch: "parts" of layers, "layers", the "step"; or nothing
+  // Why memory is not scored on it.
+  std::string no_memory;
+  // What had to be guessed although memory or time hangs on it: reported apart.
   std::string undetermined;
   std::vector<std::string> corrections;  // what was read differently than printed, and why
   std::vector<std::string> notes;        // what was assumed, and from where
@@ -56,6 +64,7 @@ struct Case {
 
 struct SkippedRun {
   std::string source, label, reason;
+  std::string no_memory = {};  // as of a case
 };
 
 // Cases with what they share: the cases of one sweep have few models, clusters and trainers.
@@ -86,7 +95,11 @@ Result<Knowledge> load_knowledge(const std::string& data_directory,
 // skipped likewise. Whatever a run holds, degrees and batches of a case are within the bounds of
 // layout.h.
 Cases cases_of(std::span<const MeasuredRun> runs, const Knowledge& knowledge);
+// The source whose rules a row goes through: of its name, or the one whose rows it is among.
+Sources::const_iterator source_of(const MeasuredRun& run, const Sources& sources);
 // The sources that become cases, sorted.
 std::vector<std::string> known_sources(const Knowledge& knowledge);
+// Those of them that memory is scored on.
+std::vector<std::string> memory_sources(const Knowledge& knowledge);
 
 }  // namespace trainwright

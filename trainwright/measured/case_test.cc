@@ -210,7 +210,9 @@ TEST_CASE("the stages of a Paddle row have one reading each") {
   CHECK(made.memory[3].size / 1_GiB == doctest::Approx(20.12));
   CHECK(find_kernel(cases.trainer_of(made), KernelKind::FusedNorm)->use == Use::Never);
   run.framework = "Megatron-LM";
-  CHECK(one(run).cases.empty());
+  const Case other = only(one(run));
+  CHECK(other.memory.empty());
+  CHECK(other.no_memory == "only the Paddle rows are scored");
 }
 
 // What follows needs the published tables.
@@ -246,7 +248,7 @@ TEST_CASE("every run of a scored source becomes a case or says why not") {
   CHECK(made["vocab_parallel"] == 168);
   CHECK(made["vocab_parallel_artifact"] == 40);
   CHECK(made["korthikanti2022"] == 9);
-  CHECK(made["flagperf"] == 20);
+  CHECK(made["flagperf"] == 47);  // 20 with Paddle, whose memory is scored
   CHECK(made["zbh1_3090"] == 2);
   CHECK(made["sailor"] == 27);  // 15 of OPT, 12 of GPT-Neo; nine mix accelerators
   CHECK(made["bigscience_bloom_prequel"] == 120);
@@ -272,6 +274,8 @@ TEST_CASE("what really ran is legal, except rows that are broken in their source
     }
   }
   CHECK(forbidden == std::set<std::string>{"bigscience_bloom_prequel world-splits broken",
+                                           "megatron_bridge expert-ranks-split broken",
+                                           "megatron_bridge expert-world-splits broken",
                                            "megatron_golden batch-splits broken"});
   CHECK(ran["aleph-alpha-2023"] == 401);
   CHECK(ran["nanotron_playbook"] == 1758);
@@ -343,9 +347,9 @@ TEST_CASE("models from columns have the parameters of the zoo") {
 TEST_CASE("cases share what is equal") {
   const Published* all = published();
   if (all == nullptr) return;
-  CHECK(all->cases.trainers.size() < 30);
-  CHECK(all->cases.clusters.size() < 60);
-  CHECK(all->cases.models.size() < 300);
+  CHECK(all->cases.trainers.size() < 50);
+  CHECK(all->cases.clusters.size() < 150);
+  CHECK(all->cases.models.size() < 500);
 }
 
 }  // namespace

@@ -8,23 +8,6 @@
 namespace trainwright::detail {
 namespace {
 
-bool matches(std::string_view cell, std::string_view pattern) {
-  if (pattern.starts_with('!')) return !matches(cell, pattern.substr(1));
-  if (pattern.starts_with('<') || pattern.starts_with('>')) {
-    const auto number = parse_number(cell), bound = parse_number(pattern.substr(1));
-    if (!number || !bound) return false;
-    return pattern.front() == '<' ? *number < *bound : *number > *bound;
-  }
-  const bool any_before = pattern.starts_with('*');
-  const bool any_after = pattern.size() > 1 && pattern.ends_with('*');
-  if (any_before) pattern.remove_prefix(1);
-  if (any_after) pattern.remove_suffix(1);
-  if (any_before && any_after) return cell.find(pattern) != std::string_view::npos;
-  if (any_before) return cell.ends_with(pattern);
-  if (any_after) return cell.starts_with(pattern);
-  return cell == pattern;
-}
-
 // "vocab + 1" of the columns; empty where the column is.
 std::string worked_out(std::string_view sum, const MeasuredRun& run) {
   const auto parts = split(sum, ' ');
@@ -64,6 +47,23 @@ Hole hole_of(std::string_view text, const MeasuredRun& run, std::string& missing
 }
 
 }  // namespace
+
+bool matches(std::string_view cell, std::string_view pattern) {
+  if (pattern.starts_with('!')) return !matches(cell, pattern.substr(1));
+  if (pattern.starts_with('<') || pattern.starts_with('>')) {
+    const auto number = parse_number(cell), bound = parse_number(pattern.substr(1));
+    if (!number || !bound) return false;
+    return pattern.front() == '<' ? *number < *bound : *number > *bound;
+  }
+  const bool any_before = pattern.starts_with('*');
+  const bool any_after = pattern.size() > 1 && pattern.ends_with('*');
+  if (any_before) pattern.remove_prefix(1);
+  if (any_after) pattern.remove_suffix(1);
+  if (any_before && any_after) return cell.find(pattern) != std::string_view::npos;
+  if (any_before) return cell.ends_with(pattern);
+  if (any_after) return cell.starts_with(pattern);
+  return cell == pattern;
+}
 
 bool holds(const SourceRule& rule, const MeasuredRun& run, Learned learned) {
   if (rule.only && *rule.only != learned) return false;

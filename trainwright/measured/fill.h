@@ -8,6 +8,8 @@
 
 namespace trainwright::detail {
 
+// A cell against one pattern of a condition (source.h).
+bool matches(std::string_view cell, std::string_view pattern);
 bool holds(const SourceRule& rule, const MeasuredRun& run, Learned learned);
 // `top` over `base`: objects member by member, arrays one after the other.
 void lay_over(Json& base, const Json& top);

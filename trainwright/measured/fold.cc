@@ -51,10 +51,17 @@ std::string fold_of(const MeasuredRun& run) {
   }
   if (source == "megatron_golden") return run.model_name;
   if (source.starts_with("mlperf") || source == "dgxc_benchmarking" ||
-      source == "megatron_bridge") {
+      source == "megatron_bridge" || source == "nemo_24_07") {
     return release(run);
   }
   return model_size(run);
+}
+
+std::string time_fold_of(const MeasuredRun& run) {
+  if (run.source == "sailor") return run.source_ref;
+  if (run.source == "internevo" && run.gpus) return std::to_string(*run.gpus) + " accelerators";
+  const std::string fold = fold_of(run);
+  return fold.empty() ? run.source_ref : fold;
 }
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/measured/cuts.h"
 #include "trainwright/measured/fill.h"
+#include "trainwright/measured/times.h"
 
 namespace trainwright {
 namespace {
@@ -89,20 +90,21 @@ class SourceReader {
     shapes_ = json_of(data_ + "/sources/" + std::string(kShapesFile) + ".json");
   }
 
-  std::pair<std::string, std::vector<SourceRule>> read(const std::string& path) {
+  std::pair<std::string, Source> read(const std::string& path) {
     const Json json = json_of(path);
     JsonFields fields(json, path, "", faults_);
     const std::string name = fields.string("source");
     fields.optional_string("about");
-    std::vector<SourceRule> rules;
+    Source source;
+    source.rows = fields.optional_string("rows").value_or("");
     if (const Json* list = fields.array("rules")) {
       for (std::size_t i = 0; i < list->items.size(); ++i) {
         JsonFields at(list->items[i], path, fmt::format("/rules/{}", i), faults_);
-        rules.push_back(rule_of(at));
+        source.rules.push_back(rule_of(at));
       }
     }
     fields.finish();
-    return {name, std::move(rules)};
+    return {name, std::move(source)};
   }
 
  private:
@@ -124,6 +126,10 @@ class SourceReader {
                                      {"on", &rule.on},
                                      {"cut", &rule.cut},
                                      {"broken", &rule.broken},
+                                     {"time_broken", &rule.time_broken},
+                                     {"no_memory", &rule.no_memory},
+                                     {"pool", &rule.pool},
+                                     {"graphs", &rule.graphs},
                                      {"undetermined", &rule.undetermined},
                                      {"note", &rule.note},
                                      {"correction", &rule.correction}}) {
@@ -137,8 +143,11 @@ class SourceReader {
       if (const Json* object = fields.raw(key)) *field = *object;
     }
     check_known(fields, "cut", rule.cut, detail::cut_names());
+    check_known(fields, "graphs", rule.graphs, {"parts", "layers", "step"});
+    rule.fresh_model = rule.model.find("shape") != nullptr || rule.model.find("zoo") != nullptr;
     settle_model(rule.model, fields);
     if (const Json* order = fields.raw("order")) rule.order = *order;
+    if (const Json* flops = fields.raw("flops")) rule.flops = flops_of(*flops, fields);
     if (const Json* readings = fields.raw("readings")) {
       for (std::size_t i = 0; i < readings->items.size(); ++i) {
         JsonFields at(readings->items[i], fields.origin(),
@@ -146,6 +155,16 @@ class SourceReader {
         rule.readings.push_back(reading_of(at));
       }
     }
+    fields.finish();
+    return rule;
+  }
+
+  FlopsRule flops_of(const Json& json, JsonFields& of) {
+    JsonFields fields(json, of.origin(), of.path("flops"), faults_);
+    FlopsRule rule;
+    rule.by = fields.string("by");
+    check_known(fields, "by", rule.by, detail::flops_names());
+    rule.peak = fields.optional_number("peak").value_or(0);
     fields.finish();
     return rule;
   }

@@ -1,4 +1,4 @@
-// The five kinds of tables, and how their rows become runs.
+// The six kinds of tables, and how their rows become runs.
 #include "trainwright/measured/run.h"
 
 #include <fmt/format.h>
@@ -121,6 +121,26 @@ constexpr std::array<Column<CardRow>, 4> kCardColumns{{
     {"max_memory_reserved_mb", &CardRow::reserved_mb, true},
 }};
 
+// One of nanotron's runs whose time is set apart: its line in that table, and why. The other
+// columns repeat the run.
+struct ApartRow {
+  std::string model, why;
+  std::optional<std::int64_t> line, gpus, dp, tp, pp, micro_batch, zero_stage;
+  std::optional<double> tokens_per_s_per_gpu;
+};
+constexpr std::array<Column<ApartRow>, 10> kApartColumns{{
+    {"line", &ApartRow::line, true},
+    {"model_name", &ApartRow::model},
+    {"gpus", &ApartRow::gpus, true},
+    {"dp", &ApartRow::dp},
+    {"tp", &ApartRow::tp},
+    {"pp", &ApartRow::pp},
+    {"micro_batch", &ApartRow::micro_batch},
+    {"zero_stage", &ApartRow::zero_stage},
+    {"tokens_per_s_per_gpu", &ApartRow::tokens_per_s_per_gpu},
+    {"why", &ApartRow::why, true},
+}};
+
 // A run of one's own.
 struct OwnRow {
   std::string source, label, model, on, trainer, layout, job, attention, schedule, kind, measured,
@@ -239,6 +259,23 @@ Result<Runs> read_cards(CsvRecords& records, Header header, std::string_view ori
   return runs;
 }
 
+Result<Runs> read_apart(CsvRecords& records, Header header, std::string_view origin) {
+  const auto rows =
+      TW_TRY(TableReader<ApartRow>(kApartColumns, std::string(origin)).read(records, header));
+  Runs runs;
+  for (const auto& [line, row] : rows) {
+    MeasuredRun& run = runs.emplace_back();
+    run.source = "nanotron_set_apart";
+    run.source_ref = fmt::format("nanotron_playbook.csv:{}", *row.line);
+    run.gpus = row.gpus;
+    run.tp = row.tp;
+    run.tokens_per_s_per_gpu = row.tokens_per_s_per_gpu;
+    run.set_apart = row.why;
+    run.origin = place(origin, line);
+  }
+  return runs;
+}
+
 constexpr std::array<std::pair<std::string_view, MemoryKind>, 5> kOwnKinds{{
     {"", MemoryKind::Driver},
     {"driver", MemoryKind::Driver},
@@ -336,6 +373,7 @@ Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
   if (has("max_allocated_mib")) return read_ranks(records, header, origin);
   if (has("real_peak_mem_bytes")) return read_plans(records, header, origin);
   if (has("max_memory_allocated_mb")) return read_cards(records, header, origin);
+  if (has("line") && has("why")) return read_apart(records, header, origin);
   return read_runs(records, header, origin);
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 // A training run as somebody measured and published it. Part of measured.h: include that one.
 //
-// Most sources come as tables of 41 columns, a cell empty where the source is silent. Three tables
-// have columns of their own and become runs of the same kind: memory by rank of SimuMax's B200
-// cases (joined to the runs by the case's name), Sailor's plans, and the cards of one published
-// comparison of two schedules. Nothing is corrected here: a run says what its source printed.
+// Most sources come as tables of 41 columns, a cell empty where the source is silent. Four tables
+// have columns of their own: memory by rank of SimuMax's B200 cases (joined to the runs by the
+// case's name), Sailor's plans, the cards of one published comparison of two schedules, and a list
+// of nanotron's runs whose time is set apart (joined by their line). Nothing is corrected here: a
+// run says what its source printed.
 //
 // A table of one's own runs holds the words of `trainwright estimate` and what was measured:
 //
@@ -62,24 +63,29 @@ struct MeasuredRun {
       stage_items;                // Sailor: layers of each stage, embedding and head counted
   std::vector<RankMemory> ranks;  // where memory was read rank by rank
   std::string origin;             // "runs.csv:17", where it was read
+  std::string set_apart;          // why its time says nothing about its layout
   // Of a table of one's own.
   std::optional<Words> asked;
   std::vector<MemoryReading> readings;
 };
 
-// One table. The header line says which of the five kinds it is; its columns may stand in any
+// One table. The header line says which of the six kinds it is; its columns may stand in any
 // order, but all of them must be there (but for those of one's own table) and no others. Cells may
 // be quoted as in RFC 4180; lines that begin with # before the header are comments. All faults at
 // once, at most 50.
 Result<std::vector<MeasuredRun>> parse_measured_runs(std::string_view text,
                                                      std::string_view origin);
-// A file, or every *.csv of a directory in the order of names, and of its neighbour
-// ../fixtures/published the cards of the 3090 runs where there is such a file. Ranks are joined to
-// their runs.
+// A file, or every *.csv of a directory in the order of names, and of its neighbours the cards of
+// the 3090 runs (../fixtures/published) and the list of runs set apart (../reference) where there
+// are such files. Ranks and reasons are joined to their runs.
 Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& path);
 
 // What is left out together with this run: its sweep, model size, test case, round or release.
 std::string fold_of(const MeasuredRun& run);
+// The same where times are scored: of Sailor a plan, since two models cannot tell a product's time
+// from attention's, and of InternEvo, which ran one model, a number of accelerators; a row
+// without a fold is left out alone.
+std::string time_fold_of(const MeasuredRun& run);
 
 // A cell by the name of its column, as text: "layers", "outcome", or "notes.key" of the notes.
 // Empty where the source is silent; nullopt where there is no such column.

@@ -20,8 +20,10 @@ std::vector<fs::path> tables(const fs::path& directory) {
     if (at->path().extension() == ".csv") found.push_back(at->path());
   }
   std::sort(found.begin(), found.end());
-  const fs::path cards = directory / ".." / "fixtures" / "published" / "zbh1_1f1b_memory_3090.csv";
-  if (fs::exists(cards, ignored)) found.push_back(cards);
+  for (const char* beside :
+       {"../fixtures/published/zbh1_1f1b_memory_3090.csv", "../reference/nanotron_set_apart.csv"}) {
+    if (fs::exists(directory / beside, ignored)) found.push_back(directory / beside);
+  }
   return found;
 }
 
@@ -43,6 +45,25 @@ void join_ranks(std::vector<MeasuredRun>& runs, Diagnostics& diagnostics) {
     ranks.insert(ranks.end(), run.ranks.begin(), run.ranks.end());
   }
   std::erase_if(runs, [](const MeasuredRun& run) { return run.source == "simumax_b200_ranks"; });
+}
+
+// Gives the runs that are set apart their reasons.
+void join_apart(std::vector<MeasuredRun>& runs, Diagnostics& diagnostics) {
+  std::map<std::string, std::size_t> by_line;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].source == "nanotron_playbook") by_line.emplace(runs[i].origin, i);
+  }
+  for (const MeasuredRun& run : runs) {
+    if (run.source != "nanotron_set_apart") continue;
+    const auto at = by_line.find(run.source_ref);
+    if (at == by_line.end() || runs[at->second].tokens_per_s_per_gpu != run.tokens_per_s_per_gpu) {
+      diagnostics.push_back({run.origin, "sets apart what is no such run: " + run.source_ref,
+                             "its lines and tokens/s are those of nanotron_playbook.csv"});
+      continue;
+    }
+    runs[at->second].set_apart = run.set_apart;
+  }
+  std::erase_if(runs, [](const MeasuredRun& run) { return run.source == "nanotron_set_apart"; });
 }
 
 }  // namespace
@@ -68,6 +89,7 @@ Result<std::vector<MeasuredRun>> read_measured_runs(const std::string& path) {
     }
   }
   if (diagnostics.empty()) join_ranks(runs, diagnostics);
+  if (diagnostics.empty()) join_apart(runs, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
   return runs;
 }

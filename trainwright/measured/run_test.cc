@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "trainwright/measured/csv.h"
@@ -47,6 +49,32 @@ TEST_CASE("a row is read cell by cell, empty cells stay unknown") {
   CHECK(run.outcome == Outcome::Ok);
   CHECK(run.notes == "a, \"quoted\" note");
   CHECK(run.origin == "t.csv:2");
+}
+
+TEST_CASE("a list beside the tables sets runs of nanotron apart by their line") {
+  const auto root = std::filesystem::temp_directory_path() / "trainwright_set_apart";
+  std::filesystem::create_directories(root / "measurements");
+  std::filesystem::create_directories(root / "reference");
+  std::string row = kRow;
+  row.replace(0, 4, "nanotron_playbook");
+  row.replace(row.find("0.5,,"), 5, ",485,");
+  std::ofstream(root / "measurements" / "nanotron_playbook.csv") << kHeader << row << row;
+  const auto read_with = [&](const std::string& line) {
+    std::ofstream(root / "reference" / "nanotron_set_apart.csv")
+        << "line,model_name,gpus,dp,tp,pp,micro_batch,zero_stage,tokens_per_s_per_gpu,why\n"
+        << line;
+    return read_measured_runs((root / "measurements").string());
+  };
+  const auto runs = read_with("3,tiny,8,8,1,1,1,1,485.0,\"stalled, it seems\"\n");
+  REQUIRE_MESSAGE(runs.has_value(), to_text(runs.error()));
+  REQUIRE(runs->size() == 2);
+  CHECK(runs->at(0).set_apart.empty());
+  CHECK(runs->at(1).set_apart == "stalled, it seems");
+  const auto other = read_with("3,tiny,8,8,1,1,1,1,486.0,stalled\n");
+  REQUIRE_FALSE(other.has_value());
+  CHECK(whats(other.error()) ==
+        std::vector<std::string>{"nanotron_set_apart.csv:2: sets apart what is no such run: "
+                                 "nanotron_playbook.csv:3"});
 }
 
 TEST_CASE("columns may stand in any order") {

@@ -92,13 +92,27 @@ TEST_CASE("faults of source files name the file, the rule and what is near") {
   }
 }
 
+TEST_CASE("a rule that names a shape takes the place of the model before it") {
+  const auto data = std::filesystem::temp_directory_path() / "trainwright_shapes";
+  std::filesystem::create_directories(data / "sources");
+  std::ofstream(data / "sources" / "shapes.json") << R"({"round": {"sides": 1}})";
+  std::ofstream(data / "sources" / "mine.json") << R"({"source": "mine", "rules": [
+    {"model": {"corners": 4}}, {"model": {"shape": "round", "corners": 0}}]})";
+  const auto sources = load_sources(data.string());
+  REQUIRE_MESSAGE(sources.has_value(), to_text(sources.error()));
+  const std::vector<SourceRule>& rules = sources->at("mine").rules;
+  CHECK_FALSE(rules[0].fresh_model);
+  CHECK(rules[1].fresh_model);
+  CHECK(to_line(rules[1].model) == R"({"sides": 1, "corners": 0})");
+}
+
 TEST_CASE("every source that ships is read with and without what was learned") {
   const auto sources = load_sources(kShippedData);
   REQUIRE_MESSAGE(sources.has_value(), to_text(sources.error()));
-  CHECK(sources->size() == 12);
-  for (const auto& [name, rules] : *sources) {
+  CHECK(sources->size() == 21);
+  for (const auto& [name, source] : *sources) {
     CAPTURE(name);
-    CHECK_FALSE(rules.empty());
+    CHECK_FALSE(source.rules.empty());
   }
 }
 
