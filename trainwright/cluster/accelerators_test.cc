@@ -77,9 +77,11 @@ TEST_CASE("16-bit peaks are units times clock times dense operations per clock")
         Silicon{"H100-SXM", 132, 1.83e9, 4096}, Silicon{"H100-PCIe", 114, 1.62e9, 4096},
         Silicon{"H200", 132, 1.83e9, 4096}, Silicon{"GH200", 132, 1.83e9, 4096},
         Silicon{"L40S", 142, 2.49e9, 1024}, Silicon{"RTX-3090", 82, 1.695e9, 512},
-        Silicon{"RTX-4090", 128, 2.52e9, 512}, Silicon{"MI250X", 220, 1.7e9, 1024},
-        Silicon{"MI250X-GCD", 110, 1.7e9, 1024}, Silicon{"MI300X", 304, 2.1e9, 2048},
-        Silicon{"MI325X", 304, 2.1e9, 2048}, Silicon{"MI355X", 256, 2.4e9, 4096}}) {
+        Silicon{"RTX-4090", 128, 2.52e9, 512}, Silicon{"RTX-5090", 170, 2.407e9, 512},
+        Silicon{"A40", 84, 1.74e9, 1024}, Silicon{"T4", 40, 1.59e9, 1024},
+        Silicon{"MI250X", 220, 1.7e9, 1024}, Silicon{"MI250X-GCD", 110, 1.7e9, 1024},
+        Silicon{"MI300X", 304, 2.1e9, 2048}, Silicon{"MI325X", 304, 2.1e9, 2048},
+        Silicon{"MI355X", 256, 2.4e9, 4096}}) {
     const double derived = chip.units * chip.clock * chip.operations;
     const double stated = peak(named(chip.name), ComputeType::Fp16).value().value();
     CHECK_MESSAGE(near(stated, derived), chip.name << ": " << stated << " against " << derived);
@@ -128,13 +130,16 @@ TEST_CASE("fp4 is twice fp8, and three times on Blackwell Ultra") {
     const double share = ratio(accelerator, ComputeType::Fp4, ComputeType::Fp8);
     if (share == 0) continue;
     const bool ultra = accelerator.name == "B300" || accelerator.name == "GB300";
-    CHECK_MESSAGE(near(share, ultra ? 3 : 2), accelerator.name);
+    // A GeForce sums fp8 up in fp32 at half the rate, fp4 at the whole.
+    const bool game = accelerator.name == "RTX-5090";
+    CHECK_MESSAGE(near(share, game ? 4 : ultra ? 3 : 2), accelerator.name);
     // fp6 shares the unit of fp8 at NVIDIA and that of fp4 at AMD.
     const double six = ratio(accelerator, ComputeType::Fp6, ComputeType::Fp8);
     CHECK_MESSAGE(near(six, accelerator.vendor == "AMD" ? 2 : 1), accelerator.name);
     seen.insert(accelerator.name);
   }
-  CHECK(seen == std::set<std::string>{"B200", "B300", "GB200", "GB300", "MI355X"});
+  CHECK(seen == std::set<std::string>{"B200", "B300", "GB200", "GB300", "MI355X", "RTX-5090",
+                                      "RTX-PRO-6000"});
 }
 
 TEST_CASE("Blackwell Ultra gave up fp64 and int8") {
@@ -186,7 +191,8 @@ TEST_CASE("scale-up links are half of what vendors print for both ways") {
 TEST_CASE("a program sees a little less memory than is built in") {
   for (const Accelerator& accelerator : known().accelerators) {
     const double share = accelerator.memory_visible / accelerator.memory;
-    CHECK_MESSAGE((share > 0.92 && share <= 1), accelerator.name << ": " << share);
+    // GDDR memory keeps its check bits in itself: a sixteenth.
+    CHECK_MESSAGE((share > 0.9 && share <= 1), accelerator.name << ": " << share);
   }
 }
 
