@@ -226,9 +226,9 @@ TEST_CASE("nanotron keeps buckets with DDP and gathers weights twice after a ZeR
   // in fp32, 2 buckets), at the ZeRO step 10 + 14 / dp (2 weights, 4 gradients, two copies of the
   // weights in bf16, and 12 + 2 over dp).
   const auto of = [](const char* layout) {
-    return llama_case("nanotron@0.4", layout).estimate().classes[0];
+    return llama_case("nanotron-main", layout).estimate().classes[0];
   };
-  const Case c = llama_case("nanotron@0.4", "dp=8,mbs=1,gbs=64,seq=2048");
+  const Case c = llama_case("nanotron-main", "dp=8,mbs=1,gbs=64,seq=2048");
   const auto all = static_cast<double>(parameters(c.model).total().value());
   const RankClass ddp = of("dp=8,mbs=1,gbs=64,seq=2048");
   CHECK(category(ddp, Category::ReduceBuffers) == 2 * all);

@@ -74,7 +74,7 @@ TEST_CASE("what collectives used comes back the later the further the host is ah
 // The 1B model of the Ultra-Scale Playbook's sweep.
 Case playbook_case(const std::string& layout) {
   Case c{.model = deeper(llama_model(2048, 32, 32, 8192), 16),
-         .trainer = picked_trainer("nanotron@0.4"),
+         .trainer = picked_trainer("nanotron-main"),
          .layout = layout_of(layout),
          .slack = Slack::Replayed};
   c.model.vocabulary = 131072;

@@ -39,7 +39,7 @@ Facts plain_facts(const std::string& trainer) {
   set_all("precision=bf16,optimizer=adamw,cp_kind=ring,sharding=zero,dispatcher=all-to-all", facts);
   set_all("overlap_p2p=1,node_size=8,max_connections=1", facts);
   if (trainer == "megatron-core") set_all("etp=2", facts);
-  if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3", facts);
+  if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3,recompute=full", facts);
   if (trainer == "deepspeed") set_all("cp_kind=ulysses", facts);
   return facts;
 }
@@ -85,14 +85,14 @@ std::vector<Case> shared_cases() {
       {t, "kv-heads-whole", "kv_heads=3"},
       {m, "sequence-splits-cp", "cp=2,dp=1,dp_shard=1,micro_batches=16,seq=4098,sp=0"},
       {m, "sequence-splits-sp", "seq=4097"},
-      {t, "layers-for-every-stage", "layers=1"},
+      {"pytorch", "layers-for-every-stage", "layers=1"},
       {m, "empty-stage", "least_stage_layers=0"},
       {t, "v-has-two-stages", "schedule=csv,placement=v"},
       {t, "enough-micro-batches", "micro_batches=1,gbs=2"},
       // 7 micro-batches over 2 ranks: 3 rounds, and 7 is no multiple of 3.
       {t, "interleave-rounds", kChunks + "micro_batches=7,gbs=14"},
       {t, "zero-bubble-compile", kV + "compile=1"},
-      {t, "zero-bubble-ddp", kV + "sharding=ddp,dp_shard=1,dp_replicate=2,zero=0"},
+      {"pytorch", "zero-bubble-ddp", kV + "sharding=ddp,dp_shard=1,dp_replicate=2,zero=0"},
       {t, "zero-bubble-op-recompute", kV + "recompute=op-selective"},
   };
 }
@@ -164,7 +164,7 @@ std::vector<Case> megatron_cases() {
 
 std::vector<Case> other_cases() {
   return {
-      {"torchtitan@0.2", "sequence-splits-tp-cp", "seq=4097"},
+      {"torchtitan@0.2", "sequence-splits-tp-cp", "seq=4098"},
       {"torchtitan@0.2", "csv-placement", "schedule=csv,placement=loop"},
       {"torchtitan@0.2", "shard-or-replicate", "sharding=hsdp"},
       {"torchtitan@0.2", "ep-borrows", "experts=8,ep=8,etp=2"},
@@ -173,20 +173,19 @@ std::vector<Case> other_cases() {
       {"torchtitan@0.2", "mx-needs-blackwell", "precision=mxfp8"},
       {"torchtitan@0.2", "async-tp-needs-compile", "overlap_tp=1"},
       {"torchtitan@0.3", "zero-bubble-chunked-loss", kV},
-      {"deepspeed@0.16", "pipeline-zero", "zero=2"},
-      {"deepspeed@0.16", "no-virtual-stages", "vpp=2,stages=4"},
-      {"deepspeed@0.16", "zero-stage", "zero=0"},
-      {"deepspeed@0.16", "parameter-offload-needs-stage-3", "offload_parameters=1"},
-      {"deepspeed@0.16", "optimizer-offload-needs-zero", "offload_optimizer=1,sharding=ddp,zero=0"},
-      {"deepspeed@0.18", "heads-split-ulysses", kUlysses + "heads=2"},
-      {"deepspeed@0.19", "heads-split-ulysses", kUlysses + "heads=6"},
-      {"deepspeed@0.16", "sequence-splits-ulysses", kUlysses + "seq=4094"},
-      {"deepspeed@0.16", "ulysses-without-pipeline", "dp=1,dp_shard=1,micro_batches=16,cp=2"},
-      {"deepspeed@0.16", "ep-inside-dp", "experts=8,ep=4"},
+      {"deepspeed@0.16.4", "pipeline-zero", "zero=2"},
+      {"deepspeed@0.16.4", "no-virtual-stages", "vpp=2,stages=4"},
+      {"deepspeed@0.16.4", "parameter-offload-needs-stage-3", "offload_parameters=1"},
+      {"deepspeed@0.16.4", "optimizer-offload-needs-zero",
+       "offload_optimizer=1,sharding=ddp,zero=0"},
+      {"deepspeed@0.16.4", "heads-for-ulysses", kUlysses + "kv_heads=2"},
+      {"deepspeed@0.19.8", "heads-even-in-transformers", kUlysses + "heads=6"},
+      {"deepspeed@0.16.4", "sequence-splits-ulysses", kUlysses + "seq=4094"},
+      {"deepspeed@0.16.4", "ulysses-without-pipeline", "dp=1,dp_shard=1,micro_batches=16,cp=2"},
+      {"deepspeed@0.16.4", "ep-inside-dp", "experts=8,ep=4"},
       {"nanotron", "no-virtual-stages", "vpp=2,stages=4"},
       {"nanotron", "zero-stage-one", "zero=2"},
       {"paddlenlp", "pipeline-zero", "zero=2"},
-      {"paddlenlp", "offload-needs-stage-2", "offload_optimizer=1"},
       {"paddlenlp", "interleave-needs-three-ranks", kChunks},
       {"paddlenlp", "interleave-micro-batches", kFourRanks + "micro_batches=4,gbs=4"},
       {"paddlenlp", "interleave-fthenb", kFourRanks + "schedule=looped-bfs"},
@@ -198,7 +197,8 @@ std::vector<Case> other_cases() {
       {"paddleformers", "chunks-need-a-schedule", kFourRanks + "schedule=1f1b,placement=single"},
       {"paddleformers", "dualpipe-has-two-stages",
        kFourRanks + "schedule=dualpipe-v,placement=v,vpp=3,stages=12,layers=12"},
-      {"paddleformers", "vpp-whole-rounds", kFourRanks + "micro_batches=15,gbs=15"},
+      {"paddleformers", "dualpipe-micro-batches",
+       kFourRanks + "schedule=dualpipe-v,placement=v,micro_batches=7,gbs=7"},
       {"pytorch", "zero-stage-one", "zero=2"},
       {"zbpp@1.2", "vocab-parallel-untied", "vocab_parallel=1,tied_embeddings=1"},
       {"zbpp@1.2", "vocab-parallel-schedule", "vocab_parallel=1,tied_embeddings=0,schedule=zb-h1"},
@@ -212,10 +212,22 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
+// Trainers of which tests/legality looks that every rule has a case there.
+bool has_table(const std::string& trainer) {
+  constexpr std::string_view kNames[] = {"torchtitan",     "deepspeed",     "nanotron",
+                                         "pytorch",        "accelerate",    "paddlenlp",
+                                         "paddlenlp-auto", "paddleformers", "accelerate-deepspeed",
+                                         "nemo-automodel"};
+  return std::find(std::begin(kNames), std::end(kNames), trainer) != std::end(kNames);
+}
+
 }  // namespace
 
 TEST_CASE("a plain layout of 8 ranks is legal for every trainer and version") {
-  for (const Trainer& trainer : shipped_trainers()) {
+  for (const Trainer& file : shipped_trainers()) {
+    // A pipeline is not for everyone.
+    if (find_kind(file.schedules, ScheduleKind::OneFOneB) == nullptr) continue;
+    const Trainer trainer = picked_trainer(file.name + "@" + to_text(file.to));
     const auto ids = violated(trainer, plain_facts(trainer.name));
     CHECK_MESSAGE(ids.empty(),
                   trainer.name << " " << to_text(trainer.from) << ": " << join(ids, ", "));
@@ -242,6 +254,7 @@ TEST_CASE("no rule of the data is left untried") {
     }
   }
   for (const Trainer& trainer : shipped_trainers()) {
+    if (has_table(trainer.name)) continue;
     for (const Rule& rule : trainer.rules) {
       CHECK_MESSAGE(std::find(tried.begin(), tried.end(), rule) != tried.end(),
                     trainer.name << " " << to_text(trainer.from) << " " << rule.id);

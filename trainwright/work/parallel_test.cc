@@ -32,7 +32,7 @@ TEST_CASE("heads copied out of their product stay whole beside the queries, unle
   // queries, keys and values 3, the second of keys and values 2, what attention gives 1; gate and
   // up, activation and product 4 of the feed-forward's width. Statistics: 4 bytes per token and
   // norm, and per token and head.
-  const Recipe recipe = recipe_of(picked_trainer("nanotron@0.4"), PrecisionKind::Bf16);
+  const Recipe recipe = recipe_of(picked_trainer("nanotron-main"), PrecisionKind::Bf16);
   const std::int64_t statistics = kTokens * 4 * (2 + 32);
   const Bytes wide(4 * kTokens * 14336 * 2 + statistics);
   const Model whole = llama_model(kHidden, 32, 32, 14336);
