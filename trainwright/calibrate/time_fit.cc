@@ -11,8 +11,9 @@
 namespace trainwright {
 namespace {
 
-constexpr double kExpected = 0.05;  // s: what a good prediction is off by
-constexpr std::size_t kSay = 40;    // rows that one source counts for at most
+constexpr double kExpected = 0.05;        // s: what a good prediction is off by
+constexpr std::size_t kSay = 40;          // rows that one source counts for at most
+constexpr std::size_t kMostFitted = 250;  // rows of one source that are fitted to
 // Where fewer than three sources tell: half the width that holds 90 % of all published runs when
 // nothing but the trainer's class is known.
 constexpr double kUnknown = 0.4;
@@ -50,6 +51,18 @@ double spread_of(const std::vector<double>& errors, std::size_t sources) {
   return std::isfinite(half) ? std::clamp(half, 0.05, 1.0) : kUnknown;
 }
 
+// Every so many-th run of sources with more than determine anything.
+std::vector<const TimedRun*> thinned(std::span<const TimedRun* const> runs) {
+  std::map<std::string, std::size_t> rows, seen;
+  for (const TimedRun* run : runs) ++rows[run->source];
+  std::vector<const TimedRun*> kept;
+  for (const TimedRun* run : runs) {
+    const std::size_t every = (rows[run->source] + kMostFitted - 1) / kMostFitted;
+    if (seen[run->source]++ % every == 0) kept.push_back(run);
+  }
+  return kept;
+}
+
 // Weights such that no source has more say than kSay rows.
 std::vector<double> weights_of(std::span<const TimedRun* const> runs) {
   std::map<std::string, double> rows;
@@ -63,8 +76,9 @@ std::vector<double> weights_of(std::span<const TimedRun* const> runs) {
 
 }  // namespace
 
-StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior) {
-  if (runs.empty()) return prior;
+StackConstants fit_stack(std::span<const TimedRun* const> all, const StackConstants& prior) {
+  if (all.empty()) return prior;
+  const std::vector<const TimedRun*> runs = thinned(all);
   const std::vector<double> weights = weights_of(runs);
   // The bubble's share is nearly the same for all constants, and costs most to find.
   std::vector<StepPieces> pieces = parallel_map(

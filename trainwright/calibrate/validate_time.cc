@@ -113,12 +113,17 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
   return score;
 }
 
+// Graphs of whole layers or steps are launched at once, those of parts leave the rest to the host.
+double host_share_of(std::string_view graphs) {
+  if (graphs.empty()) return 1;
+  return graphs == "parts" ? 0.5 : 0;
+}
+
 }  // namespace
 
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {
   std::vector<const Case*> timed;
   for (const Case& made : cases.cases) {
-    if (made.source == "megatron_golden") continue;
     if (made.step_time && made.outcome == Outcome::Ok) timed.push_back(&made);
   }
   const auto pieces = parallel_map(timed.size(), {}, [&](std::size_t i) {
@@ -128,8 +133,7 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
                         .trainer = cases.trainer_of(made),
                         .layout = made.layout,
                         .job = made.job,
-                        .kernels = kernels,
-                        .schedule = made.order ? &*made.order : nullptr});
+                        .kernels = kernels});
   });
   TimedRuns runs;
   for (std::size_t i = 0; i < timed.size(); ++i) {
@@ -138,11 +142,12 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
       runs.skipped.push_back({made.source, made.label, pieces[i].error().diagnostics.front().what});
       continue;
     }
-    runs.runs.push_back({made.source, made.label, made.time_fold,
-                         static_cast<std::size_t>(&made - cases.cases.data()),
-                         made.step_time->value(), *pieces[i],
-                         stack_of(stacks, cases.trainer_of(made)).name,
-                         !made.broken.empty() || !made.time_broken.empty(), false});
+    runs.runs.push_back(
+        {made.source, made.label, made.time_fold,
+         static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
+         stack_of(stacks, cases.trainer_of(made)).name,
+         !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});
+    runs.runs.back().pieces.host_share = host_share_of(made.graphs);
   }
   return runs;
 }

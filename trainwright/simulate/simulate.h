@@ -73,7 +73,8 @@ struct StepPieces {
   std::vector<RankPieces> ranks;    // by pipeline rank
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
-  Seconds transfer;  // of one tensor to the next stage
+  double host_share = 1;  // of kernels that the host launches; 0 under CUDA graphs
+  Seconds transfer;       // of one tensor to the next stage
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
   std::optional<Schedule> order;  // of schedule=csv
   // Micro-batches that would fit into what the slowest rank stands idle, where that is known.

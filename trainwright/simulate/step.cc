@@ -38,7 +38,7 @@ Seconds shown(Seconds traffic, Seconds beside, double exposed) {
 }
 
 // A pass of a stage, by part.
-Parts pass_parts(const PassPieces& pass, const StackConstants& stack) {
+Parts pass_parts(const PassPieces& pass, double host_share, const StackConstants& stack) {
   const auto factor = [&](StackConstant which) { return stack.at(which); };
   const double collectives = factor(StackConstant::Collectives);
   Parts parts{};
@@ -57,7 +57,7 @@ Parts pass_parts(const PassPieces& pass, const StackConstants& stack) {
                                          factor(StackConstant::Exposed));
   parts[index(TimePart::Expert)] = (pass.expert + pass.vocabulary) * collectives;
   const double device = sum(parts).value();
-  const double host = factor(StackConstant::Host) * pass.kernels;
+  const double host = factor(StackConstant::Host) * pass.kernels * host_share;
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
   parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
   return parts;
@@ -76,14 +76,15 @@ bool alike(const StagePieces& a, const StagePieces& b) {
 }
 
 // `blocking`: the transfer that each pass waits for.
-Visit visit_of(const StagePieces& stage, Seconds blocking, const StackConstants& stack) {
+Visit visit_of(const StagePieces& stage, Seconds blocking, double host_share,
+               const StackConstants& stack) {
   Visit visit;
-  visit.forward = pass_parts(stage.forward, stack);
+  visit.forward = pass_parts(stage.forward, host_share, stack);
   visit.forward[index(TimePart::Pipeline)] = blocking;
-  visit.backward = pass_parts(stage.backward_input, stack);
+  visit.backward = pass_parts(stage.backward_input, host_share, stack);
   visit.backward[index(TimePart::Pipeline)] = blocking;
   visit.input = sum(visit.backward);
-  const Parts weight = pass_parts(stage.backward_weight, stack);
+  const Parts weight = pass_parts(stage.backward_weight, host_share, stack);
   visit.weight = sum(weight);
   visit.backward += weight;
   return visit;
@@ -170,7 +171,8 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   for (std::size_t i = 0; i < step.stages.size(); ++i) {
     const StagePieces& pieces = step.stages[i];
     const bool as_before = i > 0 && alike(pieces, step.stages[i - 1]);
-    stages.push_back(as_before ? stages.back() : visit_of(pieces, blocking, stack));
+    stages.push_back(as_before ? stages.back()
+                               : visit_of(pieces, blocking, step.host_share, stack));
     const Visit& visit = stages.back();
     Visit& rank = ranks[static_cast<std::size_t>(pieces.rank)];
     rank.forward += visit.forward;
