@@ -95,33 +95,6 @@ TEST_CASE("other trainers' bytes per parameter") {
   CHECK(whole(bytes_of("pytorch", "fp32", "adamw")) == 16);
 }
 
-TEST_CASE("facts that later models lean on, by their sources") {
-  const Trainer megatron = picked_trainer("megatron@0.16");
-  // megatron-core 0.16.1 tensor_parallel/cross_entropy.py: 6 bytes per logit in forward, 4 kept,
-  // split by tp.
-  CHECK(megatron.losses.front().forward == 6);
-  CHECK(megatron.losses.front().kept == 4);
-  CHECK(megatron.losses.front().split_by_tp);
-  // megatron-core 0.16.1 distributed_data_parallel.py: max(40M, 1M x dp) parameters.
-  CHECK(megatron.buckets.front().least == 40'000'000);
-  CHECK(megatron.buckets.front().per_dp == 1'000'000);
-  CHECK(megatron.rank_order == "tp-cp-ep-dp-pp");
-  CHECK(megatron.pipeline.outputs_freed_early);
-  CHECK(overlap_use(megatron, OverlapKind::ExpertAllToAll) == Use::OptIn);
-  CHECK(overlap_use(picked_trainer("megatron@0.13"), OverlapKind::ExpertAllToAll) == Use::Never);
-  REQUIRE(find_kernel(megatron, KernelKind::FlashAttention) != nullptr);
-  CHECK(find_kernel(megatron, KernelKind::FlashAttention)->kept_per_row == 4);
-  CHECK(find_kernel(picked_trainer("megatron@0.8"), KernelKind::FusedRouter) == nullptr);
-
-  const Trainer titan = picked_trainer("torchtitan@0.3");
-  CHECK(titan.losses.front().name == "chunked");
-  CHECK(titan.losses.front().chunks == 8);
-  CHECK(titan.allocator.expandable_segments);
-  CHECK(!titan.pipeline.outputs_freed_early);
-  CHECK(picked_trainer("titan@0.2").losses.front().name == "loss-parallel");
-  CHECK(picked_trainer("deepspeed").buckets.front().least == 500'000'000);
-}
-
 TEST_CASE("how layers are written is a fact, and a later file changes only what it names") {
   const CodeFacts old = picked_trainer("megatron@0.12").code;
   CHECK(old.joined_projections);
