@@ -166,6 +166,9 @@ ScoredRows score_rows(const Cases& cases, const MemoryConstants& constants, cons
     scored.estimates.push_back(std::move(asked[i].estimate));
     if (!made.no_memory.empty()) {
       scored.skipped.push_back({made.source, made.label, made.no_memory});
+    } else if (!asked[i].refused.empty() && made.outcome != Outcome::Ok) {
+      scored.skipped.push_back(
+          {made.source, made.label, "failed, as a rule of ours says: " + asked[i].refused});
     } else if (!asked[i].refused.empty()) {
       scored.refused.push_back({made.source, made.label, asked[i].refused});
     } else if (!asked[i].failed.empty()) {

@@ -69,7 +69,7 @@ struct ScoredRows {
   std::vector<ScoredRow> rows;
   std::vector<EstimatedCase> estimates;  // by case; empty where there is none
   std::vector<SkippedRun> skipped;       // that could not be asked, and why
-  std::vector<SkippedRun> refused;       // that our own rules call illegal, and why
+  std::vector<SkippedRun> refused;       // that ran although our own rules call them illegal
 };
 // Asks estimate_memory for every case, on all cores, with each of the leads; with intervals only
 // where they are wanted, since the longest lead takes one more replay. O(cases x replays).
