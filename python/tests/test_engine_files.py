@@ -1,4 +1,6 @@
 """Reading schedule files, and the command line, without starting an engine."""
+import importlib.util
+
 import pytest
 
 from trainwright.engine.__main__ import main
@@ -46,3 +48,11 @@ def test_bad_input_ends_with_status_2_before_any_process_starts(tmp_path, capsys
     assert main(["run", str(path), "--ranks", "4"]) == 2
     assert "2 rows" in capsys.readouterr().err
     assert main(["run", str(tmp_path / "missing.csv")]) == 2
+
+
+def test_without_pytorch_the_command_says_what_to_install(tmp_path, capsys, monkeypatch):
+    path = tmp_path / "one.csv"
+    path.write_text("0F0,0B0\n")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["run", str(path)]) == 2
+    assert capsys.readouterr().err == "run needs PyTorch 2.13 (pip install torch)\n"

@@ -3,12 +3,14 @@
 
 Each folder beside this file is one behaviour: `cmd` holds one command line per line (without the
 program's name), `expected` the transcript: every command, what it printed and its exit code. Input
-files lie in the same folder. Commands in README.md, indented and begun by `$ trainwright`, are
-followed by what they print likewise. `--update` rewrites the transcripts; read the diff before
-committing.
+files lie in the same folder. A folder with `brief` in place of `cmd` is about what is refused: of a
+command that succeeds only the first line counts. Commands in README.md, indented and begun by
+`$ trainwright`, are followed by what they print likewise. `--update` rewrites the transcripts; read the
+diff before committing.
 """
 import argparse
 import difflib
+import os
 import pathlib
 import re
 import shlex
@@ -18,18 +20,19 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 README = HERE.parents[1] / "README.md"
 INDENT = "    "
+PLAIN = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 HANGS = 1200  # seconds; a command takes one or two, on a busy host more
 
 
-def transcript(program, folder):
-    lines = []
-    for command in (folder / "cmd").read_text().splitlines():
-        if not command or command.startswith("#"):
+def transcript(program, path):
+    lines, folder = [], path.parent
+    for command in path.read_text().splitlines():
+        if command.startswith("#") or (not command and path.name != "brief"):
             continue
         done = subprocess.run([program, *shlex.split(command)], cwd=folder, capture_output=True,
-                              text=True, timeout=HANGS)
+                              text=True, timeout=HANGS, env=PLAIN)
         lines.append(f"$ trainwright {command}")
-        lines += done.stdout.splitlines()
+        lines += done.stdout.splitlines()[:1 if path.name == "brief" and done.returncode == 0 else None]
         lines += [f"! {line}" for line in done.stderr.splitlines()]
         if done.returncode != 0:
             lines.append(f"-> exit {done.returncode}")
@@ -53,7 +56,7 @@ def readme_with_output(program, text):
         while given and re.match(r"    (?!\$ )|$", given[0]):
             given.pop(0)
         done = subprocess.run([program, *shlex.split(command)], capture_output=True, text=True,
-                              timeout=HANGS)
+                              timeout=HANGS, env=PLAIN)
         lines += [(INDENT + out).rstrip() for out in done.stdout.splitlines()] + [""]
     return "\n".join(lines) + "\n"
 
@@ -65,8 +68,8 @@ def main():
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     passed = failed = 0
-    places = [(folder / "expected", transcript(program, folder))
-              for folder in sorted(path.parent for path in HERE.glob("*/cmd"))]
+    places = [(path.parent / "expected", transcript(program, path))
+              for path in sorted([*HERE.glob("*/cmd"), *HERE.glob("*/brief")])]
     places.append((README, readme_with_output(program, README.read_text())))
     for expected, got in places:
         if options.update:

@@ -1,5 +1,6 @@
 #include "trainwright/cli/command.h"
 
+#include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
 
 namespace trainwright::cli {
@@ -17,7 +18,7 @@ std::vector<std::string> Invocation::texts(const std::string& name) const {
 
 std::optional<std::int64_t> Invocation::integer(const std::string& name) const {
   const auto value = text(name);
-  return value ? parse_integer(*value) : std::nullopt;
+  return value ? parse_count(*value) : std::nullopt;
 }
 
 std::optional<double> Invocation::number(const std::string& name) const {

@@ -7,15 +7,18 @@
 #include <filesystem>
 #include <sstream>
 
+#include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
+#include "trainwright/cli/help.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {plan_command(), estimate_command(), validate_command(), calibrate_command(),
-          show_command(), list_command(),     schedule_command(), replay_command()};
+  return {plan_command(),      estimate_command(), validate_command(),
+          calibrate_command(), show_command(),     list_command(),
+          schedule_command(),  replay_command(),   help_command()};
 }
 
 std::string bare_name(const std::string& name) {
@@ -45,7 +48,7 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   if (!argument.value_name.empty()) option->type_name(argument.value_name);
   if (argument.kind == Argument::Kind::Integer) {
     option->check([](const std::string& text) {
-      return parse_integer(text) ? "" : fmt::format("'{}' is not a whole number", text);
+      return parse_count(text) ? "" : fmt::format("'{}' is not a whole number", text);
     });
   }
   if (argument.kind == Argument::Kind::Number) {
@@ -55,21 +58,32 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   }
 }
 
-std::string footer(const Command& command) {
+constexpr int kHelpWidth = 80;
+
+// The topics of help whose words a command reads; they end its own help.
+std::vector<std::string> topics_of(const std::string& path) {
+  if (path == "plan") return {"job"};
+  if (path == "estimate" || path == "show layout") return {"layout", "job"};
+  return {};
+}
+
+std::string footer(const Command& command, const std::vector<std::string>& topics) {
   std::string text;
   if (!command.details.empty()) {
-    for (const std::string& line : wrapped(command.details, 80)) text += line + '\n';
+    for (const std::string& line : wrapped(command.details, kHelpWidth)) text += line + '\n';
     text += '\n';
   }
   if (!command.examples.empty()) text += "Examples:\n";
   for (const std::string& example : command.examples) text += "  " + example + "\n";
+  for (const std::string& topic : topics) text += "\n" + help_text(topic, kHelpWidth);
   return text;
 }
 
 void add_command(CLI::App& parent, const Command& command, Values& values,
                  std::vector<Registered>& registered) {
   CLI::App* app = parent.add_subcommand(command.name, command.summary);
-  app->footer(footer(command));
+  const std::string above = parent.get_parent() == nullptr ? "" : parent.get_name() + ' ';
+  app->footer(footer(command, topics_of(above + command.name)));
   app->fallthrough();
   if (command.commands.empty()) {
     for (const Argument& argument : command.arguments) {
@@ -174,9 +188,25 @@ Reply run(const std::vector<Registered>& registered, const Invocation& invocatio
       .output = std::move(output->text), .exit = output->exit, .files = std::move(output->files)};
 }
 
+// `help estimate` is `estimate --help`, `help` and nothing at all are `--help`; topics stay.
+std::vector<std::string> with_help_last(std::span<const std::string> typed) {
+  std::vector<std::string> words(typed.begin(), typed.end());
+  if (words.empty()) return {"--help"};
+  if (words.front() != "help") return words;
+  const std::vector<Command> commands = all_commands();
+  const bool known =
+      words.size() == 1 || std::any_of(commands.begin(), commands.end(),
+                                       [&](const Command& one) { return one.name == words[1]; });
+  if (!known) return words;
+  words.erase(words.begin());
+  words.emplace_back("--help");
+  return words;
+}
+
 }  // namespace
 
-Reply run_command_line(std::span<const std::string> words, const Shell& shell) {
+Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
+  const std::vector<std::string> words = with_help_last(typed);
   CLI::App app("Trainwright plans large-model training: which layout and schedule fit, and why.",
                "trainwright");
   Values values;

@@ -31,7 +31,7 @@ TEST_CASE("help and version are answers, not faults") {
 
 TEST_CASE("with --json every fault of the words is JSON, and text for people all the same") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{"--json"}, "a command is needed"},
+      {{"list", "--json"}, "a command is needed"},
       {{"estimat", "--json"}, "unknown command 'estimat'"},
       {{"estimate", "llama-2-7b", "--on", "8xH100", "--json", "--latout", "tp=8"},
        "unknown option '--latout'"},

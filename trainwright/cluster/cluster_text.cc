@@ -24,14 +24,23 @@ struct Written {
   std::string_view name;
 };
 
+// Bytes of the sign that the text begins with: x, *, or the sign of multiplication itself.
+std::size_t times_sign(std::string_view text) {
+  for (const std::string_view sign : {"x", "X", "*", "\u00d7"}) {
+    if (text.starts_with(sign)) return sign.size();
+  }
+  return 0;
+}
+
 Written cut(std::string_view text) {
   Written written{.counts = {}, .name = trim(text)};
   while (true) {
     const auto digits = std::min(written.name.find_first_not_of("0123456789"), written.name.size());
     const std::string_view rest = trim(written.name.substr(digits));
-    if (digits == 0 || rest.empty() || (rest[0] != 'x' && rest[0] != 'X')) return written;
+    const std::size_t times = times_sign(rest);
+    if (digits == 0 || times == 0) return written;
     written.counts.push_back(written.name.substr(0, digits));
-    written.name = trim(rest.substr(1));
+    written.name = trim(rest.substr(times));
   }
 }
 
@@ -76,7 +85,8 @@ Diagnostic unknown_name(std::string_view where, std::string_view name, const Har
   const std::vector<std::string> clusters = detail::cluster_names(hardware);
   names.insert(names.end(), clusters.begin(), clusters.end());
   return {place, fmt::format("unknown accelerator or cluster '{}'", name),
-          did_you_mean(name, names, fmt::format("known are {}", join(names, ", ")))};
+          did_you_mean(name, names,
+                       "`trainwright list accelerators` and `list clusters` show the names")};
 }
 
 std::optional<std::int64_t> read_count(std::string_view where, std::string_view digits,

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "trainwright/base/check.h"
+#include "trainwright/base/count.h"
+
 namespace trainwright::detail {
 namespace {
 
@@ -135,8 +138,15 @@ bool EntryReader::has(std::string_view key) const {
                      [&](const Entry& entry) { return entry.key == key; });
 }
 
-const Entry* EntryReader::raw(std::string_view key) {
-  known_.emplace_back(key);
+const EntryKey& EntryReader::known(std::string_view key) const {
+  const auto found = std::find_if(keys_.begin(), keys_.end(),
+                                  [&](const EntryKey& other) { return other.name == key; });
+  TW_CHECK(found != keys_.end(), "a key that is read is in the table of keys");
+  return *found;
+}
+
+const Entry* EntryReader::raw(std::string_view key) const {
+  known(key);
   for (const Entry& entry : entries_) {
     if (entry.key == key) return &entry;
   }
@@ -155,7 +165,7 @@ const Entry* EntryReader::with_value(std::string_view key) {
 
 std::optional<std::int64_t> EntryReader::number_in(const Entry& entry, std::string_view text,
                                                    IntegerRange range) {
-  const auto number = parse_integer(text);
+  const auto number = parse_count(text);
   if (!number) {
     fault(entry, fmt::format("'{}' is not a whole number", shortened(text)));
     return std::nullopt;
@@ -168,10 +178,10 @@ std::optional<std::int64_t> EntryReader::number_in(const Entry& entry, std::stri
   return number;
 }
 
-std::optional<std::int64_t> EntryReader::integer(std::string_view key, IntegerRange range) {
+std::optional<std::int64_t> EntryReader::integer(std::string_view key) {
   const Entry* entry = with_value(key);
   if (entry == nullptr) return std::nullopt;
-  return number_in(*entry, *entry->value, range);
+  return number_in(*entry, *entry->value, known(key).range);
 }
 
 bool EntryReader::flag(std::string_view key) {
@@ -186,13 +196,13 @@ bool EntryReader::flag(std::string_view key) {
   return false;
 }
 
-std::optional<std::int64_t> EntryReader::flag_or_integer(std::string_view key, IntegerRange range) {
+std::optional<std::int64_t> EntryReader::flag_or_integer(std::string_view key) {
   const Entry* entry = raw(key);
   if (entry == nullptr) return std::nullopt;
   const std::string value = entry->value.value_or("1");
   if (value.empty()) return std::nullopt;
   if (value == "true" || value == "false") return value == "true" ? 1 : 0;
-  return number_in(*entry, value, range);
+  return number_in(*entry, value, known(key).range);
 }
 
 void EntryReader::fault(const Entry& entry, std::string what, std::string hint) {
@@ -202,17 +212,19 @@ void EntryReader::fault(const Entry& entry, std::string what, std::string hint) 
 void EntryReader::unknown_name(const Entry& entry, std::string_view name,
                                std::span<const std::string_view> names) {
   const std::vector<std::string> known = to_strings(names);
-  fault(entry, fmt::format("{} knows no '{}'", entry.key, shortened(name)),
+  fault(entry, fmt::format("{} cannot be '{}'", entry.key, shortened(name)),
         did_you_mean(name, known, "one of " + enumerate(known, "or")));
 }
 
 void EntryReader::finish() {
-  std::sort(known_.begin(), known_.end());
-  known_.erase(std::unique(known_.begin(), known_.end()), known_.end());
+  std::vector<std::string> names;
+  for (const EntryKey& key : keys_) names.emplace_back(key.name);
   for (const Entry& entry : entries_) {
-    if (std::binary_search(known_.begin(), known_.end(), entry.key)) continue;
-    fault(entry, fmt::format("there is no key '{}'", shortened(entry.key)),
-          did_you_mean(entry.key, known_, "the keys are " + enumerate(known_)));
+    if (std::find(names.begin(), names.end(), entry.key) != names.end()) continue;
+    const std::string near = did_you_mean(entry.key, names);
+    const std::string help = fmt::format("`trainwright help {}` lists the keys", what_);
+    fault(entry, fmt::format("unknown key '{}'", shortened(entry.key)),
+          near.empty() ? help : near + ' ' + help);
   }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // Private: `key=value` entries, from text or from a JSON object, read one by one.
 //
-// Like JsonFields: every call marks its key as known, a fault is gathered and the call answers
-// nullopt, and `finish` reports keys nobody asked about, with the nearest known one.
+// Every call names a key of the table; a fault is gathered and the call answers nullopt, and
+// `finish` reports entries whose key is not in the table, with the nearest that is.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +12,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/text.h"
+#include "trainwright/layout/keys.h"
 #include "trainwright/layout/kinds.h"
 
 namespace trainwright::detail {
@@ -41,18 +42,19 @@ Json all_entries(const Layout& layout);
 
 class EntryReader {
  public:
-  EntryReader(std::vector<Entry> entries, Diagnostics& diagnostics)
-      : entries_(std::move(entries)), diagnostics_(diagnostics) {}
+  // `what` ("layout") is the word of `trainwright help` for the table.
+  EntryReader(std::vector<Entry> entries, std::string_view what, std::span<const EntryKey> keys,
+              Diagnostics& diagnostics)
+      : entries_(std::move(entries)), what_(what), keys_(keys), diagnostics_(diagnostics) {}
 
   bool has(std::string_view key) const;
-  // Marks the key as known; nullptr when absent.
-  const Entry* raw(std::string_view key);
+  const Entry* raw(std::string_view key) const;  // nullptr when absent
   // Faults when the key stands alone.
   const Entry* with_value(std::string_view key);
-  std::optional<std::int64_t> integer(std::string_view key, IntegerRange range);
+  std::optional<std::int64_t> integer(std::string_view key);
   bool flag(std::string_view key);
   // A flag, or how many: "count_loss" is 1, "count_loss=2" is 2.
-  std::optional<std::int64_t> flag_or_integer(std::string_view key, IntegerRange range);
+  std::optional<std::int64_t> flag_or_integer(std::string_view key);
 
   template <class E>
   std::optional<E> kind(std::string_view key) {
@@ -80,7 +82,7 @@ class EntryReader {
   }
   template <class E>
   std::optional<E> one_of(const Entry& entry, std::string_view name) {
-    if (const auto found = named<E>(name)) return found;
+    if (const auto found = named<E>(usual_word(E{}, name))) return found;
     unknown_name(entry, name, all_names(E{}));
     return std::nullopt;
   }
@@ -94,8 +96,11 @@ class EntryReader {
   void unknown_name(const Entry& entry, std::string_view name,
                     std::span<const std::string_view> names);
 
+  const EntryKey& known(std::string_view key) const;
+
   std::vector<Entry> entries_;
-  std::vector<std::string> known_;
+  std::string_view what_;
+  std::span<const EntryKey> keys_;
   Diagnostics& diagnostics_;
 };
 

@@ -66,13 +66,11 @@ void read_lora(EntryReader& reader, Job& job) {
 }
 
 Result<Job> job_of(std::vector<Entry> entries, Diagnostics diagnostics) {
-  EntryReader reader(std::move(entries), diagnostics);
+  EntryReader reader(std::move(entries), "job", job_keys(), diagnostics);
   Job job;
   if (const auto kind = reader.kind<OptimizerKind>("optimizer")) job.optimizer = *kind;
   if (const auto parts = reader.set<Part>("frozen")) job.frozen = *parts;
-  if (const auto layers = reader.integer("frozen_layers", {.least = 0, .most = kMostDegree})) {
-    job.frozen_layers = *layers;
-  }
+  if (const auto layers = reader.integer("frozen_layers")) job.frozen_layers = *layers;
   read_lora(reader, job);
   reader.finish();
   if (!diagnostics.empty()) return fail(std::move(diagnostics));

@@ -8,6 +8,19 @@ std::span<const std::string_view> all_names(RecomputeModule) {
   return kNames;
 }
 
+std::string_view usual_word(RecomputeModule, std::string_view word) {
+  // --recompute-modules of Megatron-Core 0.12 and later (transformer_config.py).
+  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"core-attn", "core-attention"},
+      {"layernorm", "norm"},
+      {"mla-up-proj", "mla-up-projection"},
+      {"moe-act", "moe-activation"}};
+  for (const auto& [theirs, ours] : kWords) {
+    if (same_name(word, theirs)) return ours;
+  }
+  return word;
+}
+
 std::span<const std::string_view> all_names(Switch) {
   static constexpr std::string_view kNames[] = {"overlap-tp",
                                                 "overlap-gradient-reduce",

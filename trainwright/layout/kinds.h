@@ -9,6 +9,14 @@ namespace trainwright {
 
 std::span<const std::string_view> all_names(Part);
 
+// Words that trainers have for ours: Megatron's core_attn is core-attention. Others stay as they
+// are.
+std::string_view usual_word(RecomputeModule, std::string_view word);
+template <Named E>
+std::string_view usual_word(E, std::string_view word) {
+  return word;
+}
+
 namespace detail {
 
 // Every word that means one of these matrices, ours first.

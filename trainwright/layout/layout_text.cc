@@ -15,7 +15,6 @@ using detail::Entry;
 using detail::EntryReader;
 
 constexpr IntegerRange kDegree = {.least = 1, .most = kMostDegree};
-constexpr IntegerRange kBatch = {.least = 1, .most = kMostBatch};
 constexpr IntegerRange kCount = {.least = 0, .most = kMostDegree};
 // Longest list of stages that is read: 1,024 pipeline ranks x 8 chunks is 8,192.
 constexpr std::int64_t kMostListed = 65'536;
@@ -104,11 +103,11 @@ void read_layers(EntryReader& reader, Layout& layout) {
   const bool even = layout.pp > 1 && !reader.has("layers") && !reader.has("first_layers") &&
                     !reader.has("last_layers");
   if (!even) layout.count_embedding = layout.count_loss = 0;
-  assign(layout.first_layers, reader.integer("first_layers", kCount));
-  assign(layout.last_layers, reader.integer("last_layers", kCount));
-  assign(layout.count_embedding, reader.flag_or_integer("count_embedding", kCount));
-  assign(layout.count_loss, reader.flag_or_integer("count_loss", kCount));
-  if (const auto stage = reader.integer("mtp_stage", kCount)) layout.mtp_stage = stage;
+  assign(layout.first_layers, reader.integer("first_layers"));
+  assign(layout.last_layers, reader.integer("last_layers"));
+  assign(layout.count_embedding, reader.flag_or_integer("count_embedding"));
+  assign(layout.count_loss, reader.flag_or_integer("count_loss"));
+  if (const auto stage = reader.integer("mtp_stage")) layout.mtp_stage = stage;
   layout.vocab_parallel = reader.flag("vocab_parallel");
   const Entry* entry = reader.with_value("layers");
   if (entry == nullptr) return;
@@ -152,7 +151,7 @@ void read_order(EntryReader& reader, Layout& layout) {
 
 // zero and sharding imply each other; `fsdp` and `hsdp` alone are short for sharding=...
 void read_sharding(EntryReader& reader, Layout& layout) {
-  const auto zero = reader.integer("zero", {.least = 0, .most = 3});
+  const auto zero = reader.integer("zero");
   auto kind = reader.kind<ShardingKind>("sharding");
   const bool fsdp = reader.flag("fsdp");
   const bool hsdp = reader.flag("hsdp");
@@ -175,7 +174,7 @@ void read_pipeline(EntryReader& reader, Layout& layout, std::vector<std::string>
   const auto placement = reader.kind<StagePlacement>("placement");
   layout.schedule = schedule.value_or(usual_schedule(layout.pp, layout.vpp));
   layout.placement = placement.value_or(usual_placement(layout.schedule, layout.vpp));
-  assign(layout.micro_batch_group, reader.integer("micro_batch_group", kCount));
+  assign(layout.micro_batch_group, reader.integer("micro_batch_group"));
   if (!schedule && layout.pp > 1) {
     notes.push_back(fmt::format("schedule={}: the usual one for pp {} and vpp {}",
                                 name_of(layout.schedule), layout.pp, layout.vpp));
@@ -185,9 +184,9 @@ void read_pipeline(EntryReader& reader, Layout& layout, std::vector<std::string>
 // dp = dp_shard x dp_replicate. What is not given follows from the others or from the world.
 void read_dp(EntryReader& reader, Layout& layout, std::optional<std::int64_t> world,
              Diagnostics& diagnostics, std::vector<std::string>& notes) {
-  const auto dp = reader.integer("dp", kDegree);
-  const auto shard = reader.integer("dp_shard", kDegree);
-  const auto replicate = reader.integer("dp_replicate", kDegree);
+  const auto dp = reader.integer("dp");
+  const auto shard = reader.integer("dp_shard");
+  const auto replicate = reader.integer("dp_replicate");
   const bool asked = reader.has("dp");
   const std::int64_t model = layout.tp * layout.pp;  // at most 2^48
   if (dp) {
@@ -219,22 +218,22 @@ void read_dp(EntryReader& reader, Layout& layout, std::optional<std::int64_t> wo
 }
 
 void read_degrees(EntryReader& reader, Layout& layout, std::vector<std::string>& notes) {
-  assign(layout.tp, reader.integer("tp", kDegree));
-  assign(layout.pp, reader.integer("pp", kDegree));
-  assign(layout.cp, reader.integer("cp", kDegree));
-  assign(layout.vpp, reader.integer("vpp", kDegree));
-  assign(layout.ep, reader.integer("ep", kDegree));
+  assign(layout.tp, reader.integer("tp"));
+  assign(layout.pp, reader.integer("pp"));
+  assign(layout.cp, reader.integer("cp"));
+  assign(layout.vpp, reader.integer("vpp"));
+  assign(layout.ep, reader.integer("ep"));
   layout.sp = reader.flag("sp");
-  layout.etp = reader.integer("etp", kDegree).value_or(layout.tp);
+  layout.etp = reader.integer("etp").value_or(layout.tp);
   if (!reader.has("etp") && layout.tp > 1 && layout.ep > 1) {
     notes.push_back(fmt::format("etp={}: as tp", layout.etp));
   }
 }
 
 void read_batch(EntryReader& reader, Layout& layout, std::vector<std::string>& notes) {
-  assign(layout.mbs, reader.integer("mbs", kBatch));
-  assign(layout.seq, reader.integer("seq", kBatch));
-  const auto gbs = reader.integer("gbs", kBatch);
+  assign(layout.mbs, reader.integer("mbs"));
+  assign(layout.seq, reader.integer("seq"));
+  const auto gbs = reader.integer("gbs");
   layout.gbs = gbs.value_or(std::min(layout.mbs * layout.dp, kMostBatch));
   if (!reader.has("gbs")) {
     notes.push_back(
@@ -246,18 +245,18 @@ void read_kinds(EntryReader& reader, Layout& layout) {
   assign(layout.offload, reader.set<Offload>("offload"));
   assign(layout.precision, reader.kind<PrecisionKind>("precision"));
   assign(layout.cp_kind, reader.kind<CpKind>("cp_kind"));
-  assign(layout.cp_ulysses, reader.integer("cp_ulysses", kCount));
+  assign(layout.cp_ulysses, reader.integer("cp_ulysses"));
   assign(layout.dispatcher, reader.kind<DispatcherKind>("dispatcher"));
   assign(layout.on, reader.set<Switch>("on"));
   assign(layout.off, reader.set<Switch>("off"));
-  if (const auto number = reader.integer("max_connections", kCount)) {
+  if (const auto number = reader.integer("max_connections")) {
     layout.max_connections = number;
   }
 }
 
 Result<ReadLayout> layout_of(std::vector<Entry> entries, const LayoutContext& context,
                              Diagnostics diagnostics) {
-  EntryReader reader(std::move(entries), diagnostics);
+  EntryReader reader(std::move(entries), "layout", layout_keys(), diagnostics);
   ReadLayout read{.layout = context.usual, .notes = {}};
   read_degrees(reader, read.layout, read.notes);
   read_dp(reader, read.layout, context.world, diagnostics, read.notes);

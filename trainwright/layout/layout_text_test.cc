@@ -150,13 +150,13 @@ TEST_CASE("ten mistakes give ten faults, each where it is") {
       return fault.where == where && fault.what == what && fault.hint == hint;
     });
   };
-  CHECK(said("layout 'schedule=1f1bb'", "schedule knows no '1f1bb'", "did you mean '1f1b'?"));
+  CHECK(said("layout 'schedule=1f1bb'", "schedule cannot be '1f1bb'", "did you mean '1f1b'?"));
   CHECK(said("layout 'pp=0'", "0 is out of range", "1 to 16777216"));
   CHECK(said("layout 'dp=x'", "'x' is not a whole number", ""));
   CHECK(said("layout 'pp=2'", "pp is given twice", ""));
   CHECK(said("layout 'mbs'", "mbs needs a value", "write mbs=..."));
   const auto unknown = std::find_if(faults.begin(), faults.end(), [](const Diagnostic& fault) {
-    return fault.what == "there is no key 'tpp'";
+    return fault.what == "unknown key 'tpp'";
   });
   REQUIRE(unknown != faults.end());
   CHECK(unknown->hint.find("'tp'") != std::string::npos);
@@ -184,7 +184,7 @@ TEST_CASE("a layout in JSON has the same keys, and faults have their places") {
   REQUIRE(faults.size() == 3);
   CHECK(faults[0].where == "l.json:2 /tp");
   CHECK(faults[1].where == "l.json:3 /sp");
-  CHECK(faults[2].what == "there is no key 'ppp'");
+  CHECK(faults[2].what == "unknown key 'ppp'");
 }
 
 TEST_CASE("entries given anew stand in place of what they name") {

@@ -60,20 +60,40 @@ Likeness nearest_family(const Json& config, std::string_view model_type) {
   return best;
 }
 
+// Fields that only models with state-space layers have.
+bool has_state_space(const std::vector<std::string>& fields) {
+  return std::any_of(fields.begin(), fields.end(), [](const std::string& name) {
+    return name.starts_with("mamba_") || name.starts_with("ssm_") || name == "state_size" ||
+           name == "conv_kernel" || name == "hybrid_override_pattern";
+  });
+}
+
+// What to do about a family that is not known. Another one is only named if it reads most of the
+// config, and enough of it to tell.
+std::string family_hint(const Json& config, std::string_view model_type) {
+  const std::vector<std::string> fields = telling_fields(config);
+  constexpr std::string_view kList = "`trainwright list families` shows those that are known";
+  if (has_state_space(fields) || lower_case(model_type).starts_with("mamba")) {
+    return fmt::format("state-space layers are not modelled; {}", kList);
+  }
+  constexpr std::size_t kFewest = 3;
+  Likeness near = nearest_family(config, model_type);
+  if (fields.size() < kFewest || near.strange.size() * 2 > fields.size()) {
+    return did_you_mean(model_type, known_families(), kList);
+  }
+  std::string hint = fmt::format("the nearest known family is '{}'", near.family->model_type);
+  if (near.strange.empty()) return hint + ", which knows all its fields";
+  const std::size_t more = near.strange.size() > 8 ? near.strange.size() - 8 : 0;
+  near.strange.resize(near.strange.size() - more);
+  for (std::string& name : near.strange) name = name.substr(0, 60);
+  return hint + fmt::format("; it does not know {}{}", enumerate(near.strange),
+                            more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 tl::unexpected<Error> unknown_family(const Json& config, std::string_view origin,
                                      const std::string& path, std::string_view model_type) {
   const Json* at = config.find("model_type");
-  Likeness near = nearest_family(config, model_type.substr(0, 100));
-  std::string hint = fmt::format("the nearest known family is '{}'", near.family->model_type);
-  if (near.strange.empty()) {
-    hint += ", which knows all its fields";
-  } else {
-    const std::size_t more = near.strange.size() > 8 ? near.strange.size() - 8 : 0;
-    near.strange.resize(near.strange.size() - more);
-    for (std::string& name : near.strange) name = name.substr(0, 60);
-    hint += fmt::format("; it does not know {}{}", enumerate(near.strange),
-                        more > 0 ? fmt::format(" and {} more", more) : "");
-  }
+  const std::string hint = family_hint(config, model_type.substr(0, 100));
   return fail(json_place(origin, at == nullptr ? config : *at, path + "/model_type"),
               model_type.empty()
                   ? "the field 'model_type' is missing"

@@ -32,7 +32,7 @@ Counted read_counted(JsonFields& fields, std::string_view key, Counted absent) {
     if (entry.name == *name) return entry.counted;
     known.emplace_back(entry.name);
   }
-  fields.fault(key, fmt::format("'{}' is no way of counting", *name),
+  fields.fault(key, fmt::format("'{}' is not a way of counting", *name),
                did_you_mean(*name, known, enumerate(known, "or")));
   return absent;
 }
@@ -40,7 +40,7 @@ Counted read_counted(JsonFields& fields, std::string_view key, Counted absent) {
 std::string read_figure(JsonFields& fields, std::string_view key) {
   const std::string text = fields.optional_string(key).value_or("");
   if (!text.empty() && !detail::parse_figure(text)) {
-    fields.fault(key, fmt::format("'{}' is no figure", text), "\"70.6B\" or \"559214592\"");
+    fields.fault(key, fmt::format("'{}' is not a figure", text), "\"70.6B\" or \"559214592\"");
     return {};
   }
   return text;
@@ -97,6 +97,67 @@ fs::path models_of(const std::string& data_directory) {
   return fs::path(data_directory) / "models";
 }
 
+// "meta-llama/Llama-3.1-70B-Instruct" is "meta-llama/llama-3.1-70b": what is tuned, or converted to
+// another format, has the shape of its base.
+std::string shape_id(std::string_view id) {
+  std::string text = lower_case(id);
+  if (const auto meta = text.find("/meta-"); meta != std::string::npos) text.erase(meta + 1, 5);
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view end : {"-hf", "-instruct", "-chat", "-base", "-it", "-pt"}) {
+      if (!text.ends_with(end)) continue;
+      text.erase(text.size() - end.size());
+      cut = true;
+    }
+  }
+  return text;
+}
+
+// "organisation/model", as Hugging Face names a repository; not the path of a file.
+bool is_hub_id(std::string_view text) {
+  const auto slash = text.find('/');
+  return slash != std::string_view::npos && slash > 0 && slash + 1 < text.size() &&
+         text.front() != '.' && text.front() != '~' && !text.ends_with(".json") &&
+         text.find('/', slash + 1) == std::string_view::npos;
+}
+
+// Names that have every part of what was asked for, in order: llama-70b is in llama-2-70b.
+std::vector<std::string> names_with_parts(std::string_view wanted,
+                                          const std::vector<std::string>& names) {
+  const std::string asked = lower_case(wanted);
+  const auto parts = split(asked, '-');
+  std::vector<std::string> found;
+  for (const std::string& name : names) {
+    std::size_t next = 0;
+    for (const std::string_view part : split(name, '-')) {
+      if (next < parts.size() && part == parts[next]) ++next;
+    }
+    if (next == parts.size()) found.push_back("'" + name + "'");
+  }
+  return found;
+}
+
+std::string model_hint(std::string_view wanted, const std::vector<std::string>& names,
+                       std::string_view otherwise) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> found = names_with_parts(wanted, names);
+  if (found.empty() || found.size() > kMost) return did_you_mean(wanted, names, otherwise);
+  return fmt::format("did you mean {}?", enumerate(found, "or"));
+}
+
+Result<Model> hub_model(const std::string& id, const std::string& data_directory) {
+  const std::string wanted = shape_id(id);
+  for (ZooEntry& entry : TW_TRY(load_zoo(data_directory))) {
+    const std::string_view source = entry.source;
+    if (shape_id(source.substr(0, source.find(' '))) == wanted) return std::move(entry.model);
+  }
+  constexpr std::string_view kDownload = "download its config.json and give the path";
+  const std::string near =
+      model_hint(wanted.substr(wanted.find('/') + 1), zoo_names(data_directory), "");
+  return fail(id, "no such file, and the zoo has no model of this Hugging Face id",
+              near.empty() ? std::string(kDownload) : fmt::format("{} Or {}", near, kDownload));
+}
+
 }  // namespace
 
 std::vector<std::string> zoo_names(const std::string& data_directory) {
@@ -133,6 +194,9 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
     return model;
   }
   std::error_code ignored;
+  if (is_hub_id(name_or_path) && !fs::exists(name_or_path, ignored)) {
+    return hub_model(name_or_path, data_directory);
+  }
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json") ||
       fs::exists(name_or_path, ignored)) {
     return read_model(name_or_path);
@@ -144,9 +208,9 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
     return TW_TRY(read_entry(models_of(data_directory) / (name + ".json"))).model;
   }
   return fail(name_or_path, "there is no model of this name and no such file",
-              did_you_mean(name_or_path, names,
-                           "a name that `trainwright list models` shows, or a path to a "
-                           "config.json"));
+              model_hint(name_or_path, names,
+                         "a name that `trainwright list models` shows, a Hugging Face id, or a "
+                         "path to a config.json"));
 }
 
 }  // namespace trainwright

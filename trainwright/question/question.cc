@@ -75,6 +75,21 @@ Result<std::optional<Schedule>> order_in(const Words& words) {
   return std::optional<Schedule>(TW_TRY(read_order(words.schedule)));
 }
 
+// The words with precision=fp8 spelt out: the first low precision that the trainer's file lists.
+std::string with_recipe(const std::string& layout, const std::optional<Trainer>& trainer) {
+  std::optional<PrecisionKind> recipe;
+  for (const PrecisionFacts& facts :
+       trainer ? trainer->precisions : std::vector<PrecisionFacts>{}) {
+    if (!recipe && facts.kind >= PrecisionKind::Fp8Delayed) recipe = facts.kind;
+  }
+  if (!recipe) return layout;
+  for (const std::string_view entry : split(layout, ',')) {
+    if (lower_case(trim(entry)) != "precision=fp8") continue;
+    return amended(layout, fmt::format("precision={}", name_of(*recipe)));
+  }
+  return layout;
+}
+
 // A file's order takes the place of the layout's; without one there is none to take.
 void settle_order(ReadLayout& read, const std::optional<Schedule>& order, Diagnostics& faults) {
   Layout& layout = read.layout;
@@ -94,7 +109,8 @@ Result<Question> read_question(const Words& words, const std::string& data_direc
   LayoutContext context;
   if (around.trainer) context.usual = usual_layout(*around.trainer);
   if (around.cluster) context.world = accelerator_count(*around.cluster);
-  auto read = value_or_faults(parse_layout(words.layout, context), faults);
+  auto read =
+      value_or_faults(parse_layout(with_recipe(words.layout, around.trainer), context), faults);
   const auto attention = value_or_faults(attention_named(words.attention), faults);
   auto order = value_or_faults(order_in(words), faults);
   if (read && order) settle_order(*read, *order, faults);

@@ -2,6 +2,7 @@
 `python -m trainwright.engine record llama --output trace.jsonl`: a program's memory as a trace.
 """
 import argparse
+import importlib.util
 import json
 import os
 import sys
@@ -13,6 +14,8 @@ from .record_command import add_record
 from .schedule_csv import ScheduleError, read_schedule
 from .snapshot_command import add_snapshot
 from .stage_command import add_record_stage
+
+INSTALL = {"torch": "PyTorch 2.13 (pip install torch)", "transformers": "transformers (pip install transformers)"}
 
 EXAMPLE = """\
 example:
@@ -93,7 +96,19 @@ def is_right(answer: dict) -> bool:
 
 def main(arguments: list[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
-    return options.run(options)
+    try:
+        return options.run(options)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in INSTALL:
+            raise
+        print(f"{options.command} needs {INSTALL[package]}", file=sys.stderr)
+        return 2
+
+
+def require(package: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        raise ModuleNotFoundError(name=package)
 
 
 def run_schedule(options: argparse.Namespace) -> int:
@@ -107,6 +122,7 @@ def run_schedule(options: argparse.Namespace) -> int:
         for fault in getattr(error, "faults", [str(error)])[:20]:
             print(f"{options.schedule}: {fault}", file=sys.stderr)
         return 2
+    require("torch")  # Its processes would each fail for want of it.
     try:
         answer = run_job(job_of(options, text), schedule.ranks)
     except ValueError as error:

@@ -69,8 +69,10 @@ def run_record(options: argparse.Namespace) -> int:
     start = time.monotonic()
     try:
         program, inputs = _of_file(options) if ".py:" in options.program else _of_transformers(options)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        print(f"{options.program}: {type(error).__name__}: {error}", file=sys.stderr)
+    except ModuleNotFoundError:
+        raise  # The command says what to install.
+    except Exception as error:  # A configuration that its own class refuses, in whatever way.
+        print(f"{options.program}: {type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     try:
         recording = record(program, inputs, OPTIMIZERS[options.optimizer], options.steps, path=options.output,
