@@ -54,6 +54,10 @@ struct WithoutSource {
 using LeftOut = std::map<std::string, WithoutSource>;  // by source
 // `stacks` says which trainers make up a stack. One fit for each source.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
+// The same for a user's own runs, which have no say in what ships.
+LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
+// A user's own: stacks that have runs learn from them, from what ships on.
+Stacks learned_from(const TimedRuns& runs, const Stacks& shipped);
 // What ships: all stacks with constants fitted to all runs.
 Stacks fit_stacks(const TimedRuns& runs, const Stacks& stacks, const LeftOut& left);
 
@@ -77,7 +81,7 @@ struct TimeSourceScore {
   std::map<std::string, std::int64_t> skipped;  // by reason
 };
 // All sources, or one.
-std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const Stacks& stacks,
+std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const LeftOut& left,
                                            const std::optional<std::string>& only = {});
 Json to_json(const std::vector<TimeSourceScore>& scores, bool with_rows);
 

@@ -154,6 +154,30 @@ LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
   return left;
 }
 
+LeftOut shipped(const TimedRuns& timed, const Stacks& stacks) {
+  LeftOut left;
+  for (const Stack& stack : stacks.list) {
+    for (const auto& [source, own] : sources_of(timed, stack.name)) {
+      left[source] = {stack.constants, errors_of(own, stack.constants)};
+    }
+  }
+  return left;
+}
+
+Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
+  Stacks learned = shipped;
+  for (Stack& stack : learned.list) {
+    Runs runs;
+    for (const auto& [source, own] : sources_of(timed, stack.name)) {
+      runs.insert(runs.end(), own.begin(), own.end());
+    }
+    if (runs.empty()) continue;
+    stack.constants = fit_stack(runs, stack.constants);
+    stack.source += fmt::format("; then {} own runs", runs.size());
+  }
+  return learned;
+}
+
 Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& left) {
   Stacks fitted = stacks;
   for (Stack& stack : fitted.list) {

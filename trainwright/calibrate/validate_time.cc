@@ -152,13 +152,12 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
   return runs;
 }
 
-std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const Stacks& stacks,
+std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const LeftOut& left,
                                            const std::optional<std::string>& only) {
   std::set<std::string> sources;
   for (const TimedRun& run : runs.runs) {
     if (!only || run.source == *only) sources.insert(run.source);
   }
-  const LeftOut left = leave_sources_out(runs, stacks);
   std::vector<TimeSourceScore> scores;
   for (const std::string& source : sources) scores.push_back(score_source(runs, left, source));
   return scores;

@@ -59,12 +59,15 @@ struct Loaded {
   Kernels kernels;
   Stacks stacks;
   TimedRuns runs;
+  bool own = false;  // somebody's, not the published ones
 };
 Result<Loaded> load_runs(const Invocation& invocation) {
   const std::string data = invocation.data.path();
   const Knowledge knowledge = TW_TRY(load_knowledge(data));
   const auto measured = TW_TRY(read_measured_runs(*invocation.text("measurements")));
-  Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}};
+  Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}, false};
+  loaded.own = std::all_of(measured.begin(), measured.end(),
+                           [](const MeasuredRun& run) { return run.asked.has_value(); });
   loaded.runs = time_runs(cases_of(measured, knowledge), loaded.kernels, loaded.stacks);
   return loaded;
 }
@@ -72,7 +75,10 @@ Result<Loaded> load_runs(const Invocation& invocation) {
 Result<Output> run_validate_time(const Invocation& invocation) {
   const Loaded loaded = TW_TRY(load_runs(invocation));
   std::vector<TimeSourceScore> scores =
-      validate_time(loaded.runs, loaded.stacks, invocation.text("source"));
+      validate_time(loaded.runs,
+                    loaded.own ? shipped(loaded.runs, loaded.stacks)
+                               : leave_sources_out(loaded.runs, loaded.stacks),
+                    invocation.text("source"));
   if (invocation.json) {
     return Output{to_text(to_json(scores, invocation.flag("rows"))), Exit::Ok};
   }
@@ -81,8 +87,9 @@ Result<Output> run_validate_time(const Invocation& invocation) {
 
 Result<Output> run_calibrate(const Invocation& invocation) {
   const Loaded loaded = TW_TRY(load_runs(invocation));
-  const LeftOut left = leave_sources_out(loaded.runs, loaded.stacks);
-  const Stacks fitted = fit_stacks(loaded.runs, loaded.stacks, left);
+  const Stacks fitted = loaded.own ? learned_from(loaded.runs, loaded.stacks)
+                                   : fit_stacks(loaded.runs, loaded.stacks,
+                                                leave_sources_out(loaded.runs, loaded.stacks));
   const std::string text = to_text(to_json(fitted)) + '\n';
   const auto out = invocation.text("out");
   if (!out) return Output{text, Exit::Ok};
@@ -119,15 +126,15 @@ Command calibrate_command() {
   std::vector<Argument> arguments = measurement_arguments();
   arguments.push_back({"--out", Argument::Kind::Text,
                        "write them to this file, which `--calibration` reads", false, "FILE"});
-  return {
-      .name = "calibrate",
-      .summary = "constants of software stacks from measured step times",
-      .details =
-          "Fits the constants of data/calibrations/time.json to runs and prints that file. "
-          "They start where several sources agree and move as far as the runs make them.",
-      .examples = {"trainwright calibrate --measurements ../shared/measurements --out mine.json"},
-      .arguments = std::move(arguments),
-      .run = run_calibrate};
+  return {.name = "calibrate",
+          .summary = "constants of software stacks from measured step times",
+          .details =
+              "Fits the constants of data/calibrations/time.json to runs and prints such a file. A "
+              "table of your own (columns model, on, trainer, layout, kind = step, measured) moves "
+              "them from where they ship; one run is enough, more are better.",
+          .examples = {"trainwright calibrate --measurements mine.csv --out mine.json"},
+          .arguments = std::move(arguments),
+          .run = run_calibrate};
 }
 
 }  // namespace trainwright::cli

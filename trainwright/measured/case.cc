@@ -238,6 +238,7 @@ class CaseBook {
       made.layout.schedule = ScheduleKind::Csv;
     }
     made.memory = run.readings;
+    made.step_time = run.step_time;
     return made;
   }
 

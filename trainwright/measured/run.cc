@@ -292,13 +292,22 @@ void read_figure(const OwnRow& row, MeasuredRun& run, Diagnostics& faults) {
   };
   const auto kind = std::find_if(kOwnKinds.begin(), kOwnKinds.end(),
                                  [&](const auto& known) { return known.first == trim(row.kind); });
-  if (kind == kOwnKinds.end()) fault("kind", row.kind, "driver, reserved, allocated or static");
+  const bool is_time = trim(row.kind) == "step";
+  if (kind == kOwnKinds.end() && !is_time) {
+    fault("kind", row.kind, "driver, reserved, allocated, static or step");
+  }
   const std::string_view outcome = trim(row.outcome);
   if (!outcome.empty() && outcome != "oom" && outcome != "ok") {
     fault("outcome", row.outcome, "ok or oom");
   }
   if (outcome == "oom") run.outcome = Outcome::Oom;
   if (trim(row.measured).empty() && run.outcome == Outcome::Oom) return;
+  if (is_time) {
+    const auto time = parse_seconds(trim(row.measured));
+    if (!time || *time <= Seconds(0)) fault("measured", row.measured, "for instance 14.2 s");
+    if (time) run.step_time = *time;
+    return;
+  }
   const auto bytes = parse_bytes(trim(row.measured));
   if (!bytes || *bytes <= Bytes(0)) fault("measured", row.measured, "for instance 61.3 GiB");
   if (kind == kOwnKinds.end() || !bytes) return;
