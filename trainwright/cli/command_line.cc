@@ -59,6 +59,7 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
 }
 
 constexpr int kHelpWidth = 80;
+constexpr std::int64_t kNarrowest = 40, kWidest = 400;  // lines that tables are made for
 
 // The topics of help whose words a command reads; they end its own help.
 std::vector<std::string> topics_of(const std::string& path) {
@@ -233,7 +234,12 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                         .terminal = shell.terminal,
                         .values = std::move(values)};
   if (const auto width = invocation.integer("width")) {
-    invocation.width = static_cast<int>(std::clamp<std::int64_t>(*width, 40, 400));
+    if (*width < kNarrowest || *width > kWidest) {
+      return refused(Error{{{"--width", fmt::format("{} is out of range", *width),
+                             fmt::format("{} to {}", kNarrowest, kWidest)}}},
+                     invocation.json);
+    }
+    invocation.width = static_cast<int>(*width);
   }
   return run(registered, invocation);
 }

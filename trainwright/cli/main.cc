@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -29,7 +30,9 @@ std::string data_beside_program() {
 int terminal_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
-  return 80;
+  const char* columns = std::getenv("COLUMNS");  // As shells tell programs whose output is piped.
+  const int given = columns == nullptr ? 0 : std::atoi(columns);
+  return given >= 40 && given <= 400 ? given : 80;
 }
 
 // Says so on standard error if something could not be written, or `stream` not be opened.

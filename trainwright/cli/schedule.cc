@@ -34,20 +34,41 @@ Result<Output> run_make(const Invocation& invocation) {
     json.add("kind", Json::of(named.name));
     const Json figures = to_json(named.schedule, timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
-    json.add("seconds_to_make", Json::of(named.seconds_to_make));
     return Output{to_text(json), Exit::Ok, std::move(files.files)};
   }
-  return Output{files.text + to_summary(named.schedule, timeline, named.costs, invocation.width),
+  return Output{files.text + to_summary(invocation, named.schedule, timeline, named.costs),
                 Exit::Ok, std::move(files.files)};
 }
 
 Result<Output> run_simulate(const Invocation& invocation) { return run_make(invocation); }
+
+// What a drawing shows: every action of every rank with its seconds.
+Json spans_json(const Named& named, const Timeline& timeline) {
+  Json ranks = Json::array();
+  for (std::size_t rank = 0; rank < named.schedule.ranks.size(); ++rank) {
+    Json actions = Json::array();
+    for (std::size_t i = 0; i < named.schedule.ranks[rank].size(); ++i) {
+      Json entry = Json::object();
+      entry.add("action", Json::of(to_text(named.schedule.ranks[rank][i])))
+          .add("start", Json::of(timeline.spans[rank][i].start.value()))
+          .add("end", Json::of(timeline.spans[rank][i].end.value()));
+      actions.push(std::move(entry));
+    }
+    ranks.push(std::move(actions));
+  }
+  Json json = Json::object();
+  json.add("kind", Json::of(named.name));
+  const Json figures = cli::to_json(named.schedule, timeline);
+  for (const auto& [key, value] : figures.members) json.add(key, value);
+  return json.add("actions", std::move(ranks));
+}
 
 Result<Output> run_draw(const Invocation& invocation) {
   const Named named = TW_TRY(named_schedule(invocation));
   ClockOptions clock = TW_TRY(clock_of(invocation));
   clock.detail = Detail::Full;
   const Timeline timeline = simulate(named.schedule, named.costs, clock);
+  if (invocation.json) return Output{to_text(spans_json(named, timeline))};
   const Colours colours = invocation.flag("colour") ? Colours::Ansi : Colours::None;
   return Output{to_drawing(named.schedule, timeline, invocation.width, colours)};
 }
@@ -119,6 +140,24 @@ Costs cut(const Costs& whole, Shape shape) {
   return costs;
 }
 
+// Of a whole rank: of two such, so that there is a boundary. A file has one for each rank, and
+// kinds can only be compared if these are equal.
+Result<Costs> costs_of_rank(const Invocation& invocation, Shape shape) {
+  const int ranks = std::clamp(shape.ranks, 2, kMaxRanks);
+  Costs costs = TW_TRY(costs_of(invocation, ranks));
+  const StageCosts& first = costs.stages.front();
+  const auto differs = [&first](const StageCosts& stage) {
+    return stage.forward != first.forward || stage.backward_input != first.backward_input ||
+           stage.backward_weight != first.backward_weight || stage.backward != first.backward ||
+           stage.kept != first.kept;
+  };
+  if (std::any_of(costs.stages.begin(), costs.stages.end(), differs)) {
+    return fail("--costs", "compare needs ranks that cost the same",
+                "`schedule simulate` takes ranks that differ");
+  }
+  return costs;
+}
+
 struct Compared {
   const KindFacts* facts;
   int chunks;
@@ -131,8 +170,7 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
   Shape shape = TW_TRY(shape_of(invocation));
   const ClockOptions clock = TW_TRY(clock_of(invocation));
   const int chunks = invocation.flag("chunks") ? shape.chunks : 2;
-  const Costs whole =
-      TW_TRY(parse_costs(invocation.text("costs").value_or("F=1,I=1,W=1,comm=0"), 2));
+  const Costs whole = TW_TRY(costs_of_rank(invocation, shape));
   std::vector<ScheduleKind> wanted;
   for (const std::string& name : invocation.texts("kinds")) {
     wanted.push_back(TW_TRY(parse_kind(name)));
@@ -172,8 +210,9 @@ Result<Output> run_compare(const Invocation& invocation) {
   Json list = Json::array();
   for (const Compared& one : compared) {
     table.rows.push_back({std::string(one.facts->name), std::to_string(one.chunks),
-                          to_text(one.timeline.makespan), percent(bubble(one.timeline)),
-                          significant(one.peak), std::string(one.facts->runs_on)});
+                          time_text(invocation, one.timeline.makespan),
+                          percent(bubble(one.timeline)), significant(one.peak),
+                          std::string(one.facts->runs_on)});
     Json entry = Json::object();
     entry.add("kind", Json::of(one.facts->name)).add("chunks", Json::of(one.chunks));
     const Json figures = cli::to_json(one.schedule, one.timeline);
@@ -183,10 +222,14 @@ Result<Output> run_compare(const Invocation& invocation) {
     list.push(std::move(entry));
   }
   if (invocation.json) return Output{to_text(list)};
-  return Output{
-      to_text(table, invocation.width) +
-      "Costs are of a whole rank and micro-batch, cut evenly into chunks. The peak is of\n"
-      "the fullest rank, in what a whole rank keeps of one micro-batch.\n"};
+  return Output{to_text(table, invocation.width) +
+                join(wrapped("Costs are of a whole rank and micro-batch, cut evenly into chunks "
+                             "(`schedule make` takes those of a stage). Idle includes filling and "
+                             "draining. The peak is of the fullest rank, in what a whole rank "
+                             "keeps of one micro-batch.",
+                             invocation.width),
+                     "\n") +
+                '\n'};
 }
 
 }  // namespace
@@ -218,12 +261,17 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
   return json;
 }
 
-std::string to_summary(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
-                       int width) {
+std::string time_text(const Invocation& invocation, Seconds time) {
+  return invocation.flag("costs") ? to_text(time) : significant(time.value());
+}
+
+std::string to_summary(const Invocation& invocation, const Schedule& schedule,
+                       const Timeline& timeline, const Costs& costs) {
+  const auto text_of = [&](Seconds time) { return time_text(invocation, time); };
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
                                  schedule.placement.ranks, schedule.placement.stages(),
                                  words_of(schedule.placement), schedule.microbatches,
-                                 to_text(timeline.makespan), percent(bubble(timeline)));
+                                 text_of(timeline.makespan), percent(bubble(timeline)));
   Table table{{{"rank", Align::Right},
                {"busy", Align::Right},
                {"warm-up", Align::Right},
@@ -234,11 +282,11 @@ std::string to_summary(const Schedule& schedule, const Timeline& timeline, const
               {}};
   for (std::size_t rank = 0; rank < timeline.ranks.size(); ++rank) {
     const RankTotals& totals = timeline.ranks[rank];
-    table.rows.push_back({std::to_string(rank), to_text(totals.busy), to_text(totals.warmup),
-                          to_text(totals.steady), to_text(totals.drain), to_text(totals.transfer),
+    table.rows.push_back({std::to_string(rank), text_of(totals.busy), text_of(totals.warmup),
+                          text_of(totals.steady), text_of(totals.drain), text_of(totals.transfer),
                           memory_text(totals.peak, costs)});
   }
-  return text + to_text(table, width);
+  return text + to_text(table, invocation.width);
 }
 
 Command schedule_command() {
@@ -271,7 +319,7 @@ Command schedule_command() {
                         "trainwright schedule compare 1f1b zb-h1 --ranks 8 --microbatches 32"},
            .arguments = joined({{{"kinds", Argument::Kind::Texts, "kinds; all if none is named"}},
                                 shape_arguments(),
-                                cost_arguments()}),
+                                cost_arguments("a whole rank")}),
            .run = run_compare},
           {.name = "draw",
            .summary = "a schedule in the terminal",

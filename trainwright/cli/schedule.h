@@ -12,8 +12,9 @@
 namespace trainwright::cli {
 
 std::vector<Argument> shape_arguments();  // --ranks, --microbatches, --chunks, --group, --limit
-std::vector<Argument> cost_arguments();   // --costs, --transfers, --links, --engine
-std::vector<Argument> file_arguments();   // --csv, --comms, --trace, --svg
+// --costs, --transfers, --links, --engine; `of` says what one cost is of.
+std::vector<Argument> cost_arguments(std::string_view of = "a stage");
+std::vector<Argument> file_arguments();  // --csv, --comms, --trace, --svg
 
 // --ranks and --microbatches, which must be given, and --chunks; the rest is for `make` to judge.
 Result<Shape> shape_of(const Invocation& invocation);
@@ -26,7 +27,6 @@ struct Named {
   std::string name;
   Schedule schedule;
   Costs costs;
-  double seconds_to_make = 0;
 };
 Result<Named> named_schedule(const Invocation& invocation);
 
@@ -35,7 +35,6 @@ std::vector<Argument> auto_arguments();  // --memory-cap, --placement, --budget
 struct Found {
   AutoSchedule result;
   Costs costs;
-  double seconds_to_make = 0;
 };
 Result<Found> find_schedule(const Invocation& invocation);
 Result<Output> run_auto(const Invocation& invocation);
@@ -50,8 +49,10 @@ Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, c
                        const ClockOptions& clock);
 
 Json to_json(const Schedule& schedule, const Timeline& timeline);
+// Seconds, or plain numbers where no costs were given and all are 1.
+std::string time_text(const Invocation& invocation, Seconds time);
 // "8 ranks, 16 stages in a V, 32 micro-batches" and a table of the ranks' time and memory.
-std::string to_summary(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
-                       int width);
+std::string to_summary(const Invocation& invocation, const Schedule& schedule,
+                       const Timeline& timeline, const Costs& costs);
 
 }  // namespace trainwright::cli

@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/schedule.h"
@@ -55,18 +54,20 @@ std::vector<Argument> shape_arguments() {
       {"--limit", Argument::Kind::Integer, "zb-vpp: most activations kept per rank", false, "N"}};
 }
 
-std::vector<Argument> cost_arguments() {
-  return {{"--costs", Argument::Kind::Text,
-           "seconds per stage, F=1,I=1,W=1,comm=0 (also B, loss, action, overlap; bytes: kept, "
+std::vector<Argument> cost_arguments(std::string_view of) {
+  return {
+      {"--costs", Argument::Kind::Text,
+       fmt::format("seconds of {}, F=1,I=1,W=1,comm=0", of) +
+           " (also B, loss, action, overlap; bytes: kept, "
            "input, size, resident, gradients, peak_F, peak_I, ...), or a JSON file with lists by "
            "stage, as record-stage of the engine writes it",
-           false, "COSTS"},
-          {"--transfers", Argument::Kind::Text, "overlapped with work, or blocking the sender",
-           false, "overlapped|blocking"},
-          {"--links", Argument::Kind::Text, "any number of transfers at once, or one by one", false,
-           "unlimited|serialised"},
-          {"--engine", Argument::Kind::Text, "rules of the engine that runs it", false,
-           "none|pytorch"}};
+       false, "COSTS"},
+      {"--transfers", Argument::Kind::Text, "overlapped with work, or blocking the sender", false,
+       "overlapped|blocking"},
+      {"--links", Argument::Kind::Text, "any number of transfers at once, or one by one", false,
+       "unlimited|serialised"},
+      {"--engine", Argument::Kind::Text, "rules of the engine that runs it", false,
+       "none|pytorch"}};
 }
 
 std::vector<Argument> file_arguments() {
@@ -111,6 +112,45 @@ Result<ClockOptions> clock_of(const Invocation& invocation) {
   return clock;
 }
 
+namespace {
+
+// An option that was given and would change nothing.
+void refuse(const Invocation& invocation, std::initializer_list<const char*> options,
+            const std::string& what, const std::string& hint, Diagnostics& faults) {
+  for (const char* option : options) {
+    if (invocation.flag(option)) faults.push_back({fmt::format("--{}", option), what, hint});
+  }
+}
+
+void check_file_options(const Invocation& invocation, const Schedule& schedule,
+                        Diagnostics& faults) {
+  const auto same = [&](const char* option, std::int64_t has) {
+    const auto given = invocation.integer(option);
+    if (!given || *given == has) return;
+    faults.push_back({fmt::format("--{}", option),
+                      fmt::format("the file has {}, not {}", has, *given), "leave it out"});
+  };
+  same("ranks", schedule.placement.ranks);
+  same("microbatches", schedule.microbatches);
+  same("chunks", schedule.placement.stages() / std::max(1, schedule.placement.ranks));
+  refuse(invocation, {"group", "limit"}, "the order of a file is fixed", "leave it out", faults);
+}
+
+void check_kind_options(const Invocation& invocation, ScheduleKind kind, Diagnostics& faults) {
+  const std::string name(facts_of(kind).name);
+  if (kind != ScheduleKind::ZbVpp) {
+    refuse(invocation, {"limit"}, name + " has no limit", "only zb-vpp has one", faults);
+  } else if (invocation.integer("limit").value_or(1) < 1) {
+    faults.push_back({"--limit", "it must be at least 1", ""});
+  }
+  if (!facts_of(kind).grouped) {
+    refuse(invocation, {"group"}, name + " passes micro-batches one by one",
+           "only interleaved-1f1b and interleaved-zb have groups", faults);
+  }
+}
+
+}  // namespace
+
 Result<Named> named_schedule(const Invocation& invocation) {
   Named named{.name = invocation.text("schedule").value_or(""), .schedule = {}, .costs = {}};
   const bool from_file = named.name.ends_with(".csv") || is_file(named.name);
@@ -122,21 +162,26 @@ Result<Named> named_schedule(const Invocation& invocation) {
     }
     named.schedule = *std::move(found.result.schedule);
     named.costs = std::move(found.costs);
-    named.seconds_to_make = found.seconds_to_make;
     return named;
   }
+  Diagnostics unused;
+  refuse(invocation, {"memory-cap", "placement", "budget"}, "only auto looks at it",
+         "write auto in place of " + named.name, unused);
   if (from_file) {
     const std::string csv = TW_TRY(read_file(named.name));
     named.schedule = TW_TRY(read_schedule_csv(csv, named.name));
+    check_file_options(invocation, named.schedule, unused);
+    if (!unused.empty()) return fail(std::move(unused));
     named.schedule = TW_TRY(sound(std::move(named.schedule), named.name));
     named.costs = TW_TRY(costs_of(invocation, named.schedule.placement.stages()));
   } else {
     const ScheduleKind kind = TW_TRY(parse_kind(named.name));
+    check_kind_options(invocation, kind, unused);
+    if (!unused.empty()) return fail(std::move(unused));
     Shape shape = TW_TRY(shape_of(invocation));
     if (!invocation.flag("chunks")) {
       shape.chunks = std::clamp(2, facts_of(kind).chunks_least, facts_of(kind).chunks_most);
     }
-    const auto begin = std::chrono::steady_clock::now();
     named.schedule = TW_TRY(make(kind, shape, make_options_of(invocation)));
     named.costs = TW_TRY(costs_of(invocation, shape.ranks * shape.chunks));
     if (kind == ScheduleKind::ZbVpp) {  // places W by time
@@ -144,8 +189,6 @@ Result<Named> named_schedule(const Invocation& invocation) {
       options.costs = named.costs;
       named.schedule = TW_TRY(make(kind, shape, options));
     }
-    named.seconds_to_make =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
   Diagnostics faults =
       check_costs(named.costs, named.schedule.placement.stages(), named.schedule.microbatches);

@@ -1,8 +1,6 @@
 // trainwright schedule make auto: the best schedule under a memory cap.
 #include <fmt/core.h>
 
-#include <chrono>
-
 #include "trainwright/base/text.h"
 #include "trainwright/cli/schedule.h"
 
@@ -65,10 +63,7 @@ Result<Found> find_schedule(const Invocation& invocation) {
   Diagnostics faults = check_costs(found.costs, shape.ranks * shape.chunks, shape.microbatches);
   if (!faults.empty()) return fail(std::move(faults));
   const AutoOptions options = TW_TRY(auto_options_of(invocation, shape.chunks));
-  const auto begin = std::chrono::steady_clock::now();
   found.result = TW_TRY(make_auto(shape.ranks, shape.microbatches, found.costs, options));
-  found.seconds_to_make =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return found;
 }
 
@@ -93,15 +88,14 @@ Result<Output> run_auto(const Invocation& invocation) {
         .add("gap", Json::of(gap(result)))
         .add("smallest_cap", Json::of(result.smallest_cap.value()))
         .add("evaluations", Json::of(result.evaluations))
-        .add("actions_placed", Json::of(result.actions))
-        .add("seconds_to_make", Json::of(found.seconds_to_make));
+        .add("actions_placed", Json::of(result.actions));
     return Output{to_text(json), Exit::Ok, std::move(files.files)};
   }
   return Output{
-      files.text + to_summary(*result.schedule, result.timeline, found.costs, invocation.width) +
+      files.text + to_summary(invocation, *result.schedule, result.timeline, found.costs) +
           fmt::format("no schedule under this cap is shorter than {}: at most {} above the "
                       "best\n",
-                      to_text(result.lower_bound), percent(gap(result))),
+                      time_text(invocation, result.lower_bound), percent(gap(result))),
       Exit::Ok, std::move(files.files)};
 }
 

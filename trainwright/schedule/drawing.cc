@@ -102,15 +102,20 @@ std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int w
   const std::vector<int> chunks = chunks_of(schedule.placement);
   const int step = (ranks + kMostLines - 1) / kMostLines;
   std::string text;
+  bool numbered = false;
   for (int rank = 0; rank < ranks; rank += step) {
     const auto r = static_cast<std::size_t>(rank);
     const auto cells = draw_rank(schedule.ranks[r], timeline.spans[r], chunks, scale, columns);
+    numbered = numbered || std::any_of(cells.begin(), cells.end(), [](const Cell& cell) {
+                 return cell.letter >= '0' && cell.letter <= '9';
+               });
     text += fmt::format("{:>{}} |{}|{}\n", rank, margin - 1, to_line(cells, colours), tails[r]);
   }
   const std::string end = to_text(timeline.makespan);
   text += fmt::format("{:>{}} 0{:>{}}\n", "", margin, end, std::max(1, columns - 1));
   text += "F forward, B backward, I its input part, W its weight part; small letters:\n";
-  text += "later chunks of the rank; the number is the micro-batch; . idle; % busy\n";
+  text += fmt::format("later chunks of the rank; {}. idle; % busy\n",
+                      numbered ? "the number is the micro-batch; " : "");
   if (step > 1) text += fmt::format("every {}th of {} ranks is shown\n", step, ranks);
   return text;
 }
