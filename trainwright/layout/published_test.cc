@@ -151,11 +151,11 @@ TEST_CASE("a kind is refused exactly when the trainer's file does not list it") 
 }
 
 TEST_CASE("running the feed-forward of experts again is running the experts again") {
-  // megatron-core 0.14.0 transformer_config.py: overlap_moe_expert_parallel_comm excludes recompute
-  // of the whole expert layer, however it is asked for.
+  // megatron-core 0.17.0 transformer_config.py:2109: overlap_moe_expert_parallel_comm excludes
+  // recompute of the whole expert layer, however it is asked for.
   const std::string each = "tp=2,sp,pp=2,vpp=2,ep=4,mbs=1,gbs=64,seq=4096,on=overlap-ep,recompute=";
   const auto ids = [&](const std::string& model, const std::string& recompute) {
-    return forbidden(model, "32xH100", "megatron@0.14", each + recompute);
+    return forbidden(model, "32xH100", "megatron@0.17", each + recompute);
   };
   CHECK(ids("mixtral-8x7b", "none") == "");
   CHECK(ids("mixtral-8x7b", "modules:moe") == "ep-overlap-recompute");

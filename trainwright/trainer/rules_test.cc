@@ -60,6 +60,7 @@ const std::string kFourRanks =
     "placement=loop,micro_batch_group=4,";
 const std::string kV = "vpp=2,stages=4,schedule=zb-v,placement=v,";
 const std::string kExperts = "experts=8,ep=2,";
+const std::string kAlone = "pp=1,dp=4,dp_shard=4,stages=1,micro_batches=4,schedule=none,";
 const std::string kUlysses = "pp=1,stages=1,schedule=none,dp=1,dp_shard=1,micro_batches=16,cp=4,";
 
 struct Case {
@@ -130,11 +131,11 @@ std::vector<Case> megatron_cases() {
        "pp=4,dp=1,dp_shard=1,micro_batches=16,stages=4,split=uneven,first_stage_layers=3"},
       {"megatron@0.10", "uneven-no-middle",
        "split=uneven,first_stage_layers=3,last_stage_layers=4"},
-      {"megatron@0.10", "fsdp-alone", "sharding=fsdp,zero=3,max_connections=8"},
-      {"megatron@0.10", "fsdp-connections",
-       "sharding=fsdp,zero=3,pp=1,dp=4,dp_shard=4,stages=1,micro_batches=4,schedule=none"},
-      {"megatron@0.10", "shared-overlap-dispatcher", "overlap_shared_experts=1,dispatcher=flex"},
-      {"megatron@0.11", "count-or-uneven",
+      {"megatron@0.10", "fsdp-alone", "sharding=fsdp,zero=3"},
+      {"megatron@0.12", "fsdp-connections", kAlone + "sharding=fsdp,zero=3"},
+      {"megatron@0.10", "shared-overlap-dispatcher",
+       "overlap_shared_experts=1,dispatcher=all-gather"},
+      {"megatron@0.13", "count-or-uneven",
        "count_loss=1,split=uneven,first_stage_layers=4,last_stage_layers=4"},
       {"megatron@0.11", "precision-aware-needs-zero",
        "optimizer=adamw-precision-aware,sharding=ddp,zero=0"},
@@ -159,6 +160,61 @@ std::vector<Case> megatron_cases() {
       {"megatron@0.14", "ep-overlap-shared-experts", overlap + "overlap_shared_experts=1"},
       {"megatron@0.14", "ep-overlap-mtp", overlap + "mtp_layers=2"},
       {"megatron@0.14", "delay-needs-ep-overlap", "delay_weight_gradient=1"},
+  };
+}
+
+// What later versions, hardware and libraries changed.
+std::vector<Case> megatron_changes() {
+  const std::string overlap = kChunks + kExperts + "overlap_ep=1,";
+  const std::string uneven = "split=uneven,first_stage_layers=4,last_stage_layers=4";
+  return {
+      {"megatron@0.8", "kv-heads-split-tp", "kv_heads=1"},
+      {"megatron@0.8", "ep-precision", kExperts + "precision=fp16"},
+      {"megatron@0.8", "grouped-gemm-precision", "grouped_gemm=1,precision=fp16"},
+      {"megatron@0.8", "mla-offered", "mla=1"},
+      {"megatron@0.8", "mtp-offered", "mtp_layers=1"},
+      {"megatron@0.8", "dispatcher-offered", "dispatcher=flex"},
+      {"megatron@0.10", "ulysses-heads", kUlysses + "cp_kind=ulysses,head_dim=100"},
+      {"megatron@0.10", "fsdp-precision", kAlone + "sharding=fsdp,zero=3,precision=fp16"},
+      {"megatron@0.11", "uneven-no-middle", uneven},
+      {"megatron@0.11", "count-without-balance", kExperts + "count_loss=1,layers=7"},
+      {"megatron@0.12", "one-connection", "max_connections=8"},
+      {"megatron@0.12", "offload-optimizer-kind", "offload_optimizer=1"},
+      {"megatron@0.12", "fp8-gather-recipe", "precision=mxfp8,blackwell=1,fp8_parameter_gather=1"},
+      {"megatron@0.13", "uneven-ends-chunks",
+       kChunks + "split=uneven,first_stage_layers=3,last_stage_layers=5"},
+      {"megatron@0.13", "uneven-no-middle",
+       "split=uneven,first_stage_layers=3,last_stage_layers=4"},
+      {"megatron@0.13", "one-connection", "max_connections=8"},
+      {"megatron@0.13", "fp8-recompute",
+       "precision=fp8-tensorwise,recompute=modules,recompute_norm=1"},
+      {"megatron@0.13", "blockwise-hardware", "precision=fp8-blockwise,blackwell=1"},
+      {"megatron@0.13", "layout-mtp", "split=explicit,mtp_layers=1"},
+      {"megatron@0.14", "one-connection", "max_connections=8"},
+      {"megatron@0.14", "offload-optimizer-gather",
+       "offload_optimizer=1,optimizer=adamw-precision-aware,fp8_parameter_gather=1,"
+       "precision=fp8-tensorwise"},
+      {"megatron@0.16", "muon-sharding", "optimizer=muon,overlap_gradient_reduce=1"},
+      {"megatron@0.16", "ep-overlap-mtp", overlap + "mtp_layers=2"},
+      {"megatron@0.16", "offload-weights-too", "offload_activations=1"},
+      {"megatron@0.17", "muon-sharding",
+       "optimizer=muon,sharding=megatron-fsdp,zero=3,max_connections=8"},
+      {"megatron@0.17", "ep-overlap-recompute", overlap + "recompute=modules,recompute_moe=1"},
+      {"megatron@0.18", "muon-sharding", "optimizer=muon,precision=fp16"},
+      {"megatron@0.18", "ep-overlap-mtp", overlap + "mtp_layers=2"},
+      {"megatron@0.18", "shared-overlap-dispatcher",
+       "overlap_shared_experts=1,dispatcher=all-gather"},
+      {"megatron@0.19", "offload-weights-too", "offload_activations=1"},
+      {"megatron-lm-2022", "distribute-saved", "distribute_saved=1"},
+      {"megatron-lm-2022", "interleave-without-overlap", kChunks},
+      {"megatron-deepspeed@0.10", "ulysses-offered", kUlysses},
+      {"megatron-deepspeed@0.14", "zb-h1-without-sp", "schedule=zb-h1"},
+      {"zbpp@1.0", "untied-embeddings", "tied_embeddings=1"},
+      {"zbpp@1.0", "v-even-layers", kV + "layers=9,max_connections=8"},
+      {"zbpp@1.0", "zero-bubble-overlap",
+       "schedule=zb-h1,overlap_gradient_reduce=1,max_connections=8"},
+      {"zbpp@1.0", "zero-bubble-connections", "schedule=zb-h1"},
+      {"zbpp@1.2", "vocab-parallel-schedule", "vocab_parallel=1,schedule=zb-h1,max_connections=8"},
   };
 }
 
@@ -200,14 +256,13 @@ std::vector<Case> other_cases() {
       {"paddleformers", "dualpipe-micro-batches",
        kFourRanks + "schedule=dualpipe-v,placement=v,micro_batches=7,gbs=7"},
       {"pytorch", "zero-stage-one", "zero=2"},
-      {"zbpp@1.2", "vocab-parallel-untied", "vocab_parallel=1,tied_embeddings=1"},
-      {"zbpp@1.2", "vocab-parallel-schedule", "vocab_parallel=1,tied_embeddings=0,schedule=zb-h1"},
   };
 }
 
 std::vector<Case> all_cases() {
   auto cases = shared_cases();
   for (auto& row : megatron_cases()) cases.push_back(row);
+  for (auto& row : megatron_changes()) cases.push_back(row);
   for (auto& row : other_cases()) cases.push_back(row);
   return cases;
 }
