@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
 # build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed, which adds
-# DeepSpeed to the packages of build/venv, and build/megatron with Megatron-Core alone. Does nothing where they are there and complete.
+# DeepSpeed to the packages of build/venv, and build/megatron*, each with one version of Megatron-Core
+# alone. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
@@ -34,3 +35,13 @@ if [ ! -e build/megatron/.made-with-0.16.1 ]; then
   build/venv/bin/pip install --quiet --no-deps --target build/megatron megatron-core==0.16.1
   touch build/megatron/.made-with-0.16.1
 fi
+# Wheels from 0.17 on bring Megatron-LM's argument parser. They ask for a newer Python than Debian 12 has, but run on it.
+for version in 0.17.1 0.19.2; do
+  if [ ! -e "build/megatron-$version/.made" ]; then
+    rm -rf "build/megatron-$version"
+    build/venv/bin/pip download --quiet --no-deps --python-version 3.12 --only-binary=:all: \
+      --dest "build/megatron-$version" "megatron-core==$version"
+    python3 -m zipfile -e "build/megatron-$version"/megatron_core-*.whl "build/megatron-$version"
+    touch "build/megatron-$version/.made"
+  fi
+done
