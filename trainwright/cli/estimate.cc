@@ -18,15 +18,18 @@ StepQuestion step_question(const Question& setting, const TimeConstants& constan
 }
 
 Result<Output> run_estimate(const Invocation& invocation) {
-  const Question setting = TW_TRY(read_setting(invocation));
+  Diagnostics faults;
+  const auto risk = value_or_faults(risk_in(invocation), faults);
+  const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const auto constants =
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
     if (!invocation.json) {
-      return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
-                    Exit::DoesNotFit};
+      return Output{
+          setting_text(setting, invocation.width) + '\n' + violations_text(found, invocation.width),
+          Exit::DoesNotFit};
     }
     Json document = Json::object();
     document.add("legal", Json::of(false)).add("violations", violations_json(found));
@@ -41,9 +44,14 @@ Result<Output> run_estimate(const Invocation& invocation) {
                 setting,
                 estimate,
                 step_time(pieces, stack_of(constants_of_time.stacks, setting.trainer).constants),
-                fit_of(estimate.oom),
-                {}};
-  if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question);
+                *risk,
+                fit_of(estimate.oom, *risk)};
+  // What fits at the usual risk may not at a smaller one.
+  if (answer.fit != Fit::Fits && *risk >= kUsualRisk) {
+    answer.change = smallest_change_that_fits(question);
+  }
+  answer.host = host_memory(answer, constants);
+  answer.notes = estimate_notes(answer, constants, found);
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(answer_json(answer)), exit};
   return Output{answer_text(answer, invocation.width), exit};
@@ -62,7 +70,7 @@ Command estimate_command() {
       .details =
           "Memory is that of the moment at which a rank holds most: allocated is what tensors "
           "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
-          "A layout fits if its chance of OOM is at most 5 %, is tight up to 50 %, and does "
+          "A layout fits if its chance of OOM is at most --risk, is tight up to 50 %, and does "
           "not fit above. The step time has a 90 % interval; its parts are those of the slowest "
           "rank. Exit code 1 means that it does not fit or is not legal.",
       .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "

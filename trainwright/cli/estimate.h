@@ -9,18 +9,32 @@
 
 namespace trainwright::cli {
 
+// What offloading moves away from the fullest rank.
+struct HostMemory {
+  Bytes per_rank = {};
+  std::int64_t ranks_per_node = 1;
+};
+
 struct Answer {
   std::string words;  // of the layout, as typed
   const Question& setting;
   const MemoryEstimate& estimate;
   StepTime time;
+  double risk = kUsualRisk;
   Fit fit = Fit::Fits;
-  std::optional<Change> change;  // that would fit, when this does not or is tight
+  std::optional<Change> change = {};    // that would fit, when this does not or is tight
+  std::optional<HostMemory> host = {};  // of offloading
+  std::vector<std::string> notes = {};  // sentences beside the table
 };
 
 inline const RankClass& worst_of(const MemoryEstimate& estimate) {
   return estimate.classes[estimate.worst];
 }
+
+std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants);
+// `advice`: what the trainer has to say of a legal layout.
+std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,
+                                        const std::vector<LayoutViolation>& advice);
 
 std::string answer_text(const Answer& answer, int width);
 Json answer_json(const Answer& answer);

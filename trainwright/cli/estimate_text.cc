@@ -33,6 +33,14 @@ std::int64_t shown_driver(const RankClass& of) {
   return sum;
 }
 
+// What the first step has reserved, while states were made, and the peak of later ones leaves idle:
+// a floor under reserved bytes that no smaller batch or sequence lowers.
+constexpr const char* kFirstStep = "idle since first step";
+std::int64_t first_step_hundredths(const RankClass& of) {
+  const Bytes slack = of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)];
+  return hundredths(std::clamp(of.first_reserved - of.allocated, Bytes(0), slack));
+}
+
 bool alike(const RankClass& a, const RankClass& b) {
   return a.layers == b.layers && a.embedding == b.embedding && a.head == b.head;
 }
@@ -116,19 +124,29 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
     table.rows.push_back({});
     table.rows.push_back(std::move(row));
   };
-  for (std::size_t c = 0; c < kCategories; ++c) {
-    const auto category = static_cast<Category>(c);
-    if (category == Category::AllocatorSlack) total("allocated");
-    if (category == Category::Communicators) total("reserved");
-    std::vector<std::string> row = {words(category)};
+  const auto part = [&](std::string name, auto hundredths_of) {
+    std::vector<std::string> row = {std::move(name)};
     bool any = false;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::int64_t part = hundredths(estimate.classes[columns[i].shown].bytes[c]);
-      sums[i] += part;
-      any |= part != 0;
-      row.push_back(gib(part));
+      const std::int64_t share = hundredths_of(estimate.classes[columns[i].shown]);
+      sums[i] += share;
+      any |= share != 0;
+      row.push_back(gib(share));
     }
     if (any) table.rows.push_back(std::move(row));
+  };
+  for (std::size_t c = 0; c < kCategories; ++c) {
+    const auto category = static_cast<Category>(c);
+    if (category == Category::AllocatorSlack) {
+      total("allocated");
+      part(kFirstStep, first_step_hundredths);
+      part("slack", [&](const RankClass& of) {
+        return hundredths(of.bytes[c]) - first_step_hundredths(of);
+      });
+      continue;
+    }
+    if (category == Category::Communicators) total("reserved");
+    part(words(category), [&](const RankClass& of) { return hundredths(of.bytes[c]); });
   }
   total("driver");
   return to_text(table, width);
@@ -189,17 +207,18 @@ std::string verdict_text(const Answer& answer) {
       worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks", moment_text(worst));
   const std::int64_t needs = shown_driver(worst), has = hundredths(estimate.capacity);
   text += fmt::format("It needs {} of {} GiB; chance of OOM {}.\n", gib(needs), gib(has),
-                      percent(estimate.oom));
+                      chance_text(estimate.oom));
   text += intervals_text(worst) + outside_text(estimate);
   const std::string room =
       needs <= has ? gib(has - needs) + " GiB to spare" : gib(needs - has) + " GiB too much";
   if (answer.fit == Fit::Fits) return text + fmt::format("Fits, with {}.\n", room);
   if (answer.fit == Fit::Tight) {
-    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, percent(kUsualRisk));
+    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, percent(answer.risk));
   } else {
     text += fmt::format("Does not fit: {}.\n", room);
   }
-  if (!answer.change) return text + "No near layout that was tried fits.\n";
+  if (answer.risk < kUsualRisk) return text;
+  if (!answer.change) return text + "None of the nearby layouts that were tried fits.\n";
   return text + fmt::format("Smallest change that fits: {} ({}).\n", change_words(answer),
                             to_text(answer.change->driver));
 }
@@ -210,16 +229,13 @@ std::string answer_text(const Answer& answer, int width) {
   // A figure takes nine characters, the names of the parts twenty-one.
   const auto most = static_cast<std::size_t>(std::max(3, (width - 21) / 9));
   const std::vector<Column> columns = columns_for(answer.estimate, most);
-  std::string text = setting_text(answer.setting) + '\n';
+  std::string text = setting_text(answer.setting, width) + '\n';
   text += table_text(answer.estimate, columns, width) + '\n';
   if (columns.size() < answer.estimate.classes.size()) {
     text += "A column of several pipeline ranks shows the fullest of them.\n";
   }
   const std::string verdict = verdict_text(answer) + time_text(answer.time);
-  for (const std::string_view line : split(trim(verdict), '\n')) {
-    for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
-  }
-  return text;
+  return text + wrapped_lines(std::string(trim(verdict)) + "\n" + join(answer.notes, "\n"), width);
 }
 
 Json answer_json(const Answer& answer) {
@@ -229,6 +245,15 @@ Json answer_json(const Answer& answer) {
       .add("verdict", Json::of(name_of(answer.fit)))
       .add("memory", to_json(answer.estimate))
       .add("time", to_json(answer.time));
+  if (answer.host) {
+    Json host = Json::object();
+    host.add("per_rank", Json::of(answer.host->per_rank.value()))
+        .add("ranks_per_node", Json::of(answer.host->ranks_per_node));
+    document.add("host", std::move(host));
+  }
+  Json notes = Json::array();
+  for (const std::string& note : answer.notes) notes.push(Json::of(note));
+  document.add("notes", std::move(notes));
   if (answer.change) {
     Json change = Json::object();
     const std::string words = change_words(answer);

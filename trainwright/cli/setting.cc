@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/report/report.h"
 
@@ -9,45 +11,136 @@ namespace trainwright::cli {
 
 Words words_of(const Invocation& invocation) {
   const auto word = [&](const char* name) { return invocation.text(name).value_or(""); };
+  const auto with = [&](const char* name, const char* key) {
+    const auto value = invocation.text(key);
+    const std::string text = word(name);
+    if (!value) return text;
+    return fmt::format("{}{}{}={}", text, trim(text).empty() ? "" : ",", key, *value);
+  };
   return {.model = word("model"),
           .on = word("on"),
           .trainer = word("trainer"),
-          .layout = word("layout"),
-          .job = word("job"),
+          .layout = with("layout", "precision"),
+          .job = with("job", "optimizer"),
           .attention = word("attention"),
           .schedule = word("schedule")};
 }
 
-namespace {
-
-// "1 stage", "2 stages".
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", with_thousands(count), count == 1 ? one : many);
 }
 
-}  // namespace
+std::vector<Argument> shared_arguments() {
+  const auto text = Argument::Kind::Text;
+  return {{"--trainer", text, kTrainerHelp, false, "TRAINER"},
+          {"--job", text, kJobHelp, false, "JOB"},
+          {"--optimizer", text, "short for --job optimizer=... (default: adamw)", false, "NAME"},
+          {"--precision", text,
+           "bf16, fp16, fp8, ... (default: bf16; of plan: what the hardware has)", false, "KIND"},
+          {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
+           false, "KERNEL"},
+          {"--risk", Argument::Kind::Number, "highest chance of OOM that still fits, 0.05", false,
+           "CHANCE"}};
+}
 
 std::vector<Argument> setting_arguments() {
   const auto text = Argument::Kind::Text;
-  return {{"model", text, "zoo name or path of a config.json", true, "MODEL"},
-          {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
-          {"--layout", text, "the layout, key=value,...", true, "LAYOUT"},
-          {"--trainer", text, kTrainerHelp, false, "TRAINER"},
-          {"--job", text, kJobHelp, false, "JOB"},
-          {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
-           false, "KERNEL"},
-          {"--schedule", text, "an order of actions as PyTorch writes them (default: the layout's)",
-           false, "FILE.csv"}};
+  std::vector<Argument> arguments = {
+      {"model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
+      {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
+      {"--layout", text, "the layout, key=value,...; see below", true, "LAYOUT"}};
+  for (Argument& argument : shared_arguments()) arguments.push_back(std::move(argument));
+  arguments.push_back({"--schedule", text,
+                       "an order of actions as PyTorch writes them (default: the layout's)", false,
+                       "FILE.csv"});
+  return arguments;
+}
+
+Result<double> risk_in(const Invocation& invocation) {
+  const double risk = invocation.number("risk").value_or(kUsualRisk);
+  if (risk > 0 && risk < 1) return risk;
+  return fail("--risk", fmt::format("{} is not a probability", risk),
+              "give a number between 0 and 1, such as 0.05");
 }
 
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) {
   return read_question(words_of(invocation), invocation.data.path(), std::move(faults));
 }
 
-std::string setting_text(const Question& setting) {
+std::string chance_text(double chance) {
+  constexpr double kLeast = 0.0005;  // would be rounded to 0.0 %
+  if (chance < kLeast) return "<0.1 %";
+  return chance > 1 - kLeast ? ">99.9 %" : percent(chance);
+}
+
+std::string wrapped_lines(std::string_view prose, int width) {
+  std::string text;
+  for (const std::string_view line : split(trim(prose), '\n')) {
+    for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
+  }
+  return text;
+}
+
+namespace {
+
+std::string states_text(const OptimizerFacts& optimizer) {
+  std::vector<std::string> dtypes;
+  for (const StateFacts& state : optimizer.states) {
+    if (std::find(dtypes.begin(), dtypes.end(), state.dtype) == dtypes.end()) {
+      dtypes.push_back(state.dtype);
+    }
+  }
+  if (dtypes.empty()) return "no states";
+  return fmt::format("{} states", join(dtypes, " and "));
+}
+
+std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* optimizer) {
+  std::string text = fmt::format("{} weights", facts.weight);
+  if (facts.compute != facts.weight) text += fmt::format(" computed in {}", facts.compute);
+  const bool replaced = optimizer != nullptr && !optimizer->master.empty();
+  const std::string& master = replaced ? optimizer->master : facts.master;
+  if (master != "none") text += fmt::format(", {} main weights", master);
+  return text + fmt::format(", {} gradients", facts.gradients.front());
+}
+
+std::string sharding_text(const Layout& layout) {
+  if (layout.sharding == ShardingKind::Zero || layout.sharding == ShardingKind::Ddp) {
+    return layout.zero == 0 ? "no ZeRO" : fmt::format("ZeRO {}", layout.zero);
+  }
+  return std::string(name_of(layout.sharding));
+}
+
+}  // namespace
+
+std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
+                         std::optional<AttentionKernel> attention) {
+  std::vector<std::string> parts;
+  const OptimizerFacts* optimizer = find_kind(trainer.optimizers, job.optimizer);
+  if (const PrecisionFacts* facts = find_kind(trainer.precisions, precision)) {
+    parts.push_back(fmt::format("{}: {}", name_of(precision), weights_text(*facts, optimizer)));
+  }
+  parts.push_back(fmt::format("{}{}", name_of(job.optimizer),
+                              optimizer ? " with " + states_text(*optimizer) : ""));
+  if (job.lora) {
+    parts.push_back(fmt::format("adapters of rank {}{}", job.lora->rank,
+                                job.lora->base == FrozenBase::AsWeights
+                                    ? ""
+                                    : fmt::format(" over {}", name_of(job.lora->base))));
+  }
+  Layout layout;
+  layout.precision = precision;
+  const AttentionKernel kernel = slice_of(layout, trainer, 0, attention).attention;
+  parts.push_back(fmt::format("{} attention", name_of(kernel)));
+  return join(parts, "; ");
+}
+
+std::string setting_text(const Question& setting, int width) {
   const Layout& layout = setting.read.layout;
   std::string text = fmt::format("{}\n", to_text(layout));
   for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);
+  for (const std::string& note : setting.model.notes) {
+    for (const std::string& line : wrapped(note, width - 2)) text += "  " + line + '\n';
+  }
   text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
                       setting.trainer.title, to_text(setting.trainer.version));
   text += fmt::format("{}; {} of mbs {} a step; {} a step; {}\n",
@@ -55,11 +148,17 @@ std::string setting_text(const Question& setting) {
                       counted(micro_batch_count(layout), "micro-batch", "micro-batches"),
                       layout.mbs, counted(tokens_per_step(layout).value(), "token", "tokens"),
                       counted(stage_count(layout), "stage", "stages"));
+  text += wrapped_lines(
+      fmt::format("{}; {}; {} tokens a sequence; {} usable",
+                  assumed_text(setting.trainer, layout.precision, setting.job, setting.attention),
+                  sharding_text(layout), with_thousands(layout.seq),
+                  to_text(capacity_of(setting.cluster))),
+      width);
   return text;
 }
 
 std::string violations_text(const std::vector<LayoutViolation>& found, int width) {
-  if (found.empty()) return "legal: nothing speaks against it\n";
+  if (found.empty()) return "legal: no objections\n";
   std::string text = is_legal(found) ? "legal, with advice:\n" : "not legal:\n";
   for (const LayoutViolation& violation : found) {
     const char* weight = violation.severity == Severity::Forbidden ? "forbidden" : "advice";

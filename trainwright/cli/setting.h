@@ -8,15 +8,20 @@
 
 namespace trainwright::cli {
 
-// The words of the arguments that name them; what was not given is empty.
+// The words of the arguments that name them; what was not given is empty. --precision and
+// --optimizer are entries of the layout and of the job.
 Words words_of(const Invocation& invocation);
 
 inline constexpr const char* kTrainerHelp =
     "NAME, NAME@VERSION or a JSON file based on one "
     "(default: megatron-core)";
 inline constexpr const char* kJobHelp =
-    "optimizer, frozen parts, LoRA: optimizer=sgd, lora=16:q_proj+v_proj, base=nf4 (default: "
-    "adamw)";
+    "what is trained: lora=16:q_proj+v_proj,base=nf4 (default: everything, with AdamW)";
+// Options that change the answer of `estimate` and `plan` alike: --trainer, --job, --optimizer,
+// --precision, --attention and --risk.
+std::vector<Argument> shared_arguments();
+// The highest chance of OOM that still counts as fitting.
+Result<double> risk_in(const Invocation& invocation);
 
 // The arguments that read_setting reads, for commands that begin with the model; the kernel of
 // attention among them.
@@ -25,7 +30,17 @@ std::vector<Argument> setting_arguments();
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults = {});
 
 // The layout and what was filled in, model, cluster and trainer, ranks and micro-batches.
-std::string setting_text(const Question& setting);
+std::string setting_text(const Question& setting, int width);
+// What was assumed where nothing was said: "bf16 weights, fp32 main weights, ...; adamw with fp32
+// states; flash attention".
+std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
+                         std::optional<AttentionKernel> attention);
+// "1 stage", "2 stages".
+std::string counted(std::int64_t count, std::string_view one, std::string_view many);
+// "1.2 %", "<0.1 %".
+std::string chance_text(double chance);
+// Prose of several lines, each broken to the width.
+std::string wrapped_lines(std::string_view prose, int width);
 // Why a layout is not legal, or what speaks against it.
 std::string violations_text(const std::vector<LayoutViolation>& found, int width);
 Json violations_json(const std::vector<LayoutViolation>& found);

@@ -197,8 +197,9 @@ Result<Output> run_show_work(const Invocation& invocation) {
       violations(layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
     if (invocation.json) return Output{to_text(violations_json(found)), Exit::DoesNotFit};
-    return Output{setting_text(setting) + '\n' + violations_text(found, invocation.width),
-                  Exit::DoesNotFit};
+    return Output{
+        setting_text(setting, invocation.width) + '\n' + violations_text(found, invocation.width),
+        Exit::DoesNotFit};
   }
   const Slice first = slice_of(layout, setting.trainer, 0, setting.attention);
   if (auto fault = too_large(widths_of(setting.model, setting.job), first)) {
@@ -215,7 +216,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
     document.add("layout", to_json(layout)).add("stages", std::move(list));
     return Output{to_text(document), Exit::Ok};
   }
-  std::string text = setting_text(setting) + '\n';
+  std::string text = setting_text(setting, invocation.width) + '\n';
   text += which == "all" ? overview(question, stages, invocation.width)
                          : stage_text(question, stages.front(), *sort, invocation.width);
   return Output{text, Exit::Ok};

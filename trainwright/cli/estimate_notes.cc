@@ -1,0 +1,150 @@
+// What an estimate says beside its table: bytes on the host, routed tokens, what rests on facts
+// that nobody has read, and advice on the layout.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/estimate.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+Bytes bytes_in(const RankClass& rank, Category category) {
+  return rank.bytes[static_cast<std::size_t>(category)];
+}
+
+// Of the same question without a replay: tensors alone.
+std::optional<MemoryEstimate> tensors_of(const Question& setting,
+                                         const MemoryConstants& constants) {
+  MemoryQuestion question = memory_question(setting, constants);
+  question.slack = Slack::None;
+  auto estimate = estimate_memory(question);
+  if (!estimate) return std::nullopt;
+  return *std::move(estimate);
+}
+
+// Tokens are dealt to experts evenly; what twice as many on the fullest rank would add.
+std::string routing_note(const Answer& answer, const MemoryConstants& constants) {
+  if (!has_experts(answer.setting.model)) return {};
+  MemoryConstants uneven = constants;
+  uneven.expert_imbalance = 2 * constants.expert_imbalance;
+  const auto even = tensors_of(answer.setting, constants);
+  const auto twice = tensors_of(answer.setting, uneven);
+  if (!even || !twice) return {};
+  const Bytes more = worst_of(*twice).allocated - worst_of(*even).allocated;
+  return fmt::format(
+      "Every expert gets an even share of the tokens; twice that share on one rank takes {} more.",
+      to_text(more));
+}
+
+// "activations 38.20 GiB (kernel fused-norm, layers)": a large part, and which of its facts are
+// assumed or learned.
+class Grounds {
+ public:
+  Grounds(const Trainer& trainer, const RankClass& rank) : trainer_(trainer), rank_(rank) {}
+
+  template <class Facts>
+  void add(Category category, std::string name, const Facts* facts) {
+    if (facts != nullptr) add(category, std::move(name), facts->source);
+  }
+  void add(Category category, std::string name, const std::string& source) {
+    const bool guessed =
+        source.find("assumed") != std::string::npos || source.find("learned") != std::string::npos;
+    constexpr std::int64_t kLarge = 10;  // a tenth of what tensors take
+    if (!guessed || bytes_in(rank_, category) * kLarge < rank_.allocated) return;
+    auto known = std::find_if(parts_.begin(), parts_.end(),
+                              [&](const auto& part) { return part.first == category; });
+    if (known == parts_.end()) known = parts_.insert(known, {category, {}});
+    known->second.push_back(std::move(name));
+  }
+  std::string text() const {
+    std::vector<std::string> texts;
+    for (const auto& [category, facts] : parts_) {
+      std::string name(name_of(category));
+      std::replace(name.begin(), name.end(), '-', ' ');
+      texts.push_back(
+          fmt::format("{} {} ({})", name, to_text(bytes_in(rank_, category)), join(facts, ", ")));
+    }
+    if (texts.empty()) return {};
+    return fmt::format("Assumed or learned from runs, not read in the source of {}: {}.",
+                       trainer_.title, join(texts, "; "));
+  }
+
+ private:
+  const Trainer& trainer_;
+  const RankClass& rank_;
+  std::vector<std::pair<Category, std::vector<std::string>>> parts_;
+};
+
+std::string assumed_note(const Answer& answer) {
+  const Trainer& trainer = answer.setting.trainer;
+  const Layout& layout = answer.setting.read.layout;
+  Grounds grounds(trainer, worst_of(answer.estimate));
+  const PrecisionFacts* precision = find_kind(trainer.precisions, layout.precision);
+  for (const Category of : {Category::Weights, Category::MainWeights, Category::Gradients}) {
+    grounds.add(of, fmt::format("precision {}", name_of(layout.precision)), precision);
+  }
+  grounds.add(Category::Gradients, fmt::format("sharding {}", name_of(layout.sharding)),
+              find_kind(trainer.shardings, layout.sharding));
+  grounds.add(Category::OptimizerStates, std::string(name_of(answer.setting.job.optimizer)),
+              find_kind(trainer.optimizers, answer.setting.job.optimizer));
+  for (const Category of : {Category::Activations, Category::Transients}) {
+    grounds.add(of, "how layers are written", trainer.code.source);
+    for (const Kernel& kernel : trainer.kernels) {
+      if (kernel.use < Use::ByDefault) continue;
+      grounds.add(of, fmt::format("kernel {}", name_of(kernel.kind)), &kernel);
+    }
+  }
+  if (!trainer.losses.empty()) {
+    grounds.add(Category::Logits, "loss " + trainer.losses.front().name, &trainer.losses.front());
+  }
+  grounds.add(Category::PointToPoint, "pipeline", trainer.pipeline.source);
+  return grounds.text();
+}
+
+}  // namespace
+
+std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants) {
+  if (answer.setting.read.layout.offload.empty()) return std::nullopt;
+  Question without = answer.setting;
+  without.read.layout.offload = {};
+  const auto all = tensors_of(without, constants);
+  if (!all || all->classes.size() != answer.estimate.classes.size()) return std::nullopt;
+  HostMemory host;
+  for (std::size_t i = 0; i < all->classes.size(); ++i) {
+    Bytes moved = Bytes(0);
+    for (const Category of : {Category::Weights, Category::MainWeights, Category::Gradients,
+                              Category::OptimizerStates, Category::Activations}) {
+      const Bytes stays = bytes_in(answer.estimate.classes[i], of);
+      moved += std::max(Bytes(0), bytes_in(all->classes[i], of) - stays);
+    }
+    host.per_rank = std::max(host.per_rank, moved);
+  }
+  host.ranks_per_node = answer.setting.cluster.groups.front().per_node;
+  return host;
+}
+
+std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,
+                                        const std::vector<LayoutViolation>& advice) {
+  std::vector<std::string> notes;
+  const auto add = [&](std::string note) {
+    if (!note.empty()) notes.push_back(std::move(note));
+  };
+  if (answer.host) {
+    add(fmt::format("Offloaded to host memory: {} per rank, {} per node of {}, buffers aside.",
+                    to_text(answer.host->per_rank),
+                    to_text(answer.host->per_rank * answer.host->ranks_per_node),
+                    answer.host->ranks_per_node));
+  }
+  add(routing_note(answer, constants));
+  add(assumed_note(answer));
+  for (const LayoutViolation& violation : advice) {
+    add(fmt::format("Advice: {}{}.", violation.reason,
+                    violation.hint.empty() ? "" : "; " + violation.hint));
+  }
+  return notes;
+}
+
+}  // namespace trainwright::cli
