@@ -13,8 +13,8 @@
 //   llama-2-7b,8xA100-80GB,megatron@0.12,"tp=2,pp=4,mbs=1,gbs=64,seq=4096",reserved,41.2 GiB
 //
 // Also: job, attention, schedule, source, label, pipeline_rank (else the fullest counts), outcome
-// (ok or oom). Kinds are driver (where the column is empty), reserved, allocated, static, and step: the
-// seconds of a step ("14.2 s").
+// (ok or oom). Kinds are driver (where the column is empty), reserved, allocated, static, and step:
+// the seconds of a step ("14.2 s").
 #include <cstdint>
 #include <optional>
 #include <span>
