@@ -50,6 +50,8 @@ std::vector<Level> levels_of(const GroupPlacement& placement, const Cluster& clu
       level.rate = std::min(level.rate, bandwidth_under_load(*cluster.between).value());
       level.line = std::min(level.line, level.rate);
     }
+    // Two members alone on their links.
+    if (below == 1 && within == 2 && last && is_scale_up(hardware, t)) level.rate *= links.pair;
     level.below = below;
     level.parts = std::ceil(within / below);
     level.within = within;

@@ -19,9 +19,10 @@
 // kernels.json, fitted to published timings (docs/time.md, "Kernels"). All are shares of what the
 // accelerator's file promises, so nothing is ever faster than peak or line rate, and a constant of
 // one accelerator means something on another.
-//
 // Kernel benchmarks are short: clocks are higher than in a step, whose power is limited. `settled`
-// is what remains of a product's rate; Clocks::Burst leaves it out, to compare with benchmarks.
+// is what remains of a product's rate in a step. Clocks::Burst, to compare with benchmarks, leaves
+// it out; there the products of c seconds, at `reached`, take 1 + heat * c / (c + 3 ms) times as
+// long.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,12 +53,10 @@ struct Product {
   bool rounds = false;  // the call also rounds its m x k operand from 16 bits to `type`
 };
 Flops flops_of(const Product& product);
-
 struct AttentionCall {
   Flops flops;  // of this pass; only unmasked pairs where causal
   std::int64_t head_width = 128;
-  std::int64_t keys = 1;     // of one sequence
-  std::int64_t queries = 0;  // rows x heads x sequences of the call; 0: enough to fill the chip
+  std::int64_t keys = 1;  // of one sequence
   bool causal = true;
   bool backward = false;
   AttentionKernel kernel = AttentionKernel::Flash;
@@ -73,13 +72,13 @@ struct RatedShare {
   Known known = Known::Default;
   friend bool operator==(const RatedShare&, const RatedShare&) = default;
 };
-
 struct ProductRates {
   FlopsPerSecond peak;
   double operand_bytes = 2;  // of one number
   RatedShare reached;        // share of peak of large products
   double streamed = 0.7;     // share of memory bandwidth of narrow ones
   Seconds start;
+  double heat = 0;  // how much longer long calls take when clocks fall within a benchmark
   friend bool operator==(const ProductRates&, const ProductRates&) = default;
 };
 
@@ -112,6 +111,7 @@ struct LinkRates {
   // Of a tier's bandwidth under load, by CollectiveKind; the last one for send and receive.
   std::array<double, 6> scale_up = {1, 1, 1, 1, 1, 1};
   std::array<double, 6> network = {1, 1, 1, 1, 1, 1};
+  double pair = 1;       // of `scale_up` where two members are alone: they fill fewer channels
   double in_switch = 0;  // likewise, of an all-reduce's bytes sent once; 0: the switch cannot add
   Seconds start;         // of a call
   Seconds hop;           // between two members of a scale-up domain
@@ -122,14 +122,14 @@ struct LinkRates {
 };
 
 enum class Clocks : std::uint8_t { Settled, Burst };
-
 struct AcceleratorRates {
   std::array<ProductRates, 9> products;  // by ComputeType
   AttentionRates attention;
   StreamedRates streamed;
   LinkRates links;
   BytesPerSecond memory_bandwidth;
-  Seconds launch;  // of one kernel by the host
+  double rounding = 0.75;  // share of that bandwidth with which operands are rounded
+  Seconds launch;          // of one kernel by the host
   RatedShare settled;
   Clocks clocks = Clocks::Settled;
 
@@ -145,12 +145,19 @@ struct KernelFacts {
   struct Products {
     double reached = 0, streamed = 0;
     Seconds start;
+    double heat = 0;
   };
   std::map<ComputeType, Products> products;
   std::optional<AttentionRates> attention;
   std::optional<std::array<double, 3>> streamed;  // forward, backward, eager
   std::optional<LinkRates> links;
   std::optional<double> settled;
+};
+// What a software stack makes of the shares: its own choice of kernels.
+struct KernelStack {
+  double products = 1, fp8 = 1;  // of `reached`, in 16 bits and in 8
+  double attention = 1;
+  double rounding = 0.75;  // share of memory bandwidth
 };
 // Half widths by how a constant is known (enum Known).
 using Spreads = std::array<double, 3>;
@@ -161,13 +168,15 @@ struct Kernels {
   KernelFacts others;                               // complete
   Spreads products{}, attention{}, streamed{}, links{}, settled{};
   Seconds launch;
-  std::map<std::string, double> stacks;  // what a software stack makes of `reached`: "vllm" -> 1.03
-  std::int64_t constants = 0, rows = 0;  // fitted, to so many timings
+  std::map<std::string, KernelStack> stacks;  // by name: "vllm"
+  std::int64_t constants = 0, rows = 0;       // fitted, to so many timings
 };
 Result<Kernels> read_kernels(const Json& json, const std::string& origin);
 Result<Kernels> load_kernels(const std::string& data_dir);  // data_dir/calibrations/kernels.json
 
 AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator);
+// The same under a software stack: shares times its factors, none above 1.
+AcceleratorRates on_stack(AcceleratorRates rates, const KernelStack& stack);
 
 Seconds product_time(const Product& product, const AcceleratorRates& rates);
 Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates);

@@ -53,7 +53,8 @@ std::map<ComputeType, KernelFacts::Products> read_products(Reader at, const Json
     Reader of = at.inner(*entry, name_of(type));
     products[type] = {.reached = of.share("reached"),
                       .streamed = of.share("streamed"),
-                      .start = of.micros("start")};
+                      .start = of.micros("start"),
+                      .heat = of.within("heat", 0, 2)};
     of.fields.finish();
   }
   at.fields.finish();
@@ -91,6 +92,7 @@ LinkRates read_links(Reader at) {
   LinkRates links;
   links.scale_up = at.list<6>("scale_up", 0.01, 2);
   links.network = at.list<6>("network", 0.01, 2);
+  links.pair = at.within("pair", 0.01, 1);
   links.in_switch = at.within("in_switch", 0, 2);
   links.start = at.micros("start");
   links.hop = at.micros("hop");
@@ -156,7 +158,12 @@ void read_stacks(Reader& at, Kernels& kernels) {
   if (stacks == nullptr) return;
   Reader of = at.inner(*stacks, "stacks");
   for (const JsonMember& member : stacks->members) {
-    kernels.stacks.emplace(member.key, of.within(member.key, 0.1, 10));
+    Reader one = of.inner(member.value, member.key);
+    kernels.stacks.emplace(member.key, KernelStack{.products = one.within("products", 0.1, 10),
+                                                   .fp8 = one.within("fp8", 0.1, 10),
+                                                   .attention = one.within("attention", 0.1, 10),
+                                                   .rounding = one.share("rounding")});
+    one.fields.finish();
   }
 }
 

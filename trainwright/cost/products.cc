@@ -10,7 +10,7 @@ namespace {
 
 double as_double(std::int64_t count) { return static_cast<double>(count); }
 
-// Operands once, a result of 16 bits or as wide as the operands; twice more what is rounded first.
+// Operands once, a result of 16 bits or as wide as the operands.
 double product_bytes(const Product& product, double operand_bytes) {
   const double m = as_double(product.m), n = as_double(product.n), k = as_double(product.k);
   const double result_bytes = std::max(2.0, operand_bytes);
@@ -19,6 +19,14 @@ double product_bytes(const Product& product, double operand_bytes) {
 
 double settled_share(const AcceleratorRates& rates) {
   return rates.clocks == Clocks::Settled ? rates.settled.value : 1.0;
+}
+
+// In a burst clocks fall while a call lasts; 3 ms is where half of it is seen.
+Seconds computing_time(Flops flops, const ProductRates& of, const AcceleratorRates& rates) {
+  constexpr Seconds kHalf(3e-3);
+  const Seconds time = flops / (of.peak * (of.reached.value * settled_share(rates)));
+  if (rates.clocks == Clocks::Settled) return time;
+  return time * (1.0 + of.heat * (time / (time + kHalf)));
 }
 
 // Between two known widths linear in the logarithm, beyond them as the nearest.
@@ -47,15 +55,14 @@ Flops flops_of(const Product& product) {
 
 Seconds product_time(const Product& product, const AcceleratorRates& rates) {
   const ProductRates& of = rates.of(product.type);
-  const Seconds computing =
-      flops_of(product) / (of.peak * (of.reached.value * settled_share(rates)));
+  const Seconds computing = computing_time(flops_of(product), of, rates);
   const Seconds moving(product_bytes(product, of.operand_bytes) /
                        (rates.memory_bandwidth.value() * of.streamed));
   Seconds time = of.start + std::max(computing, moving);
   if (product.rounds) {
     const double bytes = as_double(product.count) * as_double(product.m) * as_double(product.k) *
                          (2.0 + of.operand_bytes);
-    time += Seconds(bytes / (rates.memory_bandwidth.value() * rates.streamed.forward.value));
+    time += Seconds(bytes / (rates.memory_bandwidth.value() * rates.rounding));
   }
   return time;
 }

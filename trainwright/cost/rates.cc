@@ -90,7 +90,8 @@ ProductRates product_rates(const Kernels& kernels, const std::vector<Entry>& ent
               .operand_bytes = bytes_of(unit),
               .reached = {found->second.reached, spread_of(kernels.products, known), known},
               .streamed = found->second.streamed,
-              .start = found->second.start};
+              .start = found->second.start,
+              .heat = found->second.heat};
     }
   }
   TW_CHECK(false, "the facts of all accelerators tell of fp64 and int8 too");
@@ -146,6 +147,18 @@ AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator
                    settled.known};
   rates.memory_bandwidth = accelerator.memory_bandwidth;
   rates.launch = kernels.launch;
+  return rates;
+}
+
+AcceleratorRates on_stack(AcceleratorRates rates, const KernelStack& stack) {
+  for (ProductRates& product : rates.products) {
+    const double factor = product.operand_bytes < 2 ? stack.fp8 : stack.products;
+    product.reached.value = std::min(1.0, product.reached.value * factor);
+  }
+  for (HeadRates& head : rates.attention.heads) {
+    head.reached = std::min(1.0, head.reached * stack.attention);
+  }
+  rates.rounding = stack.rounding;
   return rates;
 }
 

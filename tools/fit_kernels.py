@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""Fits data/calibrations/kernels.json to published kernel timings and scores it held out.
+
+    tools/fit_kernels.py --shared ../shared --program build/release/kernel_times [--write] [--out FILE]
+
+Needs numpy and scipy. Constants are fitted here; what is scored are the C++ functions that ship, fed with the
+constants of the other folds (rows of one (n, k) are in one fold) or of the other accelerators.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+from scipy.optimize import least_squares
+
+import kernel_tables as tables
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MOST = 150  # rows of one accelerator, type and stack that a fit looks at
+STREAMED = 0.7
+WIDTHS = (64, 128, 256)
+GENERATIONS = {"8.0": ("A100-SXM-80GB",), "8.6": ("A40", "L40S"), "9.0": ("H100-SXM", "H200-SXM", "GH200"),
+               "10.0": ("B200", "B300", "GB200", "GB300"), "12.0": ("RTX-PRO-6000-Server",)}
+IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB in nccl-tests (FINDINGS)
+SETTLED = {"A100-SXM-80GB": 0.95, "H100-SXM": 0.95, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78}
+HAND = {"streamed": {"8.0": [0.75, 0.35, 0.12], "9.0": [0.78, 0.35, 0.12], "10.0": [0.62, 0.3, 0.1]},
+        "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.4, 0.6]},
+        "MI300X": 0.55, "MI325X": 0.6, "MI355X": 0.62, "A100-PCIe-80GB": 0.74}
+NETWORK = [0.93, 0.85, 0.85, 0.8, 0.9, 0.9]
+BACKWARD = 0.82
+
+
+def generation_of(name):
+    return next((key for key, names in GENERATIONS.items() if name in names), None)
+
+
+def accelerator_files():
+    files = {}
+    for folder in (ROOT / "data/accelerators", ROOT / "tests/kernels/accelerators"):
+        for path in folder.glob("*.json"):
+            text = "\n".join(line for line in path.read_text().splitlines() if not line.strip().startswith("//"))
+            entry = json.loads(text)
+            files[entry["name"]] = entry
+    return files
+
+
+def number(text):
+    """ "3.35TB/s" -> 3.35e12"""
+    digits = text.rstrip("/sOPLFB")
+    return float(digits[:-1]) * {"T": 1e12, "G": 1e9, "P": 1e15}[digits[-1]]
+
+
+def robust(residuals, start, least, most):
+    least, most = np.array(least, float), np.array(most, float)
+    start = np.clip(start, least + 1e-9, most - 1e-9)
+    return least_squares(residuals, start, bounds=(least, most), loss="soft_l1", f_scale=0.05, max_nfev=40).x
+
+
+def thinned(timings):
+    """At most MOST rows of every stack, always the same ones."""
+    groups = collections.defaultdict(list)
+    for timing in timings:
+        groups[timing.stack].append(timing)
+    kept = []
+    for rows in groups.values():
+        picks = np.random.default_rng(1).permutation(len(rows))[:MOST]
+        kept += [rows[i] for i in picks]
+    return kept
+
+
+def fit_products(rows, hardware, stacks):
+    """reached, start, heat, and a log factor per stack (and rounding per stack in fp8), unless given."""
+    rows = thinned(rows)
+    type_ = rows[0].shape[0]
+    size = 1 if type_ == "fp8" else 2
+    peak, bandwidth = number(hardware["peak"][type_]), number(hardware["memory_bandwidth"])
+    m, n, k, count = (np.array([row.shape[i] for row in rows], float) for i in (1, 2, 3, 4))
+    seconds = np.array([row.seconds for row in rows])
+    names = sorted({row.stack for row in rows})
+    which = np.array([names.index(row.stack) for row in rows])
+    ideal = 2 * m * n * k * count / peak
+    moving = count * ((m * k + k * n) * size + 2 * m * n) / bandwidth / STREAMED
+    rounding = count * m * k * (2 + size) / bandwidth * (type_ == "fp8")
+
+    def model(x, factors, rounds):
+        computing = ideal / x[0] / factors[which]
+        computing = computing * (1 + x[2] * computing / (computing + 3e-3))
+        return x[1] * 1e-6 + np.maximum(computing, moving) + rounding * rounds[which]
+
+    if stacks:
+        kind = "fp8" if type_ == "fp8" else "products"
+        factors = np.array([stacks[name][kind] for name in names])
+        rounds = np.array([1 / stacks[name]["rounding"] for name in names])
+        x = robust(lambda x: np.log(model(x, factors, rounds) / seconds), [0.7, 5, 0.05], [0.1, 0, 0], [1, 40, 1])
+        return {"reached": x[0], "streamed": STREAMED, "start": x[1], "heat": x[2]}
+    s = len(names)
+
+    def free(x):
+        level = 10 * x[3:3 + s].mean()
+        return np.append(np.log(model(x, np.exp(x[3:3 + s]), x[3 + s:]) / seconds), level)
+
+    x = robust(free, [0.7, 5, 0.05] + [0] * s + [2] * s, [0.1, 0, 0] + [-0.7] * s + [1] * s,
+               [1, 40, 1] + [0.7] * s + [10] * s)
+    return {name: (x[3 + i], x[3 + s + i]) for i, name in enumerate(names)}
+
+
+def fit_attention(rows, hardware, stacks):
+    """One start, and reached and half by head width; log factors of the stacks unless given."""
+    rows = thinned([row for row in rows if row.shape[1] == 128]) + thinned(
+        [row for row in rows if row.shape[1] == 64]) + thinned([row for row in rows if row.shape[1] == 256])
+    widths = [width for width in WIDTHS if sum(row.shape[1] == width for row in rows) > 40]
+    rows = [row for row in rows if row.shape[1] in widths]
+    peak = number(hardware["peak"]["bf16"])
+    flops, keys, causal = (np.array([row.shape[i] for row in rows], float) for i in (0, 2, 3))
+    seconds = np.array([row.seconds for row in rows])
+    width = np.array([widths.index(row.shape[1]) for row in rows])
+    names = sorted({row.stack for row in rows})
+    which = np.array([names.index(row.stack) for row in rows])
+    w, s = len(widths), len(names)
+
+    def model(x, factors):
+        half = np.where(causal > 0, x[2 + w:][width], np.minimum(x[1], x[2 + w:][width]))
+        return x[0] * 1e-6 + flops / peak / x[2:2 + w][width] / factors[which] * (1 + half / keys)
+
+    start, least, most = [15, 300] + [0.5] * w + [600] * w, [0, 0] + [0.05] * w + [0] * w, [60, 3000] + [1] * w + [4000] * w
+    if not stacks:
+        x = robust(lambda x: np.append(np.log(model(x[s:], np.exp(x[:s])) / seconds), 10 * x[:s].mean()),
+                   [0] * s + start, [-1] * s + least, [1] * s + most)
+        return {name: x[i] for i, name in enumerate(names)}
+    factors = np.array([stacks[name]["attention"] for name in names])
+    x = robust(lambda x: np.log(model(x, factors) / seconds), start, least, most)
+    heads = [{"width": widths[i], "reached": x[2 + i], "half": x[2 + w + i]} for i in range(w)]
+    return {"heads": heads, "start": x[0], "full_half": x[1]}
+
+
+def fit_links(rows, hardware, generation):
+    tier = hardware["scale_up"][0]
+    line, efficiency = number(tier["bandwidth"]), tier["efficiency"]
+    rows = [row for row in rows if row.shape[3] == 1 and row.shape[0] != "transfer"]
+    kinds = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")
+    kind = np.array([kinds.index(row.shape[0]) for row in rows])
+    size, ranks = (np.array([row.shape[i] for row in rows], float) for i in (1, 2))
+    seconds = np.array([row.seconds for row in rows])
+    passes = np.where(kind == 0, 2, 1)
+    sent = passes * (ranks - 1) / ranks * size
+    switch = IN_SWITCH.get(generation, 0)
+
+    def model(x):
+        rate = line * x[:4][kind] * np.where(ranks == 2, x[7], 1)
+        time = x[4] * 1e-6 + passes * (ranks - 1) * x[5] * 1e-6 + sent / rate + np.sqrt(sent * x[6] * 1e-6 / line)
+        if not switch:
+            return time
+        added = (x[4] + 2 * x[5]) * 1e-6 + size / line / switch + np.sqrt(size * x[6] * 1e-6 / line)
+        return np.where((kind == 0) & (ranks > 2), np.minimum(time, added), time)
+
+    x = robust(lambda x: np.log(model(x) / seconds), [0.8, 0.8, 0.8, 0.75, 7, 0.8, 20, 0.8], [0.3] * 4 + [0, 0, 0, 0.3],
+               [1] * 4 + [30, 5, 200, 1])
+    return {"scale_up": [x[i] / efficiency for i in range(4)] + [1 / efficiency * x[1], 0.95], "network": NETWORK,
+            "pair": x[7], "in_switch": switch / efficiency, "start": x[4], "hop": x[5], "ramp": x[6], "network_ramp": 30}
+
+
+def stack_factors(groups, files):
+    """One factor per software stack, the median over accelerators."""
+    logs = collections.defaultdict(list)
+    for (what, name, type_), rows in groups.items():
+        if what == "product" and len({row.stack for row in rows}) > 1:
+            for stack, (factor, rounding) in fit_products(rows, files[name], None).items():
+                logs[stack, "fp8" if type_ == "fp8" else "products"].append(factor)
+                if type_ == "fp8":
+                    logs[stack, "rounding"].append(rounding)
+        if what == "attention" and len(rows) > 400 and len({row.stack for row in rows}) > 1:
+            for stack, factor in fit_attention(rows, files[name], None).items():
+                logs[stack, "attention"].append(factor)
+    stacks = {}
+    for stack in tables.STACKS:
+        middle = {kind: float(np.median(logs[stack, kind])) for kind in ("products", "fp8", "attention", "rounding")
+                  if logs[stack, kind]}
+        stacks[stack] = {kind: float(np.exp(middle.get(kind, 0))) for kind in ("products", "fp8", "attention")}
+        stacks[stack]["rounding"] = 1 / middle.get("rounding", 1 / 0.75)
+    return stacks
+
+
+def grouped(timings, files):
+    groups = collections.defaultdict(list)
+    for timing in timings:
+        type_ = timing.shape[0] if timing.what == "product" else ""
+        if timing.accelerator in files:
+            groups[timing.what, timing.accelerator, type_].append(timing)
+    return {key: rows for key, rows in groups.items() if len(rows) > 60}
+
+
+def fit(timings, files):
+    """Facts by accelerator, and the factors of stacks."""
+    groups = grouped(timings, files)
+    stacks = stack_factors(groups, files)
+    facts = collections.defaultdict(dict)
+    for (what, name, type_), rows in groups.items():
+        if what == "product":
+            facts[name].setdefault("products", {})[type_] = fit_products(rows, files[name], stacks)
+        # The rows of GH200 ran a kernel of the generation before.
+        elif what == "attention" and name != "GH200" and len(rows) > 400:
+            facts[name]["attention"] = fit_attention(rows, files[name], stacks)
+        elif what == "collective" and generation_of(name) in ("8.0", "9.0", "10.0"):
+            if sum(row.shape[3] == 1 for row in rows) > 60:
+                facts[name]["links"] = fit_links(rows, files[name], generation_of(name))
+    return facts, stacks
+
+
+def middle(entries):
+    """The median, number by number, of equal structures."""
+    first = entries[0]
+    if isinstance(first, dict):
+        return {key: middle([entry[key] for entry in entries if key in entry]) for key in first}
+    if isinstance(first, list) and first and isinstance(first[0], dict):
+        widths = sorted({head["width"] for entry in entries for head in entry})
+        return [dict(middle([head for entry in entries for head in entry if head["width"] == width]), width=width)
+                for width in widths]
+    if isinstance(first, list):
+        return [middle(list(values)) for values in zip(*entries)]
+    return float(np.median(entries))
+
+
+def combined(facts, names):
+    """What several accelerators have in common."""
+    parts = {}
+    for part in ("attention", "links"):
+        found = [facts[name][part] for name in names if part in facts.get(name, {})]
+        if found:
+            parts[part] = middle(found)
+    types = {type_ for name in names for type_ in facts.get(name, {}).get("products", {})}
+    parts["products"] = {type_: middle([facts[name]["products"][type_] for name in names
+                                        if type_ in facts.get(name, {}).get("products", {})]) for type_ in sorted(types)}
+    return parts
+
+
+def whole_attention(attention, generation):
+    return dict(attention, backward=BACKWARD, unfused=0.25, flash=HAND["flash"].get(generation, [1, 0.5, 1, 1]))
+
+
+def settled_of(name, products):
+    """Long calls of a burst bound it from above; measured on A100, H100, B200 and GB200, whose class B300 and GB300 share."""
+    return SETTLED.get(name, min(0.95, 1 / (1 + products.get("bf16", {}).get("heat", 0))))
+
+
+def document(facts, stacks, spreads, rows):
+    accelerators = {}
+    for name, parts in sorted(facts.items()):
+        entry = dict(parts)
+        if "attention" in entry:
+            entry["attention"] = whole_attention(entry["attention"], generation_of(name))
+        if "products" in entry and "bf16" in entry["products"]:
+            entry["settled"] = settled_of(name, entry["products"])
+        accelerators[name] = entry
+    everyone = combined(facts, list(facts))
+    generations = {}
+    for key, names in GENERATIONS.items():
+        entry = combined(facts, names)
+        if not entry["products"]:
+            continue
+        if "attention" in entry:
+            entry["attention"] = whole_attention(entry["attention"], key)
+        known = [accelerators[name]["settled"] for name in names if "settled" in accelerators.get(name, {})]
+        entry["settled"] = float(np.median(known)) if known else 0.95
+        if key in HAND["streamed"]:
+            entry["streamed"] = HAND["streamed"][key]
+        generations[key] = entry
+    for name in ("MI300X", "MI325X", "MI355X", "A100-PCIe-80GB"):  # a few large products each, no table
+        accelerators.setdefault(name, {}).setdefault("products", {})["bf16"] = {
+            "reached": HAND[name], "streamed": STREAMED, "start": 5, "heat": 0}
+    others = dict(everyone, settled=0.95, streamed=[0.75, 0.35, 0.12])
+    others["attention"] = whole_attention(others["attention"], None)
+    others["links"] = dict(others["links"], scale_up=[1] * 6, in_switch=0, start=8, hop=1.5, ramp=25)
+    plain = {"reached": 0.85, "streamed": STREAMED, "start": 5, "heat": 0}
+    others["products"] = dict(others["products"], fp32=plain, fp64=plain)
+    amd = {"products": {"bf16": {"reached": 0.56, "streamed": STREAMED, "start": 5, "heat": 0}}}
+    return {"source": "fitted by tools/fit_kernels.py to published timings (docs/time.md)",
+            "constants": constants_in(facts) + 4 * len(stacks), "rows": rows, "launch": 5, "stacks": stacks,
+            "spreads": spreads, "accelerators": accelerators, "generations": generations, "vendors": {"AMD": amd},
+            "others": others}
+
+
+def constants_in(value):
+    if isinstance(value, dict):
+        return sum(constants_in(v) for key, v in value.items() if key not in ("network", "width", "streamed"))
+    return sum(map(constants_in, value)) if isinstance(value, list) else 1
+
+
+def rounded(value):
+    if isinstance(value, dict):
+        return {key: rounded(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [rounded(entry) for entry in value]
+    return float(f"{round(value, 6):.3g}") if isinstance(value, float) else value
+
+
+def pretty(value, indent="", depth=3):
+    """JSON with one part of an accelerator on a line."""
+    if depth == 0 or not isinstance(value, dict) or not value:
+        return json.dumps(value)
+    inner = indent + "  "
+    lines = [f"{inner}{json.dumps(key)}: {pretty(entry, inner, depth - 1)}" for key, entry in value.items()]
+    return "{\n" + ",\n".join(lines) + "\n" + indent + "}"
+
+
+def errors_of(timings, seconds):
+    errors = collections.defaultdict(list)
+    for timing, guess in zip(timings, seconds):
+        error = guess / timing.seconds - 1
+        name = timing.accelerator
+        if timing.what == "product":
+            errors["product", timing.shape[0], name].append(error)
+            errors["product", "all", name].append(error)
+        elif timing.what == "collective":
+            where = "one node" if timing.shape[3] == 1 else "several nodes"
+            if timing.shape[1] >= 1e6:
+                errors["collective", where, name].append(error)
+        else:
+            errors[timing.what, f"head width {timing.shape[1]}", name].append(error)
+    return errors
+
+
+def print_errors(title, errors):
+    print(f"{title}: median / 90th percentile of |predicted / measured - 1| in %, rows, bias")
+    pooled = collections.defaultdict(list)
+    for (what, kind, name), values in sorted(errors.items()):
+        pooled[what, kind].extend(values)
+        show(f"  {what}, {kind}, {name}", values)
+    for (what, kind), values in sorted(pooled.items()):
+        show(f"  {what}, {kind}, pooled", values)
+
+
+def show(label, values):
+    size = np.abs(values)
+    print(f"{label:60} {100 * np.median(size):6.1f} {100 * np.quantile(size, 0.9):6.1f} {len(values):8} "
+          f"{100 * np.median(values):+6.1f}")
+
+
+def scored(timings, facts, stacks, options, spreads):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(rounded(document(facts, stacks, spreads, 0)), file)
+        file.flush()
+        return tables.predicted(options.program, ROOT, timings, file.name)
+
+
+def held_out(timings, files, options, spreads):
+    rows, seconds = [], []
+    for fold in range(options.folds):
+        test = [timing for timing in timings if timing.fold % options.folds == fold]
+        facts, stacks = fit([timing for timing in timings if timing.fold % options.folds != fold], files)
+        rows += test
+        seconds += scored(test, facts, stacks, options, spreads)
+    return errors_of(rows, seconds)
+
+
+def without_each(timings, facts, stacks, options, spreads):
+    """Every accelerator by what the others of its architecture, or all others, know."""
+    errors = {}
+    for name in facts:
+        own = [timing for timing in timings if timing.accelerator == name]
+        others = {key: value for key, value in facts.items() if key != name}
+        errors.update(errors_of(own, scored(own, others, stacks, options, spreads)))
+    return errors
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=pathlib.Path, default=ROOT / "../shared")
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/kernel_times")
+    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "data/calibrations/kernels.json")
+    parser.add_argument("--write", action="store_true", help="write the constants of all rows")
+    options = parser.parse_args()
+    source = options.shared / "kernels"
+    files = accelerator_files()
+    timings = [timing for read in (tables.products, tables.attention, tables.collectives) for timing in read(source)
+               if timing.accelerator in files and (timing.what != "attention" or timing.shape[1] in WIDTHS)]
+    spreads = {"products": [0.15, 0.25, 0.4], "attention": [0.25, 0.3, 0.5], "streamed": [0.2, 0.3, 0.4],
+               "links": [0.2, 0.25, 0.4], "settled": [0.05, 0.1, 0.2]}
+    facts, stacks = fit(timings, files)
+    if options.write:
+        text = pretty(rounded(document(facts, stacks, spreads, len(timings))))
+        options.out.write_text("// What kernels and collectives reach of what an accelerator promises "
+                               "(trainwright/cost/cost.h).\n// Shares of peak, memory bandwidth and line rate; "
+                               "start, hop, ramp and launch in microseconds.\n" + text + "\n")
+    print_errors("held out", held_out(timings, files, options, spreads))
+    print_errors("left out", without_each(timings, facts, stacks, options, spreads))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
