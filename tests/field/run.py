@@ -28,7 +28,14 @@ VARYING = {"swift_benchmark"}
 BARS = (0.09, 0.11)
 
 # (source, pattern of the id, words to add to the layout, why).
-OPTIONS: list[tuple[str, str, str, str]] = []
+OPTIONS: list[tuple[str, str, str, str]] = [
+    ("litgpt_resource_tables", "", "loss=litgpt", "finetune/lora.py: head and loss over pieces of 128 tokens in bf16"),
+    ("litgpt_config_hub", "(?<! full)$", "loss=litgpt", "finetune/lora.py: head and loss over pieces of 128 tokens in bf16"),
+    ("litgpt_config_hub", " full$", "loss=litgpt-full", "finetune/full.py: one head, the loss over pieces of 128 tokens"),
+    ("torchtune_readme", "compile$", "loss=compiled-fp32", "November 2024: the model gives fp32 logits to the compiled loss"),
+    ("torchtune_readme", "chunked", "loss=chunked-compiled", "CEWithChunkedOutputLoss, compiled"),
+    ("torchtitan_issues", "#382", "loss=loss-parallel", "July 2024: blocks are compiled, the loss is not before April 2025 (#996)"),
+]
 
 
 class Row:

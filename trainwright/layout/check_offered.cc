@@ -65,6 +65,20 @@ std::optional<OverlapKind> overlap_of(Switch what) {
   return std::nullopt;
 }
 
+void check_loss(const Case& c, Findings& findings) {
+  if (c.layout.loss.empty()) return;
+  std::vector<std::string> names;
+  for (const Loss& loss : c.trainer.losses) {
+    if (loss.use == Use::Never) continue;
+    if (loss.name == c.layout.loss) return;
+    names.push_back(loss.name);
+  }
+  findings.forbid("loss-offered",
+                  fmt::format("{} {} has no loss '{}'", c.trainer.title, to_text(c.trainer.version),
+                              c.layout.loss),
+                  names.empty() ? "leave it out" : fmt::format("it has {}", enumerate(names)));
+}
+
 void check_switches(const Case& c, Findings& findings) {
   for (int s = 0; s <= static_cast<int>(Switch::Fp8ParameterGather); ++s) {
     const auto what = static_cast<Switch>(s);
@@ -127,6 +141,7 @@ void check_offered(const Case& c, Findings& findings) {
                                 c.trainer.title, to_text(c.trainer.version)),
                     "leave out vocab_parallel");
   }
+  check_loss(c, findings);
   check_switches(c, findings);
 }
 

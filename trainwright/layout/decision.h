@@ -87,6 +87,7 @@ struct Layout {
   std::int64_t cp_ulysses = 0;  // of UlyssesRing: members of cp that exchange all-to-all
   DispatcherKind dispatcher = DispatcherKind::AllToAll;
   Flags<Switch> on, off;
+  std::string loss;  // by the trainer's name for it; empty: its usual one
   std::optional<std::int64_t> max_connections;  // CUDA_DEVICE_MAX_CONNECTIONS
   RankOrder order = {Axis::Tp, Axis::Cp, Axis::Ep, Axis::Dp, Axis::Pp};
   friend bool operator==(const Layout&, const Layout&) = default;

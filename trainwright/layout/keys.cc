@@ -87,6 +87,8 @@ Keys memory_keys() {
       set_of(Offload{}, "offload", "what moves to host memory", "nothing", "offload=optimizer"),
       choice(PrecisionKind{}, "precision", "of products; fp8 means the trainer's usual recipe",
              "bf16", "precision=fp8-blockwise"),
+      other("loss", "a name of `show trainer`", "which of the trainer's losses runs",
+            "its usual one", "loss=chunked"),
   };
 }
 

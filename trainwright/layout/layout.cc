@@ -90,6 +90,17 @@ Flags<RecomputeModule> modules_of(const Recompute& recompute) {
   return {};
 }
 
+std::size_t running_loss(const Layout& layout, const Trainer& trainer) {
+  const bool compiled = asks(layout, Switch::Compile, trainer);
+  const auto found =
+      std::find_if(trainer.losses.begin(), trainer.losses.end(), [&](const Loss& loss) {
+        if (!layout.loss.empty()) return loss.name == layout.loss;
+        return loss.with_compile == compiled && loss.use >= Use::ByDefault;
+      });
+  return found == trainer.losses.end() ? 0
+                                       : static_cast<std::size_t>(found - trainer.losses.begin());
+}
+
 bool asks(const Layout& layout, Switch what, const Trainer& trainer) {
   if (layout.on.has(what)) return true;
   if (layout.off.has(what)) return false;

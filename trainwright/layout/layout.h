@@ -29,6 +29,7 @@
 //   precision cp_kind dispatcher cp_ulysses  likewise
 //   offload                                  optimizer+activations+parameters
 //   on off                                   overlap-tp+compile+...
+//   loss                                     one of the trainer's
 //   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
 //   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be absent
 //   sp                                       alone
@@ -123,6 +124,8 @@ StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp);
 // chunks in groups, the micro-batches of one, at most all of them; 0: as usual.
 ScheduleKind running_schedule(const Layout& layout);
 std::int64_t running_group(const Layout& layout);
+// Which of the trainer's losses: the one asked for (0: has none), that of compile, or its first.
+std::size_t running_loss(const Layout& layout, const Trainer& trainer);
 
 std::int64_t world_size(const Layout& layout);   // tp pp cp dp; INT64_MAX when beyond
 std::int64_t dp_shard(const Layout& layout);     // dp / dp_replicate; 1 without sharding

@@ -101,6 +101,7 @@ void add_kinds(Entries& to, const Layout& layout) {
   to.add_unless("dispatcher", layout.dispatcher, usual.dispatcher);
   to.add_set("on", layout.on);
   to.add_set("off", layout.off);
+  if (!layout.loss.empty()) to.json.add("loss", Json::of(layout.loss));
   if (layout.max_connections) to.add("max_connections", *layout.max_connections);
   if (to.all || layout.order != usual.order) to.json.add("order", Json::of(to_text(layout.order)));
 }

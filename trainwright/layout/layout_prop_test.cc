@@ -87,6 +87,7 @@ Layout any_layout() {
   layout.dispatcher = any_of(DispatcherKind::Flex);
   layout.on = any_set(Switch::Fp8ParameterGather);
   layout.off = any_set(Switch::Fp8ParameterGather);
+  if (*rc::gen::arbitrary<bool>()) layout.loss = "chunked";
   if (*rc::gen::arbitrary<bool>()) layout.max_connections = within(0, 32);
   layout.order = any_order();
   return layout;
@@ -117,6 +118,7 @@ TEST_CASE("the change from any layout's words to any other's gives the other, no
     from.off = to.off;
     from.mtp_stage = to.mtp_stage;
     from.max_connections = to.max_connections;
+    from.loss = to.loss;
     LayoutContext context;
     context.usual.count_loss = *rc::gen::inRange<std::int64_t>(0, 2);
     context.usual.order = any_order();

@@ -249,6 +249,7 @@ void read_kinds(EntryReader& reader, Layout& layout) {
   assign(layout.dispatcher, reader.kind<DispatcherKind>("dispatcher"));
   assign(layout.on, reader.set<Switch>("on"));
   assign(layout.off, reader.set<Switch>("off"));
+  if (const auto* entry = reader.with_value("loss")) layout.loss = *entry->value;
   if (const auto number = reader.integer("max_connections")) {
     layout.max_connections = number;
   }

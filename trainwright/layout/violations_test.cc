@@ -284,12 +284,34 @@ TEST_CASE("a trainer offers only what its lists hold") {
   CHECK(without("cp=2,gbs=64", clear(&Trainer::cp_kinds)) == "cp_kind-offered");
   CHECK(without("offload=optimizer,gbs=64", clear(&Trainer::offloads)) == "offload-offered");
   CHECK(without("on=overlap-tp,gbs=64", clear(&Trainer::overlaps)) == "switch-offered");
+  CHECK(without("loss=chunked,gbs=64", clear(&Trainer::losses)) == "loss-offered");
   CHECK(without("off=overlap-p2p,gbs=64", [](Trainer& t) {
           for (Overlap& overlap : t.overlaps) overlap.use = Use::Always;
         }) == "switch-offered");
   CHECK(without("pp=4,vpp=2,gbs=64", [](Trainer& t) {
           for (TrainerSchedule& schedule : t.schedules) schedule.placement = StagePlacement::V;
         }) == "placement-offered");
+}
+
+TEST_CASE("the loss that runs is the one asked for, the compiled one with compile, or the first") {
+  Trainer trainer = permissive();
+  const auto named = [&](std::string_view layout) {
+    return trainer.losses[running_loss(parse_layout(layout).value().layout, trainer)].name;
+  };
+  const auto loss = [](std::string name, Use use, bool with_compile) {
+    Loss made;
+    made.name = std::move(name);
+    made.use = use;
+    made.with_compile = with_compile;
+    return made;
+  };
+  trainer.losses = {loss("eager", Use::ByDefault, false), loss("chunked", Use::OptIn, false),
+                    loss("compiled", Use::ByDefault, true)};
+  CHECK(named("tp=1") == "eager");
+  CHECK(named("on=compile") == "compiled");
+  CHECK(named("loss=chunked,on=compile") == "chunked");
+  trainer.losses.pop_back();
+  CHECK(named("on=compile") == "eager");
 }
 
 TEST_CASE("what a trainer does unasked holds where the layout is silent") {

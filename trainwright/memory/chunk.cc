@@ -16,7 +16,7 @@ HeldParameters tied_copy(const ChunkQuestion& question, const Slice& slice) {
 // Logits of one micro-batch, unless the loss keeps them by itself.
 double logits_bytes(const ChunkQuestion& question, const Slice& slice) {
   const auto size = static_cast<double>(byte_size(question.recipe.compute));
-  if (question.recipe.loss.kept == size) return 0;
+  if (loss_of(question.recipe, slice).kept == size) return 0;
   const double rows = static_cast<double>(slice.mbs) * static_cast<double>(slice.seq) /
                       static_cast<double>(slice.cp);
   const double split = question.recipe.vocabulary_split ? static_cast<double>(slice.tp) : 1;
@@ -85,7 +85,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
 
 // On a stage with the head.
 double logits_left_behind(const ChunkQuestion& question, const Slice& slice) {
-  const Loss& loss = question.recipe.loss;
+  const Loss& loss = loss_of(question.recipe, slice);
   if (loss.left_behind <= 0) return 0;
   const double tokens = static_cast<double>(slice.mbs) *
                         std::ceil(static_cast<double>(slice.seq) / static_cast<double>(slice.cp));

@@ -249,6 +249,35 @@ TEST_CASE("FSDP in a pipeline keeps weights gathered and sums gradients unsharde
   CHECK(bytes_of(of, Category::ReduceBuffers) / sharded == doctest::Approx(4.0).epsilon(1e-6));
 }
 
+TEST_CASE("Megatron-FSDP shards weights at stage 3 alone") {
+  // 2 bytes of weights whole; of 4 bytes of masters, 4 of gradients and 8 of states an eighth.
+  const auto of = [](const char* zero) {
+    return llama_case("megatron@0.15",
+                      std::string("dp=8,sharding=megatron-fsdp,mbs=1,gbs=64,seq=2048,zero=") + zero)
+        .estimate()
+        .classes[0];
+  };
+  const Case c = llama_case("megatron@0.15", "dp=8,zero=1,mbs=1,gbs=64,seq=2048");
+  const auto all = static_cast<double>(parameters(c.model).total().value());
+  CHECK(category(of("2"), Category::Weights) == doctest::Approx(2 * all));
+  CHECK(category(of("2"), Category::Gradients) == doctest::Approx(4 * all / 8));
+  CHECK(category(of("2"), Category::GatherBuffers) == 0);
+  CHECK(category(of("3"), Category::Weights) == doctest::Approx(2 * all / 8));
+}
+
+TEST_CASE("gathered in fp8, matrices are kept in fp8 and its transpose and nothing wider") {
+  const auto weights = [](const char* on) {
+    const Case c = llama_case("megatron@0.12", std::string("dp=8,zero=1,mbs=1,gbs=64,seq=2048,"
+                                                           "precision=fp8-delayed") +
+                                                   on);
+    return category(c.estimate().classes[0], Category::Weights);
+  };
+  // Of 16 layers: query, key, value and output 4 h^2, gate, up and down 3 h f; 2 bytes less of
+  // each.
+  const double matrices = 16.0 * (4.0 * 2048 * 2048 + 3.0 * 2048 * 5632);
+  CHECK(weights("") - weights(",on=fp8-parameter-gather") == 2 * matrices);
+}
+
 TEST_CASE("PyTorch's pipeline holds buffers of every micro-batch and what it sent") {
   const auto point_to_point = [](std::int64_t gbs) {
     const Case c = llama_case("pytorch", "pp=4,dp=1,mbs=1,seq=2048,gbs=" + std::to_string(gbs));

@@ -85,6 +85,12 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
                  shared(held.stored_expert, cut ? sharding.expert.ways : 1);
   }
   of.weights += rules.bytes.weight_copies * number(held.low_precision);
+  // What travels in low precision is kept so, and nothing wider beside it (megatron-core 0.12.0
+  // --fp8-param-gather: Transformer Engine's fp8_model_init).
+  if (sharding.fp8_gather && !rules.offload_parameters) {
+    const double ways = sharding.weights ? static_cast<double>(sharding.dense.ways) : 1;
+    of.weights -= rules.bytes.weight * number(held.low_precision) / ways;
+  }
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
     of.main_weights = times(rules, &ParameterBytes::master, stepped);

@@ -92,7 +92,7 @@ class SlowLiveness {
       if (!written_by(t, i)) continue;
       bool alive = is_kept(t) || t == list_.output.at() || holds(list_.operators[i].outputs, t);
       for (std::size_t k = i; k < list_.operators.size(); ++k) {
-        alive |= holds(list_.operators[k].inputs, t);
+        alive |= holds(list_.operators[k].inputs, t) || holds(list_.operators[k].held, t);
       }
       // Never read: there until somebody looks.
       bool ever = false;
@@ -168,7 +168,7 @@ class SlowLiveness {
         if (!born) continue;
         bool alive = is_made_again(t) || holds(op.outputs, t);
         for (std::size_t k = i; k < list_.operators.size(); ++k) {
-          alive |= holds(list_.operators[k].inputs, t);
+          alive |= holds(list_.operators[k].inputs, t) || holds(list_.operators[k].held, t);
         }
         if (alive) sum += list_.tensors[t].bytes();
       }

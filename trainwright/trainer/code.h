@@ -56,8 +56,14 @@ struct Loss {
   double backward = 0;
   double left_behind = 0;
   bool split_by_tp = false;
+  bool keeps_logits = false;  // they are part of what stays; so they are if it is as large as they
   bool by_operators = false;  // cast to fp32, log-softmax, likelihood, one after the other
-  std::int64_t chunks = 1;    // logits are made and used up piece by piece
+  bool with_compile = false;  // the usual one where the program is compiled
+  std::int64_t chunks = 1;    // logits are made and used up piece by piece, head and all
+  // Or whole logits, but the loss works on pieces of them: of so many tokens, or so many pieces. A
+  // piece at work has so many bytes per logit beside.
+  std::int64_t piece_tokens = 0, pieces = 1;
+  double piece = 0;
   std::string setting, source;
 };
 

@@ -104,7 +104,13 @@ void read(JsonFields& fields, Loss& loss) {
   loss.backward = bytes_in(fields, "backward");
   loss.left_behind = bytes_in(fields, "left_behind");
   loss.split_by_tp = fields.boolean("split_by_tp");
+  loss.keeps_logits = fields.optional_bool("keeps_logits").value_or(false);
   loss.by_operators = fields.optional_bool("by_operators").value_or(false);
+  loss.with_compile = fields.optional_bool("with_compile").value_or(false);
+  loss.piece_tokens =
+      fields.optional_integer("piece_tokens", {.least = 0, .most = 1 << 20}).value_or(0);
+  loss.pieces = fields.optional_integer("pieces", {.least = 1, .most = 1 << 20}).value_or(1);
+  loss.piece = bytes_in(fields, "piece");
   loss.chunks = fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
   loss.setting = setting_in(fields);
 }
@@ -354,8 +360,9 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_all("optimizers", trainer.optimizers);
   read_all("kernels", trainer.kernels);
   read_all("losses", trainer.losses);
-  std::stable_partition(trainer.losses.begin(), trainer.losses.end(),
-                        [](const Loss& loss) { return loss.use >= Use::ByDefault; });
+  std::stable_partition(trainer.losses.begin(), trainer.losses.end(), [](const Loss& loss) {
+    return loss.use >= Use::ByDefault && !loss.with_compile;
+  });
   read_all("overlaps", trainer.overlaps);
   read_all("schedules", trainer.schedules);
   read_all("shardings", trainer.shardings);

@@ -77,7 +77,12 @@ Json losses(const Trainer& trainer) {
         .add("backward", Json::of(entry.backward))
         .add("left_behind", Json::of(entry.left_behind))
         .add("split_by_tp", Json::of(entry.split_by_tp))
+        .add("keeps_logits", Json::of(entry.keeps_logits))
         .add("by_operators", Json::of(entry.by_operators))
+        .add("with_compile", Json::of(entry.with_compile))
+        .add("piece_tokens", Json::of(entry.piece_tokens))
+        .add("pieces", Json::of(entry.pieces))
+        .add("piece", Json::of(entry.piece))
         .add("chunks", Json::of(entry.chunks));
     all.add(entry.name, finish(json, entry.setting, entry.source));
   }

@@ -28,7 +28,7 @@ struct LocalRows {
 struct Builder {
   const Model& model;
   const Slice& slice;
-  const Recipe& recipe;
+  const Recipe recipe;  // settled for the slice
   LocalRows rows;
   OperatorList list = {};
   // Of the operators added next: the part of the model, and the module that recompute may name.

@@ -19,13 +19,11 @@ TensorId capped(Builder& b, TensorId logits) {
   return y;
 }
 
-// The caller holds the logits until there is a loss.
-TensorId log_softmax(Builder& b, TensorId wide, Bytes held) {
+TensorId log_softmax(Builder& b, TensorId wide) {
   const TensorId logs = b.like(wide, "log_probabilities");
   Operator& op = each(b, "log_softmax", {wide}, logs, 4);
   op.kind = OperatorKind::Loss;
   op.saves.push_back({logs, Half::Input});
-  op.workspace = held;
   return logs;
 }
 
@@ -37,24 +35,19 @@ void sum_over_tp(Operator& op, std::int64_t rows) {
 // torch 2.13 distributed/tensor/parallel/loss.py _log_softmax and, backward,
 // _nll_loss_and_log_softmax_backward: zeros with the labels' places, to which exp of the saved
 // result is added; the sum is scaled into one more tensor.
-TensorId split_log_softmax(Builder& b, TensorId wide, Bytes held, std::int64_t rows) {
-  const Bytes bytes = b.at(wide).bytes();
+TensorId split_log_softmax(Builder& b, TensorId wide, std::int64_t rows) {
   const TensorId shifted = b.like(wide, "logits_shifted");
   Operator& shift = each(b, "shift", {wide}, shifted);
   shift.gradients_passed = 1;
-  shift.workspace = held;
   sum_over_tp(shift, rows);
   const TensorId powers =
       b.constant("exponentials", Dtype::Fp32, b.at(wide).elements, b.at(wide).copies);
-  Operator& power = each(b, "exponentiate", {shifted}, powers);
-  power.workspace = held + bytes;
-  sum_over_tp(power, rows);
+  sum_over_tp(each(b, "exponentiate", {shifted}, powers), rows);
   const TensorId logs = b.like(wide, "log_probabilities");
   Operator& op = each(b, "log_softmax", {shifted}, logs, 2);
   op.kind = OperatorKind::Loss;
   op.saves.push_back({logs, Half::Input});
-  op.workspace = held + bytes;
-  op.backward_workspace = bytes;
+  op.backward_workspace = b.at(wide).bytes();
   return logs;
 }
 
@@ -65,10 +58,9 @@ TensorId split_log_softmax(Builder& b, TensorId wide, Bytes held, std::int64_t r
 void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   logits = capped(b, logits);
   const std::int64_t copies = b.at(logits).copies;
-  const Bytes held = b.at(logits).bytes();
   const bool split = b.recipe.loss.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1;
   const TensorId wide = cast(b, "logits_fp32", logits, Dtype::Fp32);
-  const TensorId logs = split ? split_log_softmax(b, wide, held, rows) : log_softmax(b, wide, held);
+  const TensorId logs = split ? split_log_softmax(b, wide, rows) : log_softmax(b, wide);
   // One more label is added at the end of each sequence; of a single one it stays in the storage.
   const std::int64_t padding = b.slice.mbs == 1 && !b.recipe.vocabulary_split ? 1 : 0;
   const TensorId labels = b.constant("labels", Dtype::Int64, rows + padding, copies);
@@ -77,6 +69,9 @@ void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   Operator& likelihood = b.add("likelihood", OperatorKind::Loss, {logs}, {loss, labels, weight});
   likelihood.saves = {{logs, Half::Input}, {labels, Half::Input}, {weight, Half::Input}};
   likelihood.forward.other = Flops(real(rows));
+  // The callers' variables.
+  likelihood.held.push_back(logits);
+  if (wide != logits) likelihood.held.push_back(wide);
   if (split) sum_over_tp(likelihood, rows);
 }
 

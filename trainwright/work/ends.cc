@@ -16,6 +16,12 @@ std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const
   return share(padded, slice.vocabulary_ways);
 }
 
+// That the loss works on one after the other.
+double pieces_of(const Loss& loss, std::int64_t rows) {
+  const std::int64_t most = std::max<std::int64_t>(1, rows);
+  return real(loss.piece_tokens > 0 ? ceil_div(most, loss.piece_tokens) : loss.pieces);
+}
+
 void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   const Loss& facts = b.recipe.loss;
   const Tensor of = b.at(logits);
@@ -23,17 +29,19 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
     return Bytes(std::llround(std::max(0.0, per_logit) * real(of.elements)));
   };
   const double size = real(byte_size(of.dtype));
-  const bool keeps_logits = facts.kept == size;  // overwritten by what is kept
-  const TensorId kept =
-      keeps_logits ? logits
-                   : b.constant("softmax", Dtype::Fp8, bytes(facts.kept).value(), of.copies);
+  const bool keeps_logits = facts.keeps_logits || facts.kept == size;
+  const double beside = facts.kept - (keeps_logits ? size : 0);
   const TensorId mean = b.tensor("loss", Dtype::Fp32, 1, b.slice.tp);
   Operator& op = b.add("loss", OperatorKind::Loss, {logits}, {mean});
-  if (!keeps_logits) op.outputs.push_back(kept);
-  op.saves = {{kept, Half::Input}};
-  const double beside = keeps_logits ? 0 : facts.kept;
-  op.workspace = bytes(facts.forward - size - beside);
-  op.backward_workspace = bytes(facts.backward - facts.kept - (keeps_logits ? 0 : size));
+  if (beside > 0) {
+    const TensorId kept = b.constant("softmax", Dtype::Fp8, bytes(beside).value(), of.copies);
+    op.outputs.push_back(kept);
+    op.saves.push_back({kept, Half::Input});
+  }
+  if (keeps_logits) op.saves.push_back({logits, Half::Input});
+  const double piece = facts.piece / pieces_of(facts, rows);
+  op.workspace = bytes(facts.forward + piece - size - beside);
+  op.backward_workspace = bytes(facts.backward + piece - facts.kept - size);
   op.forward.other = Flops(5 * real(of.elements));
   op.input_gradient.other = Flops(2 * real(of.elements));
   if (keeps_logits && facts.backward <= size) b.overwritten = logits;

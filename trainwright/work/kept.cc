@@ -23,6 +23,7 @@ void place(const OperatorList& list, std::vector<Stay>& stays) {
   for (std::size_t i = 0; i < list.operators.size(); ++i) {
     const Operator& op = list.operators[i];
     for (const TensorId id : op.inputs) stays[id.at()].last_read = static_cast<std::int32_t>(i);
+    for (const TensorId id : op.held) stays[id.at()].last_read = static_cast<std::int32_t>(i);
     for (const TensorId id : op.outputs) {
       if (stays[id.at()].writer < 0) stays[id.at()].writer = static_cast<std::int32_t>(i);
     }

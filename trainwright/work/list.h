@@ -140,6 +140,7 @@ struct Operator {
   Part part = Part::Norm;  // of the model, for grouping
   Few<TensorId, 8> inputs;
   Few<TensorId, 6> outputs;  // one that is an input too is overwritten in place
+  Few<TensorId, 2> held;     // of earlier operators, by their callers, until this one has run
   Few<Save, 8> saves;
   Few<Collective, 6> collectives;
   Effort forward, input_gradient, weight_gradient;

@@ -98,6 +98,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
+  recipe.losses = trainer.losses;
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   recipe.training = training_of(trainer, recipe, precision, job);
   return with_code(std::move(recipe), trainer.code);
@@ -123,6 +124,23 @@ std::int64_t first_trained_layer(const Model& model, const Training& training) {
     if (any(layer_weights(model, model.kinds[kind.at()]))) return i;
   }
   return layers;
+}
+
+const Loss& loss_of(const Recipe& recipe, const Slice& slice) {
+  return slice.loss < recipe.losses.size() ? recipe.losses[slice.loss] : recipe.loss;
+}
+
+Recipe settled(Recipe recipe, const Slice& slice) {
+  recipe.loss = loss_of(recipe, slice);
+  if (!slice.compiled) return recipe;
+  constexpr double kRow = 4;
+  recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};
+  recipe.rope = FusedKeeps{};
+  recipe.gated_activation = recipe.bias_activation = FusedKeeps{.input = true};
+  recipe.bias_dropout = FusedKeeps{};
+  recipe.norm_scales_input = false;
+  recipe.stops_early = true;
+  return recipe;
 }
 
 }  // namespace trainwright

@@ -70,11 +70,15 @@ bool moves_results(const Operator& op) {
 
 // torchtitan 0.2 distributed/activation_checkpoint.py: a layer is one segment, of which the outputs
 // of attention, of reduce-scatters and all-to-alls and of every second matrix product are stored.
+// Products are aten.mm: not the grouped ones of experts, and the router's is left out by name
+// (per_op_sac_force_recompute_mm_shapes_by_fqns, 0.3 force_recompute_mm_shapes_by_fqns; the list of
+// 0.3 is that of torch's partitioner, which has no grouped product either).
 void mark_ops(Builder& b) {
   mark_all(b);
   int products = 0;
   for (Operator& op : b.list.operators) {
-    const bool product = op.kind == OperatorKind::Matmul;
+    const bool product = op.kind == OperatorKind::Matmul && op.part != Part::RoutedExperts &&
+                         op.part != Part::Router;
     products += product ? 1 : 0;
     // Only a core that is one kernel: products of an eager one are batched, which the list lacks.
     const bool stored =
@@ -108,7 +112,9 @@ void cut_tails(Builder& b) {
   for (std::size_t i = b.list.operators.size(); i-- > 0;) {
     Operator& op = b.list.operators[i];
     if (op.segment == 0 || op.segment == ended) continue;
-    if (op.again == Again::Rerun && !writes_needed(b, op)) {
+    // A compiler stores only what somebody needs; an eager policy whatever it names.
+    const bool stored = op.again == Again::Stored && b.slice.compiled;
+    if ((op.again == Again::Rerun || stored) && !writes_needed(b, op)) {
       op.again = Again::Tail;
     } else if (op.again != Again::Stored) {
       ended = op.segment;

@@ -120,6 +120,31 @@ TEST_CASE("torchtitan's selective mode stores every second product and attention
         Flops(2 * tokens * kHidden * kHidden * 2 + 2 * tokens * kHidden * kWidth));
 }
 
+TEST_CASE("compiled, the selective mode stores no product that nobody needs") {
+  // The last one, down: the residual sum after it has no use for it.
+  Recipe recipe = paper_recipe();
+  recipe.joined_projections = false;
+  Slice slice = recomputed(plain_slice(), RecomputeKind::OpSelective);
+  const Bytes eager = of(slice, recipe).kept;
+  slice.compiled = true;
+  CHECK(eager - of(slice, recipe).kept == Bytes(kRow));
+}
+
+TEST_CASE("the selective mode stores neither experts' products nor the router's") {
+  Recipe recipe = paper_recipe();
+  recipe.joined_projections = false;
+  MixtureOfExperts mixture{.experts = 64,
+                           .experts_per_token = 4,
+                           .expert = {.width = 1024, .gated = true},
+                           .shared = std::nullopt};
+  const Model model = with_experts(llama(), mixture);
+  const Totals sum =
+      layer_totals(model, recomputed(plain_slice(), RecomputeKind::OpSelective), recipe);
+  // Query, value, the attention's output and statistics; the input enters. Of four products the
+  // last, attention's output, is the second of its pair.
+  CHECK(sum.kept == Bytes(kRow + 2 * kRow + kRow + kStatistics));
+}
+
 TEST_CASE("PyTorch's checkpoint stops before the last product") {
   Recipe recipe = paper_recipe();
   const Flops whole = of(recomputed(plain_slice(), RecomputeKind::Full), recipe).effort[3].matmul;

@@ -20,6 +20,8 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .precision = layout.precision,
               .distribute_saved = asks(layout, Switch::DistributeSaved, trainer),
               .gradients_wait = accumulates(sharding_of(layout, trainer).life),
+              .compiled = asks(layout, Switch::Compile, trainer),
+              .loss = static_cast<std::uint8_t>(running_loss(layout, trainer)),
               .recompute = layout.recompute};
   const auto at = static_cast<std::size_t>(stage);
   if (at < layout.recompute_by_stage.size()) slice.recompute = layout.recompute_by_stage[at];

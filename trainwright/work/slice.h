@@ -33,6 +33,8 @@ struct Slice {
   bool gradients_wait = false;    // autograd's, until the backward pass of a micro-batch has ended
   bool frozen = false;            // none of the list's weights is trained, adapters included
   bool input_gradient = true;     // something before the list is trained
+  bool compiled = false;          // by torch.compile, layer by layer
+  std::uint8_t loss = 0;          // of Recipe::losses
   Recompute recompute =
       {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
            // Full; which layers Block and EveryNth mean is settled by the stage
@@ -120,7 +122,8 @@ struct Recipe {
   bool copies_heads = false;         // queries, keys and values, turned in place
   bool gather_buffers_stay = false;  // of products over tp
   ExpertScores expert_scores = ExpertScores::AtCombine;
-  Loss loss;  // bytes per logit
+  Loss loss;                 // bytes per logit
+  std::vector<Loss> losses;  // all that the trainer has; none: the one above
   double input_copy =
       0;  // bytes per element kept of a matrix' input instead of the input; 0: itself
   double weight_copy = 0;  // bytes per parameter of low-precision weights beside the stored ones
@@ -133,5 +136,11 @@ bool trains(const Recipe& recipe, const Slice& slice, Part part);
 // The first layer of which anything is trained; -1: something before all layers is, the number of
 // layers: only what follows them.
 std::int64_t first_trained_layer(const Model& model, const Training& training);
+const Loss& loss_of(const Recipe& recipe, const Slice& slice);
+// The recipe of a slice: its loss, and what a compiler changes. torch.compile fuses what is between
+// products: of a norm its input and a number per row stay, of a rotation nothing, of an activation
+// what the products gave. (Read off the graphs that torch 2.13's min-cut partitioner makes of a
+// Llama block; docs/work.md.) What is run again ends with the last tensor that is needed.
+Recipe settled(Recipe recipe, const Slice& slice);
 
 }  // namespace trainwright

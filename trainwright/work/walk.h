@@ -52,6 +52,7 @@ class Walk {
       work(i, op.workspace);
       for (const TensorId id : op.inputs) let_read_go(id, i);
       for (const TensorId id : op.outputs) let_read_go(id, i);
+      for (const TensorId id : op.held) let_read_go(id, i);
     }
   }
 
