@@ -17,6 +17,7 @@ enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: al
 enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
 enum class OptimizerKind {
   AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd, SgdNoMomentum, AdamWFused,
+  AdamWForeach,
 };
 
 // What is computed again in the backward pass. Selective: the attention core. OpSelective: all but

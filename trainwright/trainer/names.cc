@@ -101,8 +101,8 @@ std::span<const std::string_view> all_names(DispatcherKind) {
 
 std::span<const std::string_view> all_names(OptimizerKind) {
   static constexpr std::string_view kNames[] = {
-      "adamw", "adamw-precision-aware", "adamw-8bit", "muon", "adafactor",
-      "sgd",   "sgd-no-momentum",       "adamw-fused"};
+      "adamw", "adamw-precision-aware", "adamw-8bit",  "muon",         "adafactor",
+      "sgd",   "sgd-no-momentum",       "adamw-fused", "adamw-foreach"};
   return kNames;
 }
 
