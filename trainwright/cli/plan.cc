@@ -175,6 +175,12 @@ std::string heading(const Wanted& wanted) {
       to_text(capacity_of(wanted.cluster)), mixed ? "on the smallest" : "per accelerator");
 }
 
+// A hint in the words of a layout; the precision is an option here.
+std::string as_option(const std::string& hint) {
+  constexpr std::string_view kKey = "precision=";
+  return hint.starts_with(kKey) ? "--precision " + hint.substr(kKey.size()) : hint;
+}
+
 // Why there is no layout to show.
 std::string nothing_text(const SearchResult& result) {
   if (!result.refusal) return "no layout divides this batch and model over the cluster\n";
@@ -182,7 +188,7 @@ std::string nothing_text(const SearchResult& result) {
   std::string text = fmt::format(
       "the trainer accepts no layout; {} of the {} it was asked about for this:\n{}\n",
       with_thousands(refusal.layouts), with_thousands(refusal.refused), refusal.violation.reason);
-  if (!refusal.violation.hint.empty()) text += fmt::format("hint: {}\n", refusal.violation.hint);
+  if (!refusal.violation.hint.empty()) text += "hint: " + as_option(refusal.violation.hint) + "\n";
   return text;
 }
 

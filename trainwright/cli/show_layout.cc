@@ -27,6 +27,10 @@ std::vector<GroupKind> groups_worth_showing(const Layout& layout, const Model& m
   return kinds;
 }
 
+const std::string& spanned_by(const GroupPlacement& place, const Cluster& cluster) {
+  return cluster.groups[place.hardware].tiers[place.spanned].name;
+}
+
 std::string groups_table(const Question& setting, int width) {
   Table table{{{"group"},
                {"ranks", Align::Right},
@@ -42,7 +46,7 @@ std::string groups_table(const Question& setting, int width) {
     table.rows.push_back({std::string(name_of(kind)), with_thousands(place.group.size),
                           with_thousands(place.group.count), with_thousands(place.node.together),
                           with_thousands(place.scale_up.together),
-                          setting.cluster.groups.front().tiers[place.spanned].name,
+                          spanned_by(place, setting.cluster),
                           place.uniform ? "" : "groups differ; worst shown"});
   }
   return table.rows.empty() ? "" : to_text(table, width) + '\n';
@@ -97,7 +101,7 @@ Json setting_json(const Question& setting, const std::vector<LayoutViolation>& f
         .add("groups", Json::of(place.group.count))
         .add("in_one_node", Json::of(place.node.together))
         .add("in_one_scale_up_domain", Json::of(place.scale_up.together))
-        .add("spans", Json::of(setting.cluster.groups.front().tiers[place.spanned].name))
+        .add("spans", Json::of(spanned_by(place, setting.cluster)))
         .add("uniform", Json::of(place.uniform));
     groups.add(std::string(name_of(kind)), std::move(group));
   }

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainwright/base/check.h"
 
 namespace trainwright {
@@ -38,11 +40,26 @@ std::int64_t accelerator_count(const Cluster& cluster) {
   return count;
 }
 
+const Group& tightest_group(const Cluster& cluster) {
+  return *std::min_element(cluster.groups.begin(), cluster.groups.end(),
+                           [](const Group& a, const Group& b) {
+                             return a.accelerator.memory_visible < b.accelerator.memory_visible;
+                           });
+}
+
 Bytes capacity_of(const Cluster& cluster) {
-  Bytes least = cluster.groups.front().accelerator.memory_visible;
-  for (const Group& group : cluster.groups) {
-    least = std::min(least, group.accelerator.memory_visible);
-  }
+  return tightest_group(cluster).accelerator.memory_visible;
+}
+
+std::int64_t smallest_node(const Cluster& cluster) {
+  std::int64_t least = cluster.groups.front().per_node;
+  for (const Group& group : cluster.groups) least = std::min(least, group.per_node);
+  return least;
+}
+
+std::int64_t smallest_domain(const Cluster& cluster) {
+  std::int64_t least = cluster.groups.front().per_domain;
+  for (const Group& group : cluster.groups) least = std::min(least, group.per_domain);
   return least;
 }
 

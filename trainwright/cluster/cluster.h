@@ -153,8 +153,13 @@ Json to_json(const Accelerator& accelerator);
 Group usual_group(const Accelerator& accelerator, std::int64_t domains, std::int64_t per_domain);
 
 std::int64_t accelerator_count(const Cluster& cluster);
-// What a program can allocate on the smallest accelerator: every rank of a layout must fit there.
+// The group whose accelerators have the least memory: every rank of a layout must fit there.
+const Group& tightest_group(const Cluster& cluster);
+// What a program can allocate on an accelerator of that group.
 Bytes capacity_of(const Cluster& cluster);
+// Of any group: what a layout can count on wherever its ranks lie.
+std::int64_t smallest_node(const Cluster& cluster);
+std::int64_t smallest_domain(const Cluster& cluster);
 std::int64_t node_count(const Group& group);
 std::int64_t node_count(const Cluster& cluster);
 

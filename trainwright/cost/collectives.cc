@@ -37,7 +37,7 @@ Level level_of(const Tier& tier, bool scale_up, std::size_t kind, const LinkRate
 // The tiers whose domains join members, innermost first.
 std::vector<Level> levels_of(const GroupPlacement& placement, const Cluster& cluster,
                              std::size_t kind, const LinkRates& links) {
-  const Group& hardware = cluster.groups.front();
+  const Group& hardware = cluster.groups[placement.hardware];
   std::vector<Level> levels;
   double below = 1;
   for (std::size_t t = 0; t <= placement.spanned && t < placement.tiers.size(); ++t) {
@@ -141,7 +141,7 @@ double all_reduce_time(double bytes, double members, const std::vector<Level>& l
                        const LinkRates& links) {
   double best = std::min({ring_time(bytes, members, 2, levels), hierarchical_time(bytes, 2, levels),
                           tree_time(bytes, levels)});
-  const Group& hardware = cluster.groups.front();
+  const Group& hardware = cluster.groups[placement.hardware];
   const bool switched = placement.tiers.front().together > 2 && is_scale_up(hardware, 0);
   if (links.in_switch > 0 && switched) {
     const double share = bandwidth_under_load(hardware.tiers.front()).value() * links.in_switch;
@@ -174,9 +174,10 @@ Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& 
   return links.start + Seconds(time);
 }
 
-Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
-                      const AcceleratorRates& rates) {
-  const Group& hardware = cluster.groups.front();
+namespace {
+
+Seconds transfer_within(const Group& hardware, Bytes bytes, std::size_t tier,
+                        const AcceleratorRates& rates) {
   const std::size_t at = std::min(tier, hardware.tiers.size() - 1);
   const Level level =
       level_of(hardware.tiers[at], is_scale_up(hardware, at), kTransfer, rates.links);
@@ -184,10 +185,17 @@ Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
   return rates.links.start + Seconds(level.latency + size / level.rate + ramp_time(size, level));
 }
 
+}  // namespace
+
+Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
+                      const AcceleratorRates& rates) {
+  return transfer_within(cluster.groups.front(), bytes, tier, rates);
+}
+
 Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,
                       const AcceleratorRates& rates) {
   if (placement.group.size <= 1) return {};
-  return transfer_time(bytes, placement.spanned, cluster, rates);
+  return transfer_within(cluster.groups[placement.hardware], bytes, placement.spanned, rates);
 }
 
 }  // namespace trainwright

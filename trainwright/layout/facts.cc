@@ -115,11 +115,13 @@ void set_switches(Facts& facts, const Layout& layout, const Trainer& trainer) {
 }
 
 void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {
-  const Group& group = cluster.groups.front();
-  facts.set(Variable::NodeSize, group.per_node);
+  facts.set(Variable::NodeSize, smallest_node(cluster));
   // Blackwell brought FP4 to NVIDIA's accelerators (NVIDIA Blackwell architecture brief, 2024).
-  const bool nvidia = group.accelerator.vendor == "NVIDIA";
-  set_flag(facts, Variable::Blackwell, nvidia && peak(group.accelerator, ComputeType::Fp4));
+  const auto is_blackwell = [](const Group& group) {
+    return group.accelerator.vendor == "NVIDIA" && peak(group.accelerator, ComputeType::Fp4);
+  };
+  set_flag(facts, Variable::Blackwell,
+           std::all_of(cluster.groups.begin(), cluster.groups.end(), is_blackwell));
   if (layout.max_connections) facts.set(Variable::MaxConnections, *layout.max_connections);
 }
 

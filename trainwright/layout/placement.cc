@@ -195,15 +195,15 @@ std::int64_t pipeline_rank(const Layout& layout, std::int64_t rank) {
   return rank / axis_stride(layout, Axis::Pp, Weights::Dense) % layout.pp;
 }
 
-GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster) {
-  const Group& hardware = cluster.groups.front();
-  const std::int64_t world = world_size(layout);
+namespace {
+
+GroupPlacement placed_on(const Group& hardware, const RankGroup& group, std::int64_t world) {
   GroupPlacement placement;
-  placement.group = rank_group(layout, kind);
+  placement.group = group;
   placement.node = sharing(placement.group, hardware.per_node, world);
   placement.scale_up = sharing(placement.group, hardware.per_domain, world);
   placement.spanned = hardware.tiers.empty() ? 0 : hardware.tiers.size() - 1;
-  placement.uniform = cluster.groups.size() == 1 && placement.node.uniform;
+  placement.uniform = placement.node.uniform;
   for (std::size_t t = hardware.tiers.size(); t-- > 0;) {
     const Sharing tier = sharing(placement.group, hardware.tiers[t].domain, world);
     if (tier.domains == 1) placement.spanned = t;
@@ -212,6 +212,23 @@ GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& 
   }
   placement.rails = rails_touched(placement.group, hardware);
   return placement;
+}
+
+}  // namespace
+
+GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster) {
+  const RankGroup group = rank_group(layout, kind);
+  const std::int64_t world = world_size(layout);
+  GroupPlacement worst = placed_on(cluster.groups.front(), group, world);
+  for (std::size_t i = 1; i < cluster.groups.size(); ++i) {
+    GroupPlacement placement = placed_on(cluster.groups[i], group, world);
+    if (placement.node.domains > worst.node.domains) {
+      placement.hardware = i;
+      worst = std::move(placement);
+    }
+    worst.uniform = false;
+  }
+  return worst;
 }
 
 }  // namespace trainwright

@@ -73,9 +73,10 @@ struct GroupPlacement {
   std::size_t spanned = 0;     // the innermost tier that holds every group of the kind whole
   std::int64_t rails = 1;      // that one group touches, at most; 1: every hop stays on its rail
   bool uniform = true;         // all groups of the kind lie alike
+  std::size_t hardware = 0;    // the group of accelerators that this was answered for
 };
 // Ranks are accelerators in order. On a cluster of several groups of accelerators the answer is for
-// the first of them and not uniform.
+// the one where a group of ranks touches the most nodes, and not uniform.
 GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster);
 
 }  // namespace trainwright

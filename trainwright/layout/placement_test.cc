@@ -85,6 +85,25 @@ TEST_CASE("a rack of 72 with 64 used keeps groups of 64 whole") {
   CHECK(ep.spanned == 0);
 }
 
+TEST_CASE(
+    "of several groups of accelerators the one where ranks touch most nodes is answered for") {
+  // 16 in nodes of 8 and 16 in nodes of 4: tp 8 is one node there and two here.
+  Cluster cluster = testing::h100s(16);
+  Group small = cluster.groups[0];
+  small.per_node = small.per_domain = small.tiers[0].domain = 4;
+  for (const bool first : {false, true}) {
+    CAPTURE(first);
+    Cluster mixed = cluster;
+    mixed.groups.insert(first ? mixed.groups.begin() : mixed.groups.end(), small);
+    const GroupPlacement tp = place_group(layout_of("tp=8,dp=4"), GroupKind::Tp, mixed);
+    CHECK(tp.node == Sharing{.together = 4, .domains = 2, .uniform = true});
+    CHECK(tp.scale_up.together == 4);
+    CHECK(tp.hardware == (first ? 0U : 1U));
+    CHECK(mixed.groups[tp.hardware].tiers[tp.spanned].domain >= 8);
+    CHECK(!tp.uniform);
+  }
+}
+
 TEST_CASE("placement agrees with cluster.h about the tier a group spans") {
   const Cluster cluster = testing::h100s(1024);
   const Layout layout = layout_of("tp=4,cp=2,pp=8,dp=16");

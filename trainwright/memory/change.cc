@@ -139,7 +139,7 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) 
   MemoryModel model(question.model, question.cluster, question.trainer, question.job,
                     question.constants, question.attention);
   Nearest nearest(question.layout, std::ssize(question.model.layers),
-                  question.cluster.groups.front().per_domain);
+                  smallest_domain(question.cluster));
   for (int tried = 0; tried < kMostTried; ++tried) {
     const auto layout = nearest.next();
     if (!layout) break;

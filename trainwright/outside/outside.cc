@@ -85,7 +85,7 @@ BytesRange operator*(const BytesRange& range, double times) {
 
 OutsideBytes outside_bytes(const Layout& layout, const Cluster& cluster, const Trainer& trainer,
                            bool experts, const OutsideFacts& facts) {
-  const Accelerator& accelerator = cluster.groups.front().accelerator;
+  const Accelerator& accelerator = tightest_group(cluster).accelerator;
   const auto other = facts.others.find(accelerator.vendor);
   const Version torch = trainer.libraries.torch;
   const Version nccl =

@@ -101,6 +101,15 @@ TEST_CASE("one process without collectives has a context and nothing else") {
         doctest::Approx(1.1 * 1024));
 }
 
+TEST_CASE("on a mixed cluster the context is that of the accelerators with least memory") {
+  const auto context = [](std::string_view on) {
+    return known().outside("pytorch", on, "mbs=1,gbs=16,seq=128").context.central;
+  };
+  REQUIRE(context("8xH200") != context("8xA100-40GB"));
+  CHECK(context("8xH200+8xA100-40GB") == context("8xA100-40GB"));
+  CHECK(context("8xA100-40GB+8xH200") == context("8xA100-40GB"));
+}
+
 TEST_CASE("a trainer of 2022 loads all kernels with its context") {
   const OutsideBytes old =
       known().outside("megatron-lm-2022", "8xA100-80GB", "tp=8,mbs=1,gbs=8,seq=2048");

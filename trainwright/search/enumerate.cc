@@ -1,7 +1,6 @@
 // The layouts of a cluster that divide what they split.
 #include <algorithm>
 
-#include "trainwright/search/rates.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright {
@@ -94,7 +93,7 @@ class Lister {
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
-    const std::int64_t domain = detail::smallest_domain(question_.cluster);
+    const std::int64_t domain = smallest_domain(question_.cluster);
     for (const std::int64_t tp : divisors(world)) {
       if (tp > domain || !splits_.by_tp(tp)) continue;
       for (const std::int64_t pp : divisors(world / tp)) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "trainwright/search/rates.h"
 
 namespace trainwright {
 namespace {

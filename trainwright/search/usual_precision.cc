@@ -1,16 +1,8 @@
-#include "trainwright/search/rates.h"
-
 #include <algorithm>
 
 #include "trainwright/search/search.h"
 
 namespace trainwright {
-
-std::int64_t detail::smallest_domain(const Cluster& cluster) {
-  std::int64_t least = cluster.groups.front().per_domain;
-  for (const Group& group : cluster.groups) least = std::min(least, group.per_domain);
-  return least;
-}
 
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer) {
   const auto multiplies = [&](ComputeType type) {
