@@ -14,13 +14,13 @@ HeldParameters tied_copy(const ChunkQuestion& question, const Slice& slice) {
 }
 
 // Logits of one micro-batch, unless the loss keeps them by itself.
-double logits_bytes(const ChunkQuestion& question, const Slice& slice) {
+RealBytes logits_bytes(const ChunkQuestion& question, const Slice& slice) {
   const auto size = static_cast<double>(byte_size(question.recipe.compute));
-  if (loss_of(question.recipe, slice).kept == size) return 0;
+  if (loss_of(question.recipe, slice).kept == size) return {};
   const double rows = static_cast<double>(slice.mbs) * static_cast<double>(slice.seq) /
                       static_cast<double>(slice.cp);
-  const double split = question.recipe.vocabulary_split ? static_cast<double>(slice.tp) : 1;
-  return size * rows * static_cast<double>(question.model.vocabulary) / split;
+  const double split = question.recipe.code.vocabulary_split ? static_cast<double>(slice.tp) : 1;
+  return RealBytes(size * rows * static_cast<double>(question.model.vocabulary) / split);
 }
 
 void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassBytes& bytes) {
@@ -28,10 +28,11 @@ void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassB
   const double trained = number(held.trained_dense + held.trained_expert);
   const double whole =
       number(held.dense + held.expert - held.quantised_dense - held.quantised_expert);
-  portion.gathered = bytes.compute * whole + number(held.stored_dense + held.stored_expert) +
-                     bytes.adapter_compute * adapters;
-  portion.unreduced = bytes.compute * trained + bytes.adapter_compute * adapters;
-  portion.gradients = bytes.gradient * trained + bytes.adapter_gradient * adapters;
+  portion.gathered = RealBytes(bytes.compute * whole) +
+                     real(held.stored_dense + held.stored_expert) +
+                     RealBytes(bytes.adapter_compute * adapters);
+  portion.unreduced = RealBytes(bytes.compute * trained + bytes.adapter_compute * adapters);
+  portion.gradients = RealBytes(bytes.gradient * trained + bytes.adapter_gradient * adapters);
 }
 
 // Of a spread vocabulary the head is with its shares.
@@ -43,16 +44,16 @@ bool has_logits(const ListOf& of) {
 PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question) {
   const Totals& of = *portion.totals;
   // Busier experts keep more in every micro-batch.
-  const double more = number(of.kept_of_experts) * (question.expert_imbalance - 1);
+  const RealBytes more = real(of.kept_of_experts) * (question.expert_imbalance - 1);
   PortionBytes bytes;
   bytes.totals = portion.totals;
   bytes.list = portion.list;
   bytes.count = static_cast<double>(portion.count);
-  bytes.kept = number(of.kept) + more;
-  bytes.half = number(of.kept_for_weights + of.held_gradients);
-  bytes.forward = number(of.forward.bytes) + more;
-  bytes.backward = number(of.backward.bytes) + more;
-  bytes.backward_input = number(of.backward_input.bytes) + more;
+  bytes.kept = real(of.kept) + more;
+  bytes.half = real(of.kept_for_weights + of.held_gradients);
+  bytes.forward = real(of.forward.bytes) + more;
+  bytes.backward = real(of.backward.bytes) + more;
+  bytes.backward_input = real(of.backward_input.bytes) + more;
   bytes.logits = has_logits(*portion.list);
   fill_weights(bytes, of.parameters, question.bytes);
   return bytes;
@@ -62,7 +63,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
                    const ChunkQuestion& question) {
   for (const Portion& portion : portions) {
     PortionBytes bytes = portion_bytes(portion, question);
-    bytes.before = chunk.kept;
+    bytes.kept_before = chunk.kept;
     bytes.gathered_before = chunk.gathered;
     chunk.largest = std::max({chunk.largest, bytes.forward, bytes.backward});
     add_shapes(chunk.stand_ins, portion.totals->stand_ins);
@@ -72,7 +73,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
     for (std::int64_t i = 0; i < portion.count; ++i) chunk.held += portion.totals->parameters;
     chunk.portions.push_back(bytes);
   }
-  double half_after = 0;
+  RealBytes half_after;
   for (auto portion = chunk.portions.rbegin(); portion != chunk.portions.rend(); ++portion) {
     portion->half_after = half_after;
     portion->unreduced_after = chunk.unreduced;
@@ -84,23 +85,23 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
 }
 
 // On a stage with the head.
-double logits_left_behind(const ChunkQuestion& question, const Slice& slice) {
+RealBytes logits_left_behind(const ChunkQuestion& question, const Slice& slice) {
   const Loss& loss = loss_of(question.recipe, slice);
-  if (loss.left_behind <= 0) return 0;
+  if (loss.left_behind <= 0) return {};
   const double tokens = static_cast<double>(slice.mbs) *
                         std::ceil(static_cast<double>(slice.seq) / static_cast<double>(slice.cp));
   const double ways = loss.split_by_tp ? static_cast<double>(slice.tp) : 1;
-  return loss.left_behind * tokens *
-         std::ceil(static_cast<double>(question.model.vocabulary) / ways);
+  return RealBytes(loss.left_behind * tokens *
+                   std::ceil(static_cast<double>(question.model.vocabulary) / ways));
 }
 
 // One for what column-parallel products gather, one for row-parallel ones backward.
-double gather_buffers(const ChunkQuestion& question, const Slice& slice) {
-  if (!question.recipe.gather_buffers_stay || !slice.sp || slice.tp == 1) return 0;
+RealBytes gather_buffers(const ChunkQuestion& question, const Slice& slice) {
+  if (!question.recipe.code.gather_buffers_stay || !slice.sp || slice.tp == 1) return {};
   const double tokens = static_cast<double>(slice.mbs) *
                         std::ceil(static_cast<double>(slice.seq) / static_cast<double>(slice.cp));
-  return 2 * tokens * static_cast<double>(question.model.hidden) *
-         static_cast<double>(byte_size(question.recipe.compute));
+  return RealBytes(2 * tokens * static_cast<double>(question.model.hidden) *
+                   static_cast<double>(byte_size(question.recipe.compute)));
 }
 
 }  // namespace
@@ -112,9 +113,9 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
   const bool logits = content.stage.head && !content.stage.head_share;
   fill_portions(chunk, portions, question);
   if (!portions.empty()) {
-    chunk.input = content.stage.embedding ? 0 : number(portions.front().totals->input);
-    chunk.output = content.stage.head ? 0 : number(portions.back().totals->output);
-    chunk.logits = logits ? logits_bytes(question, slice) : 0;
+    if (!content.stage.embedding) chunk.input = real(portions.front().totals->input);
+    if (!content.stage.head) chunk.output = real(portions.back().totals->output);
+    if (logits) chunk.logits = logits_bytes(question, slice);
   }
   chunk.gather_buffers = gather_buffers(question, slice);
   if (logits) chunk.left_behind = logits_left_behind(question, slice);
@@ -123,7 +124,7 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
   for (const Portion& share : chunk.shares) {
     chunk.held += share.totals->parameters;
     if (share.list->what == ListOf::What::HeadShare) {
-      chunk.head_share = number(share.totals->forward.bytes);
+      chunk.head_share = real(share.totals->forward.bytes);
     }
   }
   return chunk;

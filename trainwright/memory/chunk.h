@@ -8,9 +8,8 @@
 
 namespace trainwright::detail {
 
-// Bytes are doubles here: whole numbers are exact up to 2^53, and nothing a user asks for can
-// overflow.
-inline double number(Bytes bytes) { return static_cast<double>(bytes.value()); }
+// Bytes are RealBytes in this module: whole numbers are exact up to 2^53, and nothing a user asks
+// for can overflow.
 inline double number(Params count) { return static_cast<double>(count.value()); }
 
 // `count` equal lists in a row.
@@ -18,29 +17,29 @@ struct PortionBytes {
   const Totals* totals = nullptr;
   const ListOf* list = nullptr;
   double count = 1;
-  double before = 0, half_after = 0;          // kept by earlier lists; after I, by later ones
-  double kept = 0, half = 0;                  // of one list
-  double forward = 0, backward = 0;           // peaks of one list
-  double backward_input = 0;                  // and of its I alone
-  double gathered = 0, gathered_before = 0;   // its weights as kernels read them; of earlier lists
-  double unreduced = 0, unreduced_after = 0;  // its gradients as kernels make them; of later lists
-  double gradients = 0, gradients_after = 0;  // as they are summed up
-  bool logits = false;                        // head and loss are in it
+  RealBytes kept_before, half_after;     // kept by earlier lists; after I, by later ones
+  RealBytes kept, half;                  // of one list
+  RealBytes forward, backward;           // peaks of one list
+  RealBytes backward_input;              // and of its I alone
+  RealBytes gathered, gathered_before;   // its weights as kernels read them; of earlier lists
+  RealBytes unreduced, unreduced_after;  // its gradients as kernels make them; of later lists
+  RealBytes gradients, gradients_after;  // as they are summed up
+  bool logits = false;                   // head and loss are in it
 };
 
 struct ChunkBytes {
   std::vector<PortionBytes> portions;
-  double kept = 0;  // of one micro-batch
-  double half = 0;  // after I
-  double input = 0, output = 0;
-  double left_behind = 0;       // logits of earlier micro-batches
+  RealBytes kept;  // of one micro-batch
+  RealBytes half;  // after I
+  RealBytes input, output;
+  RealBytes left_behind;        // logits of earlier micro-batches
   std::vector<Portion> shares;  // of a spread vocabulary
-  double head_share = 0;        // of these, for one micro-batch beside all others
-  double gather_buffers = 0;    // of products over tp, that stay
-  double logits = 0;            // of a stage with the head, in the compute type
+  RealBytes head_share;         // of these, for one micro-batch beside all others
+  RealBytes gather_buffers;     // of products over tp, that stay
+  RealBytes logits;             // of a stage with the head, in the compute type
   HeldParameters held;
-  double gathered = 0, unreduced = 0, gradients = 0;  // of all portions
-  double largest = 0;                                 // peak of one list by itself
+  RealBytes gathered, unreduced, gradients;  // of all portions
+  RealBytes largest;                         // peak of one list by itself
   StandIns stand_ins;
 };
 

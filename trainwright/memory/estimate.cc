@@ -8,12 +8,14 @@
 namespace trainwright {
 namespace {
 
-using detail::CategoryNumbers;
+using detail::CategoryBytes;
 using detail::ChunkBytes;
 using detail::GroupTerms;
 using detail::Moments;
 
-Bytes whole(double bytes) { return Bytes(static_cast<std::int64_t>(std::min(bytes, 0x1.0p60))); }
+Bytes whole(RealBytes bytes) {
+  return Bytes(static_cast<std::int64_t>(std::min(bytes.value(), 0x1.0p60)));
+}
 
 std::string_view operator_at(const detail::Prepared& work, std::size_t content,
                              const detail::Spot& spot) {
@@ -59,9 +61,9 @@ Moment moment_of(detail::Prepared& work, const detail::PipelineGroup& group,
 }
 
 // Without the optimizer's states until its step makes them.
-Bytes first_allocated(const CategoryNumbers& standing, const GroupTerms& terms,
+Bytes first_allocated(const CategoryBytes& standing, const GroupTerms& terms,
                       const detail::ClassPeak& peak) {
-  double all = 0;
+  RealBytes all;
   for (std::size_t i = 0; i < kCategories; ++i) {
     if (is_allocated(static_cast<Category>(i))) all += standing[i];
   }
@@ -73,8 +75,8 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
                            std::int64_t rank) {
   const Moments& moments = work.moments[static_cast<std::size_t>(rank)];
   const detail::ClassPeak peak = detail::class_peak(terms, moments, work.rules);
-  const CategoryNumbers coming = detail::coming_bytes(terms, moments, work.rules, peak);
-  const CategoryNumbers standing = detail::standing_bytes(terms);
+  const CategoryBytes coming = detail::coming_bytes(terms, moments, work.rules, peak);
+  const CategoryBytes standing = detail::standing_bytes(terms);
   RankClass of{.pipeline_rank = rank,
                .ranks = world_size(work.question.layout) / work.question.layout.pp,
                .layers = group.layers};

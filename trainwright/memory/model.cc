@@ -248,9 +248,9 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout) {
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
     detail::fill_terms(state.terms, partition->groups[g], *partition, chunks, *rules);
     const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
-    double inside = peak.coming;
-    for (const double part : detail::standing_bytes(state.terms)) inside += part;
-    const Bytes allocated = rounded(RealBytes(inside));
+    RealBytes inside = peak.coming;
+    for (const RealBytes part : detail::standing_bytes(state.terms)) inside += part;
+    const Bytes allocated = rounded(inside);
     const detail::Settled beside = detail::settle(
         allocated, {}, outside, state.terms.shares_embedding, state.known, state.constants);
     const Bytes driver = allocated + beside.context + beside.communicators;

@@ -36,23 +36,22 @@ Priced any_priced() {
   return {*schedule, costs};
 }
 
-double number(Bytes bytes) { return static_cast<double>(bytes.value()); }
-
 // A stage as terms: an F takes what is kept, a backward has it until it ends.
 ChunkTerms terms_of(const Priced& priced, std::size_t stage, bool pytorch) {
   const auto& rank_of = priced.schedule.placement.rank_of;
   const StageCosts& of = priced.costs.stages[stage];
   const bool last = stage + 1 == rank_of.size();
-  const double in = stage > 0 && pytorch ? number(priced.costs.boundaries[stage - 1].size) : 0;
-  const double out = !last && pytorch ? number(priced.costs.boundaries[stage].size) : 0;
+  RealBytes in, out;
+  if (stage > 0 && pytorch) in = real(priced.costs.boundaries[stage - 1].size);
+  if (!last && pytorch) out = real(priced.costs.boundaries[stage].size);
   const bool crosses_in = stage > 0 && rank_of[stage - 1] != rank_of[stage];
   const bool crosses_out = !last && rank_of[stage + 1] != rank_of[stage];
   ChunkTerms terms;
-  terms.whole = number(of.kept) - out;
-  terms.half = number(of.kept - of.released_by_input) - out;
-  terms.sent_forward = crosses_out ? out : 0;
-  terms.sent_input = crosses_in ? in : 0;
-  const auto spot = [&](ActionKind kind, double total) {
+  terms.whole = real(of.kept) - out;
+  terms.half = real(of.kept - of.released_by_input) - out;
+  terms.sent_forward = crosses_out ? out : RealBytes();
+  terms.sent_input = crosses_in ? in : RealBytes();
+  const auto spot = [&](ActionKind kind, RealBytes total) {
     terms.spots[static_cast<std::size_t>(kind)].total = total;
   };
   spot(ActionKind::Forward, terms.whole + terms.sent_forward);
@@ -70,17 +69,17 @@ void compare(const Priced& priced, bool pytorch) {
   const auto& rank_of = priced.schedule.placement.rank_of;
   for (std::size_t rank = 0; rank < moments.size(); ++rank) {
     std::vector<ChunkTerms> chunks;
-    double standing = 0;
+    RealBytes standing;
     for (std::size_t stage = 0; stage < rank_of.size(); ++stage) {
       if (rank_of[stage].at() != rank) continue;
       chunks.push_back(terms_of(priced, stage, pytorch));
       if (!pytorch) continue;
       const double m = priced.schedule.microbatches;
-      if (stage > 0) standing += m * number(priced.costs.boundaries[stage - 1].size);
-      if (stage + 1 < rank_of.size()) standing += m * number(priced.costs.boundaries[stage].size);
+      if (stage > 0) standing += m * real(priced.costs.boundaries[stage - 1].size);
+      if (stage + 1 < rank_of.size()) standing += m * real(priced.costs.boundaries[stage].size);
     }
-    const double most = detail::highest(chunks, moments[rank], 0).bytes + standing;
-    RC_ASSERT(most == number(timeline.ranks[rank].peak));
+    const RealBytes most = detail::highest(chunks, moments[rank], 0).bytes + standing;
+    RC_ASSERT(most == real(timeline.ranks[rank].peak));
   }
 }
 

@@ -8,9 +8,13 @@
 namespace trainwright::detail {
 namespace {
 
-double& at(CategoryNumbers& numbers, Category category) {
-  return numbers[static_cast<std::size_t>(category)];
+RealBytes& at(CategoryBytes& bytes, Category category) {
+  return bytes[static_cast<std::size_t>(category)];
 }
+
+// Whole bytes.
+RealBytes ceil(RealBytes bytes) { return RealBytes(std::ceil(bytes.value())); }
+RealBytes floor(RealBytes bytes) { return RealBytes(std::floor(bytes.value())); }
 
 // Every barrier between the shares of the head holds up one micro-batch more on each rank: one with
 // 1F1B (README.md of sail-sg/VocabularyParallelism: p + 1 by default), two with V-Half
@@ -33,7 +37,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   }
   rules.states = TW_TRY(state_rules(layout, job, trainer));
   rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
-  rules.product_workspace = static_cast<double>(trainer.allocator.product_workspace);
+  rules.product_workspace = real(Bytes(trainer.allocator.product_workspace));
   const bool several = layout.pp > 1;
   rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
@@ -57,17 +61,14 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
 void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
                 std::span<const ChunkBytes> bytes, const LayoutRules& rules) {
   terms.chunks.clear();
-  terms.transport = 0;
-  terms.largest = 0;
-  terms.left_behind = 0;
-  terms.left = 0;
+  terms.transport = terms.largest = terms.left_behind = terms.left = RealBytes();
   terms.workspaces = rules.workspaces.everywhere;
   bool own_products = false;
-  terms.gather_buffers = 0;
+  terms.gather_buffers = RealBytes();
   terms.shares_embedding = false;
   HeldParameters held;
   StandIns stand_ins;
-  double gradients = 0, kept_gradients = 0;
+  RealBytes gradients, kept_gradients;
   for (const std::size_t chunk : group.chunks) {
     const ChunkContent& content = partition.contents[chunk];
     terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
@@ -78,7 +79,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
       terms.left += 2 * bytes[chunk].input;
     }
     for (const PortionBytes& portion : bytes[chunk].portions) {
-      if (portion.logits) terms.left += rules.gathered_head * number(portion.totals->input);
+      if (portion.logits) terms.left += rules.gathered_head * real(portion.totals->input);
     }
     own_products |=
         content.stage.head || content.stage.head_share || bytes[chunk].held.expert.value() > 0;
@@ -92,16 +93,16 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   }
   if (own_products) terms.workspaces += rules.workspaces.own_products;
   terms.product_workspace = 2 * rules.product_workspace;
-  terms.stand_ins = 0;
+  terms.stand_ins = RealBytes();
   for (const MatrixShape& shape : stand_ins) {
-    terms.stand_ins +=
-        rules.states.compute * static_cast<double>(shape.in) * static_cast<double>(shape.out);
+    terms.stand_ins += RealBytes(rules.states.compute * static_cast<double>(shape.in) *
+                                 static_cast<double>(shape.out));
   }
   terms.states = states_of(rules.states, held);
   // Gradients that come with the backward pass are counted there.
-  if (gradients > 0) {
+  if (gradients > RealBytes()) {
     gradients = terms.states.gradients;
-    terms.states.gradients = 0;
+    terms.states.gradients = RealBytes();
   }
   terms.step = terms.states.step + gradients + kept_gradients;
   // Gradients copied for the step go when the next one begins; buckets, gathered weights and
@@ -109,8 +110,8 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   terms.left += copied_gradients(terms.states) + kept_gradients;
 }
 
-CategoryNumbers standing_bytes(const GroupTerms& terms) {
-  CategoryNumbers bytes{};
+CategoryBytes standing_bytes(const GroupTerms& terms) {
+  CategoryBytes bytes{};
   at(bytes, Category::Weights) = terms.states.weights;
   at(bytes, Category::MainWeights) = terms.states.main_weights;
   at(bytes, Category::Gradients) = terms.states.gradients;
@@ -120,7 +121,7 @@ CategoryNumbers standing_bytes(const GroupTerms& terms) {
   at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
   at(bytes, Category::Workspace) = terms.workspaces + terms.stand_ins + terms.product_workspace;
-  for (double& one : bytes) one = std::ceil(one);
+  for (RealBytes& one : bytes) one = ceil(one);
   return bytes;
 }
 
@@ -130,25 +131,25 @@ ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const Layo
           ? static_cast<double>(rules.microbatches - enough_microbatches(rules.moments))
           : 0;
   const Highest found = highest(terms.chunks, moments, more);
-  const double before_step = std::ceil(found.bytes);
+  const RealBytes before_step = ceil(found.bytes);
   if (terms.step > found.bytes) {
-    return {.coming = std::ceil(terms.step), .moments = before_step, .at_step = true};
+    return {.coming = ceil(terms.step), .moments = before_step, .at_step = true};
   }
   return {.coming = before_step, .moments = before_step, .moment = found.moment};
 }
 
-CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
-                             const LayoutRules& rules, const ClassPeak& peak) {
-  CategoryNumbers bytes{};
+CategoryBytes coming_bytes(const GroupTerms& terms, const Moments& moments,
+                           const LayoutRules& rules, const ClassPeak& peak) {
+  CategoryBytes bytes{};
   if (peak.at_step) {
-    at(bytes, Category::StepBuffers) = std::floor(terms.states.step);
+    at(bytes, Category::StepBuffers) = floor(terms.states.step);
     at(bytes, Category::Gradients) = peak.coming - at(bytes, Category::StepBuffers);
     return bytes;
   }
   const MomentAction& action = moments.actions[peak.moment];
   const Spot& spot = spot_of(terms.chunks, action);
-  at(bytes, Category::Transients) = std::floor(spot.transients);
-  at(bytes, Category::Logits) = std::floor(spot.logits);
+  at(bytes, Category::Transients) = floor(spot.transients);
+  at(bytes, Category::Logits) = floor(spot.logits);
   at(bytes, Category::ReduceBuffers) = spot.reduced;
   at(bytes, Category::GatherBuffers) = spot.gathered;
   at(bytes, Category::Gradients) = spot.gradients;
@@ -168,8 +169,8 @@ CategoryNumbers coming_bytes(const GroupTerms& terms, const Moments& moments,
     at(bytes, Category::PointToPoint) +=
         (counts[c].forwards + extra) * of.sent_forward + (counts[c].inputs + extra) * of.sent_input;
   }
-  double others = 0;
-  for (double& one : bytes) others += one = std::floor(one);
+  RealBytes others;
+  for (RealBytes& one : bytes) others += one = floor(one);
   at(bytes, Category::Activations) = peak.coming - others;
   return bytes;
 }

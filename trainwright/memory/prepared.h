@@ -33,7 +33,7 @@ class SlackReplay {
   explicit SlackReplay(Prepared& work) : work_(work) {}
   // `coming`: bytes that come and go at the rank's peak.
   Result<SlackBytes> slack(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
-                           double coming);
+                           RealBytes coming);
   // With the host so many kernels ahead.
   Result<Reserved> replayed(const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank,
                             double lead);
@@ -49,7 +49,11 @@ class SlackReplay {
   std::optional<Schedule> made_ = {};  // of kinds that are made for all ranks at once
   std::vector<std::int32_t> chunk_of_ = {};
   const PipelineGroup* last_group_ = nullptr;
-  SlackBytes last_share_ = {};
+  // Of what comes and goes, as SlackBytes.
+  struct SlackShares {
+    double usual = 0, most = 0, first = 0;
+  };
+  SlackShares last_share_ = {};
 };
 
 }  // namespace trainwright::detail

@@ -54,6 +54,14 @@ TEST_CASE("the replay of a step needs what the highest moment says") {
   }
 }
 
+TEST_CASE("layers run again two by two are replayed with the weights of their own kind") {
+  // Two layers with one feed-forward part, then four with nine: 8 experts and the shared one.
+  Case c = llama_case("megatron@0.12", "dp=8,zero=1,mbs=1,gbs=8,seq=512,recompute=full:2");
+  c.model = moe(8, 4096, 2, 0, {.layers = 6});
+  const RankClass of = c.estimate().classes.at(0);
+  CHECK(replayed(c, 0).requested / of.allocated == doctest::Approx(1).epsilon(0.002));
+}
+
 TEST_CASE("what collectives used comes back the later the further the host is ahead") {
   const Case c = llama_case("megatron@0.12", "tp=2,pp=2,dp=2,mbs=4,gbs=32,seq=2048");
   const detail::Reserved at_once = replayed(c, 0);

@@ -16,7 +16,10 @@ RealBytes placed(const BytesRange& range, double place) {
   return range.central + (end - range.central) * std::abs(place);
 }
 
-Spread both(double below, double above) { return {RealBytes(below), RealBytes(above)}; }
+RealBytes hypot(RealBytes a, RealBytes b) { return RealBytes(std::hypot(a.value(), b.value())); }
+RealBytes hypot(RealBytes a, RealBytes b, RealBytes c) {
+  return RealBytes(std::hypot(a.value(), b.value(), c.value()));
+}
 
 }  // namespace
 
@@ -35,17 +38,16 @@ Settled settle(Bytes allocated, const SlackBytes& slack, const Outside& outside,
   Settled of;
   of.context = rounded(placed(outside.context, constants.outside));
   of.communicators = rounded(placed(communicators, constants.outside));
-  const double tensors =
-      (known.assumed ? constants.spread_assumed : constants.spread_read) * real(allocated).value();
+  const RealBytes tensors =
+      (known.assumed ? constants.spread_assumed : constants.spread_read) * real(allocated);
   const double replay = known.late ? constants.spread_late : constants.spread_reserved;
-  const double reserved = std::hypot(tensors, replay * (real(allocated).value() + slack.usual));
-  const double late = std::max(0.0, slack.most - slack.usual) / kEnd;
+  const RealBytes reserved = hypot(tensors, replay * (real(allocated) + slack.usual));
+  const RealBytes late = std::max(RealBytes(), slack.most - slack.usual) / kEnd;
   const BytesRange beside = outside.context + communicators;
   const RealBytes figure = placed(beside, constants.outside);
-  const auto end = [&](RealBytes at) { return std::abs((at - figure).value()) / kEnd; };
-  of.spreads = {
-      both(tensors, tensors), both(reserved, std::hypot(reserved, late)),
-      both(std::hypot(reserved, end(beside.low)), std::hypot(reserved, late, end(beside.high)))};
+  const auto end = [&](RealBytes at) { return RealBytes(std::abs((at - figure).value()) / kEnd); };
+  of.spreads = {Spread{tensors, tensors}, Spread{reserved, hypot(reserved, late)},
+                Spread{hypot(reserved, end(beside.low)), hypot(reserved, late, end(beside.high))}};
   return of;
 }
 
@@ -74,8 +76,7 @@ MemoryEstimate settled(MemoryEstimate estimate, const MemoryConstants& constants
   for (std::size_t i = 0; i < estimate.classes.size(); ++i) {
     RankClass& of = estimate.classes[i];
     sum_up(of);
-    const detail::SlackBytes slack{real(at(of, Category::AllocatorSlack)).value(),
-                                   real(of.slack_most).value(), 0};
+    const detail::SlackBytes slack{real(at(of, Category::AllocatorSlack)), real(of.slack_most), {}};
     const detail::Settled beside =
         detail::settle(of.allocated, slack, outside, of.shares_embedding, known, constants);
     at(of, Category::Context) = beside.context;

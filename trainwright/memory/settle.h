@@ -19,7 +19,7 @@ KnownBy known_by(const Trainer& trainer);
 
 // Reserved beyond allocated: as usually, at the upper end of what happens, and in the first step.
 struct SlackBytes {
-  double usual = 0, most = 0, first = 0;
+  RealBytes usual, most, first;
 };
 
 // Of one class: bytes outside the allocator, and the spreads of its counters.

@@ -160,26 +160,26 @@ Lead lead_of(const MemoryQuestion& question) {
 }  // namespace
 
 Result<SlackBytes> SlackReplay::slack(const PipelineGroup& group, const GroupTerms& terms,
-                                      std::int64_t rank, double coming) {
+                                      std::int64_t rank, RealBytes coming) {
   // Far beyond any device; the allocator's model ends at 2^50 bytes.
-  constexpr double kMostReplayed = 0x1.0p45;
+  constexpr RealBytes kMostReplayed(0x1.0p45);
   if (coming > kMostReplayed) return SlackBytes{};
   const std::int64_t every = ceil_div(work_.question.layout.pp, kMostReplays);
   if (last_group_ == &group && rank % every != 0) {
-    return SlackBytes{std::ceil(last_share_.usual * coming), std::ceil(last_share_.most * coming),
-                      std::ceil(last_share_.first * coming)};
+    const auto of = [&](double share) { return RealBytes(std::ceil((share * coming).value())); };
+    return SlackBytes{of(last_share_.usual), of(last_share_.most), of(last_share_.first)};
   }
   const Lead lead = lead_of(work_.question);
   const Reserved usual = TW_TRY(replayed(group, terms, rank, lead.usual));
   const Reserved most =
       lead.most > lead.usual ? TW_TRY(replayed(group, terms, rank, lead.most)) : usual;
-  const SlackBytes slack{number(usual.reserved - usual.requested),
-                         number(most.reserved - most.requested),
-                         number(usual.first_reserved - usual.first_requested)};
+  const SlackBytes slack{real(usual.reserved - usual.requested),
+                         real(most.reserved - most.requested),
+                         real(usual.first_reserved - usual.first_requested)};
   last_group_ = &group;
-  last_share_ = coming > 0
-                    ? SlackBytes{slack.usual / coming, slack.most / coming, slack.first / coming}
-                    : SlackBytes{};
+  last_share_ = coming > RealBytes()
+                    ? SlackShares{slack.usual / coming, slack.most / coming, slack.first / coming}
+                    : SlackShares{};
   return slack;
 }
 

@@ -16,13 +16,19 @@ void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& traine
                           rules.sharding.life == GradientLife::Flattened;
   if (bucket == nullptr || !in_buckets) return;
   const auto size = static_cast<double>(std::max(bucket->least, bucket->per_dp * layout.dp));
-  (bucket->unit == BucketUnit::Byte ? rules.bucket_bytes : rules.bucket_parameters) = size;
+  if (bucket->unit == BucketUnit::Byte) {
+    rules.bucket_bytes = RealBytes(size);
+  } else {
+    rules.bucket_parameters = size;
+  }
 }
 
 // The share of the rank with most.
-template <class Count>
-double shared(Count count, std::int64_t ways) {
+double shared(Params count, std::int64_t ways) {
   return std::ceil(number(count) / static_cast<double>(ways));
+}
+RealBytes shared(Bytes bytes, std::int64_t ways) {
+  return RealBytes(std::ceil(real(bytes).value() / static_cast<double>(ways)));
 }
 
 // Of a rank with most: so many numbers of the model and of adapters.
@@ -41,13 +47,13 @@ Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cu
 }
 
 // As states are shared.
-double of_rank(const Sharding& sharding, Bytes dense, Bytes expert) {
+RealBytes of_rank(const Sharding& sharding, Bytes dense, Bytes expert) {
   return shared(dense, sharding.states ? sharding.dense.ways : 1) +
          shared(expert, sharding.states ? sharding.expert.ways : 1);
 }
 
-double times(const StateRules& rules, double ParameterBytes::* bytes, const Numbers& numbers) {
-  return rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters;
+RealBytes times(const StateRules& rules, double ParameterBytes::* bytes, const Numbers& numbers) {
+  return RealBytes(rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters);
 }
 
 }  // namespace
@@ -84,18 +90,18 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
                  shared(held.stored_dense, cut ? sharding.dense.ways : 1) +
                  shared(held.stored_expert, cut ? sharding.expert.ways : 1);
   }
-  of.weights += rules.bytes.weight_copies * number(held.low_precision);
+  of.weights += RealBytes(rules.bytes.weight_copies * number(held.low_precision));
   // What travels in low precision is kept so, and nothing wider beside it (megatron-core 0.12.0
   // --fp8-param-gather: Transformer Engine's fp8_model_init).
   if (sharding.fp8_gather && !rules.offload_parameters) {
     const double ways = sharding.weights ? static_cast<double>(sharding.dense.ways) : 1;
-    of.weights -= rules.bytes.weight * number(held.low_precision) / ways;
+    of.weights -= RealBytes(rules.bytes.weight * number(held.low_precision) / ways);
   }
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
     of.main_weights = times(rules, &ParameterBytes::master, stepped);
     of.states = of_rank(sharding, held.states_dense, held.states_expert);
-    if (of.states > 0) of.states += rules.bytes.states.tables;
+    if (of.states > RealBytes(0)) of.states += RealBytes(rules.bytes.states.tables);
     of.temporaries = of_rank(sharding, held.step_dense, held.step_expert);
     of.step = times(rules, &ParameterBytes::gradient_at_step, stepped) + of.temporaries;
   }
@@ -104,23 +110,25 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
   const Numbers trained = trained_of(sharding, held, false);
   const double whole = trained.model + trained.adapters;
   if (sharding.life == GradientLife::Flattened) {
-    of.flattened = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
+    of.flattened = RealBytes(rules.bytes.gradient * std::min(whole, rules.bucket_parameters));
     of.step += of.flattened;
   }
   // With nobody to reduce with there is nothing to put on its way.
   if (sharding.dense.ways * sharding.dense.replicas == 1) return of;
   if (rules.step_gathers > 0) {
     const auto ways = static_cast<double>(sharding.dense.ways);
-    of.gathered = rules.compute * (rules.step_gathers * whole + whole / ways);
+    of.gathered = RealBytes(rules.compute * (rules.step_gathers * whole + whole / ways));
     of.step += of.gathered;
   }
-  if (sharding.life == GradientLife::AccumulatedCopied) of.buckets = rules.compute * whole;
+  if (sharding.life == GradientLife::AccumulatedCopied)
+    of.buckets = RealBytes(rules.compute * whole);
   if (sharding.life == GradientLife::Copied) {
     of.buckets = times(rules, &ParameterBytes::gradient, trained);
   }
   if (sharding.life == GradientLife::Bucketed) {
-    const double bytes = rules.bytes.gradient * std::min(whole, rules.bucket_parameters);
-    of.buckets = std::max(bytes, std::min(rules.bucket_bytes, rules.bytes.gradient * whole));
+    const RealBytes bytes(rules.bytes.gradient * std::min(whole, rules.bucket_parameters));
+    of.buckets =
+        std::max(bytes, std::min(rules.bucket_bytes, RealBytes(rules.bytes.gradient * whole)));
   }
   return of;
 }
@@ -134,7 +142,7 @@ PassBytes pass_bytes(const StateRules& rules) {
           .adapter_gradient = rules.adapter.gradient};
 }
 
-double coming_gradients(const StateRules& rules, const HeldParameters& held) {
+RealBytes coming_gradients(const StateRules& rules, const HeldParameters& held) {
   return times(
       rules, &ParameterBytes::gradient,
       trained_of(rules.sharding, held, rules.sharding.gradients && !cut_at_step(rules.sharding)));

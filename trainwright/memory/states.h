@@ -8,39 +8,41 @@
 
 namespace trainwright::detail {
 
-// Everything about weights, gradients and states that does not depend on the stage.
+// Everything about weights, gradients and states that does not depend on the stage. Bare numbers
+// are bytes per parameter, or counts of parameters.
 struct StateRules {
   ParameterBytes bytes, adapter;  // of the model's parameters and of adapters'
   double compute = 2;             // of a gathered parameter of the model
   Sharding sharding;
-  bool head_stays = false;     // FSDP2: its last unit stays gathered from forward to backward
-  double live_parameters = 0;  // most that are gathered at once; 0: two layers
-  bool weights_moved = false;  // made one by one, then moved into one buffer
-  double step_gathers = 0;     // whole copies of the weights while the step gathers them
-  bool by_matrix = false;      // weights and states are made one by one
-  double made = 2;             // bytes of a weight at first
-  double bucket_parameters = 0, bucket_bytes = 0;  // of one bucket on its way; one of them is 0
+  bool head_stays = false;       // FSDP2: its last unit stays gathered from forward to backward
+  double live_parameters = 0;    // most that are gathered at once; 0: two layers
+  bool weights_moved = false;    // made one by one, then moved into one buffer
+  double step_gathers = 0;       // whole copies of the weights while the step gathers them
+  bool by_matrix = false;        // weights and states are made one by one
+  double made = 2;               // bytes of a weight at first
+  double bucket_parameters = 0;  // of one bucket on its way; or its size:
+  RealBytes bucket_bytes;
   bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
 };
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer);
 
 // What stands all step for weights and states of one rank, and what the step needs beside.
 struct States {
-  double weights = 0, main_weights = 0, gradients = 0, states = 0;
-  double buckets = 0;
-  double step = 0;         // gradients copied or flattened for the step, weights gathered after it
-  double flattened = 0;    // of `step`: the bucket gradients are flattened into
-  double gathered = 0;     // of `step`: weights
-  double temporaries = 0;  // of `step`: what the optimizer makes and drops
+  RealBytes weights, main_weights, gradients, states;
+  RealBytes buckets;
+  RealBytes step;         // gradients copied or flattened for the step, weights gathered after it
+  RealBytes flattened;    // of `step`: the bucket gradients are flattened into
+  RealBytes gathered;     // of `step`: weights
+  RealBytes temporaries;  // of `step`: what the optimizer makes and drops
 };
 States states_of(const StateRules& rules, const HeldParameters& held);
 // Of `step`, what stays until the next one begins.
-inline double copied_gradients(const States& states) {
+inline RealBytes copied_gradients(const States& states) {
   return states.step - states.flattened - states.gathered - states.temporaries;
 }
 PassBytes pass_bytes(const StateRules& rules);
 // Of the gradients of these parameters, where they come and go: whole while micro-batches are
 // summed up if they are cut at the step only, else as stored.
-double coming_gradients(const StateRules& rules, const HeldParameters& held);
+RealBytes coming_gradients(const StateRules& rules, const HeldParameters& held);
 
 }  // namespace trainwright::detail

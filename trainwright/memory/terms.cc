@@ -5,20 +5,24 @@
 namespace trainwright::detail {
 namespace {
 
+constexpr RealBytes kNothing(0);
+
 // One list of a chunk: the j-th of a run of equal ones.
 struct Site {
   const PortionBytes* portion = nullptr;
   double index = 0;
-  double kept_before = 0;                                   // by earlier lists
-  double half_after = 0;                                    // by later ones, after I
-  double gathered_before = 0;                               // weights of earlier lists
-  double unreduced_after = 0, gradients_after = 0;          // of later ones
+  RealBytes kept_before;                                    // by earlier lists
+  RealBytes half_after;                                     // by later ones, after I
+  RealBytes gathered_before;                                // weights of earlier lists
+  RealBytes unreduced_after, gradients_after;               // of later ones
   const PortionBytes *next = nullptr, *previous = nullptr;  // the lists beside it
   std::int32_t number = 0;
 
-  double gathered_next() const { return next == nullptr ? 0 : next->gathered; }
-  double gathered_previous() const { return previous == nullptr ? 0 : previous->gathered; }
-  double gradients_next() const { return next == nullptr ? 0 : next->gradients; }
+  RealBytes gathered_next() const { return next == nullptr ? RealBytes() : next->gathered; }
+  RealBytes gathered_previous() const {
+    return previous == nullptr ? RealBytes() : previous->gathered;
+  }
+  RealBytes gradients_next() const { return next == nullptr ? RealBytes() : next->gradients; }
 };
 
 // Whole weights of a list come and go.
@@ -27,8 +31,8 @@ bool comes_gathered(const Sharding& sharding) {
 }
 
 // Weights of this list and of the one that is gathered ahead, and the flat buffer of the gather.
-double gathered_for(const StateRules& rules, double own, double ahead) {
-  if (!comes_gathered(rules.sharding)) return 0;
+RealBytes gathered_for(const StateRules& rules, RealBytes own, RealBytes ahead) {
+  if (!comes_gathered(rules.sharding)) return {};
   return own + ahead + std::max(own, ahead);
 }
 
@@ -42,9 +46,9 @@ class SpotFinder {
       : rules_(rules), gradient_share_(gradient_share) {
     const bool comes = comes_gathered(rules.sharding);
     if (comes && rules.live_parameters > 0) {
-      live_ = std::min(chunk.gathered, rules.compute * rules.live_parameters);
+      live_ = std::min(chunk.gathered, RealBytes(rules.compute * rules.live_parameters));
     }
-    by_units_ = rules.sharding.flat_buffers && comes && live_ == 0;
+    by_units_ = rules.sharding.flat_buffers && comes && live_ == kNothing;
     stays_for_backward_ = rules.sharding.gather == Gather::MicroBatch;
   }
 
@@ -54,16 +58,16 @@ class SpotFinder {
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
-    const double own = site.portion->gathered;
+    const RealBytes own = site.portion->gathered;
     if (!by_units_) {
-      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.gathered_next());
+      spot.gathered = live_ > kNothing ? live_ : gathered_for(rules_, own, site.gathered_next());
       return summed(spot);
     }
-    const double stay = still_gathered(site);
+    const RealBytes stay = still_gathered(site);
     const Spot copying = summed(while_copied(site));
     if (site.portion->logits) {
       // The loss is no part of the unit: weights are gone again, or stay for the backward pass.
-      Spot product = summed(inside(spot, stay + own + own, 0));
+      Spot product = summed(inside(spot, stay + own + own, kNothing));
       spot.gathered = stay + own;
       return higher(copying, higher(product, summed(spot)));
     }
@@ -88,9 +92,9 @@ class SpotFinder {
   }
 
  private:
-  Spot around(const Site& site, double peak, double others) const {
+  Spot around(const Site& site, RealBytes peak, RealBytes others) const {
     Spot spot;
-    const double own = std::min(site.portion->kept, peak);
+    const RealBytes own = std::min(site.portion->kept, peak);
     // In host memory, all but the list at work and the one on its way.
     spot.activations =
         rules_.offload_activations ? std::min(others, site.portion->kept) + own : others + own;
@@ -102,24 +106,26 @@ class SpotFinder {
   // type, and all there; those of the list after it are on their way.
   Spot with_buffers(Spot spot, const Site& site, bool again) const {
     spot.peak = &Totals::backward;
-    const double own = site.portion->gathered;
+    const RealBytes own = site.portion->gathered;
     const bool reduces = comes_gathered(rules_.sharding) && rules_.sharding.gradients;
-    double reduced = reduces ? site.portion->unreduced + site.gradients_next() : 0;
+    RealBytes reduced = reduces ? site.portion->unreduced + site.gradients_next() : kNothing;
     if (!by_units_) {
-      spot.gathered = live_ > 0 ? live_ : gathered_for(rules_, own, site.gathered_previous());
+      spot.gathered =
+          live_ > kNothing ? live_ : gathered_for(rules_, own, site.gathered_previous());
       spot.reduced = reduced;
       return summed(spot);
     }
     // HSDP holds what it has summed over replicas until the pass ends; in the first one these are
     // the gradients themselves. torch 2.13 _fsdp_param_group.py AllReduceState.
     if (again && rules_.sharding.dense.replicas > 1) {
-      const double shards = site.gradients_after / static_cast<double>(rules_.sharding.dense.ways);
+      const RealBytes shards =
+          site.gradients_after / static_cast<double>(rules_.sharding.dense.ways);
       spot.reduced = shards;
       reduced += shards;
     }
     // What was gathered forward and stayed is not gathered again.
-    const double stay = still_gathered(site);
-    const double buffer = stays_for_backward_ ? 0 : site.gathered_previous();
+    const RealBytes stay = still_gathered(site);
+    const RealBytes buffer = stays_for_backward_ ? kNothing : site.gathered_previous();
     const Spot unit = inside(spot, stay + own + buffer, reduced);
     if (!site.portion->logits) {
       spot.gathered = unit.gathered;
@@ -127,26 +133,26 @@ class SpotFinder {
       return summed(spot);
     }
     const bool stays = rules_.head_stays || stays_for_backward_;
-    spot.gathered = stay + (stays ? own : 0);
+    spot.gathered = stay + (stays ? own : kNothing);
     return higher(summed(unit), summed(spot));
   }
   // Forward, while weights are copied out of their flat buffer that of the list before is still
   // there, and of the list itself no more than its input.
   Spot while_copied(const Site& site) const {
-    Spot spot = around(site, std::min(number(site.portion->totals->input), site.portion->kept),
+    Spot spot = around(site, std::min(real(site.portion->totals->input), site.portion->kept),
                        site.kept_before);
-    const double own = site.portion->gathered;
+    const RealBytes own = site.portion->gathered;
     spot.gathered = still_gathered(site) + own + own + site.gathered_previous();
     return spot;
   }
   static Spot higher(const Spot& a, const Spot& b) { return b.total >= a.total ? b : a; }
   // Weights of earlier lists, which wait for their own backward pass.
-  double still_gathered(const Site& site) const {
-    return stays_for_backward_ ? site.gathered_before : 0;
+  RealBytes still_gathered(const Site& site) const {
+    return stays_for_backward_ ? site.gathered_before : kNothing;
   }
   // At the head's product, where of what the loss needs no more than the kept part is there.
-  static Spot inside(Spot spot, double gathered, double reduced) {
-    spot.logits = 0;
+  static Spot inside(Spot spot, RealBytes gathered, RealBytes reduced) {
+    spot.logits = kNothing;
     spot.gathered = gathered;
     spot.reduced = reduced;
     return spot;
@@ -159,7 +165,7 @@ class SpotFinder {
 
   const StateRules& rules_;
   double gradient_share_;
-  double live_ = 0;
+  RealBytes live_;                   // most that is gathered at once, if that is limited
   bool by_units_ = false;            // FSDP2, weights come and go
   bool stays_for_backward_ = false;  // but not between forward and backward
 };
@@ -177,7 +183,7 @@ Site site_at(const ChunkBytes& chunk, std::size_t i, double index) {
   const bool last = after == 0, first = index == 0;
   return {.portion = &of,
           .index = index,
-          .kept_before = of.before + index * of.kept,
+          .kept_before = of.kept_before + index * of.kept,
           .half_after = of.half_after + after * of.half,
           .gathered_before = of.gathered_before + index * of.gathered,
           .unreduced_after = of.unreduced_after + after * of.unreduced,
@@ -198,7 +204,7 @@ void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
   raise(terms.first_backward, finder.first_backward(site));
 }
 
-void take_off(Spot& spot, double bytes) {
+void take_off(Spot& spot, RealBytes bytes) {
   spot.activations -= bytes;
   spot.total -= bytes;
 }
@@ -210,7 +216,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   ChunkTerms terms;
   if (comes_and_goes(rules.sharding.life)) terms.gradients = coming_gradients(rules, bytes.held);
   if (stays_gathered(rules.sharding)) terms.gathered = bytes.gathered;
-  const double share = bytes.gradients > 0 ? terms.gradients / bytes.gradients : 0;
+  const double share = bytes.gradients > kNothing ? terms.gradients / bytes.gradients : 0;
   const SpotFinder finder(bytes, rules, share);
   for (std::size_t i = 0; i < bytes.portions.size(); ++i) {
     const double count = bytes.portions[i].count;
@@ -223,7 +229,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
     }
   }
   if (accumulates(rules.sharding.life)) {
-    const double all = bytes.unreduced;
+    const RealBytes all = bytes.unreduced;
     const Spot end{.total = all, .gradients = all, .portion = 0, .peak = &Totals::backward};
     raise(terms.spots[3], end);
     raise(terms.first_backward, end);
@@ -238,10 +244,10 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   }
   if (pipeline.buffers_per_micro_batch) {
     // The input is the receive buffer, which stands.
-    const double input = std::min(bytes.input, bytes.kept);
+    const RealBytes input = std::min(bytes.input, bytes.kept);
     // The output of the last stage, of which the loss is made, lives as long as its micro-batch
     // (torch 2.13 pipelining stage.py fwd_cache).
-    terms.whole = std::max(0.0, terms.whole - input) + bytes.logits;
+    terms.whole = std::max(kNothing, terms.whole - input) + bytes.logits;
     for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
       take_off(*spot, input - bytes.logits);
     }
@@ -250,17 +256,17 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   }
   if (pipeline.last_gradient_stays && content.from_other_rank) terms.last_gradient = bytes.input;
   if (pipeline.sends_stay) {
-    terms.sent_forward = content.to_other_rank ? bytes.output : 0;
-    terms.sent_input = content.from_other_rank ? bytes.input : 0;
+    terms.sent_forward = content.to_other_rank ? bytes.output : kNothing;
+    terms.sent_input = content.from_other_rank ? bytes.input : kNothing;
   }
   return terms;
 }
 
-double transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
-                       std::int64_t microbatches) {
-  const double ends = bytes.input + bytes.output;
+RealBytes transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
+                          std::int64_t microbatches) {
+  const RealBytes ends = bytes.input + bytes.output;
   if (pipeline.buffers_per_micro_batch) return ends * static_cast<double>(microbatches);
-  return pipeline.overlaps ? ends : 0;
+  return pipeline.overlaps ? ends : kNothing;
 }
 
 const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action) {
@@ -270,21 +276,21 @@ const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& acti
   return chunks[chunk].spots[static_cast<std::size_t>(action.kind)];
 }
 
-double still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
-                  const MomentAction& action) {
+RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
+                     const MomentAction& action) {
   const bool made_anew =
       static_cast<std::size_t>(action.chunk) == chunk && action.kind != ActionKind::Forward;
   const bool made = (action.has_gradient >> chunk & 1U) != 0;
-  return made && !made_anew ? chunks[chunk].kept_gradients : 0;
+  return made && !made_anew ? chunks[chunk].kept_gradients : kNothing;
 }
 
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
-  Highest best{.bytes = -1};
+  Highest best{.bytes = RealBytes(-1)};
   const InFlight* counts = moments.counts.data();
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const MomentAction& action = moments.actions[i];
     const double extra = action.late ? more : 0;
-    double bytes = spot_of(chunks, action).total;
+    RealBytes bytes = spot_of(chunks, action).total;
     for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
       const ChunkTerms& of = chunks[c];
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +

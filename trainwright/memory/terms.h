@@ -21,19 +21,19 @@ namespace trainwright::detail {
 
 // Where an action is highest: the list of the chunk and what is alive there for the action itself.
 struct Spot {
-  double total = 0;
-  double activations = 0, transients = 0, logits = 0, gathered = 0, reduced = 0, gradients = 0;
+  RealBytes total;
+  RealBytes activations, transients, logits, gathered, reduced, gradients;
   std::int32_t portion = -1;               // of no single list: -1
   Peak Totals::* peak = &Totals::forward;  // of that list, which names the operator
 };
 
 struct ChunkTerms {
-  double whole = 0, half = 0;
-  double sent_forward = 0, sent_input = 0;
-  double gradients = 0;       // from the first backward of its weights on
-  double kept_gradients = 0;  // likewise: autograd's, but for the passes that make them anew
-  double last_gradient = 0;   // likewise: of its input, of the micro-batch before
-  double gathered = 0;        // all step, once gathered
+  RealBytes whole, half;               // of a micro-batch in flight: before I, after it
+  RealBytes sent_forward, sent_input;  // output and input gradient, until the step ends
+  RealBytes gradients;                 // from the first backward of its weights on
+  RealBytes kept_gradients;   // likewise: autograd's, but for the passes that make them anew
+  RealBytes last_gradient;    // likewise: of its input, of the micro-batch before
+  RealBytes gathered;         // all step, once gathered
   std::array<Spot, 4> spots;  // by ActionKind F I W B
   Spot first_backward;        // B before there are gradients
 };
@@ -51,18 +51,18 @@ struct PipelineRules {
 ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
                        const StateRules& rules, const PipelineRules& pipeline);
 // Buffers between stages that stand all step, for a chunk.
-double transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
-                       std::int64_t microbatches);
+RealBytes transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,
+                          std::int64_t microbatches);
 
 struct Highest {
-  double bytes = 0;
+  RealBytes bytes;
   std::size_t moment = 0;
 };
 // `more`: micro-batches beyond those the moments were walked with.
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more);
 // Autograd's gradients of a chunk that are still there from its last backward pass.
-double still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
-                  const MomentAction& action);
+RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
+                     const MomentAction& action);
 const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action);
 
 }  // namespace trainwright::detail

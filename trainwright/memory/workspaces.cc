@@ -12,7 +12,7 @@ Workspaces workspaces_of(const Layout& layout, const Cluster& cluster, const Tra
   for (const Workspace& of : trainer.workspaces) {
     if (of.grouped_gemm && !asks(layout, Switch::GroupedGemm, trainer)) continue;
     const std::int64_t bytes = of.count * (hopper ? of.bytes : of.before_hopper);
-    (of.own_products ? sum.own_products : sum.everywhere) += static_cast<double>(bytes);
+    (of.own_products ? sum.own_products : sum.everywhere) += real(Bytes(bytes));
   }
   return sum;
 }

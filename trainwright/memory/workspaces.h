@@ -6,8 +6,8 @@ namespace trainwright::detail {
 
 // What the trainer's libraries take once and keep, where their sizes are known.
 struct Workspaces {
-  double everywhere = 0;
-  double own_products = 0;  // more on ranks with products of the framework's own
+  RealBytes everywhere;
+  RealBytes own_products;  // more on ranks with products of the framework's own
 };
 Workspaces workspaces_of(const Layout& layout, const Cluster& cluster, const Trainer& trainer);
 

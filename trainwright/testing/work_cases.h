@@ -80,9 +80,9 @@ inline Recipe plain_recipe(Dtype compute = Dtype::Bf16) {
   Recipe recipe;
   recipe.compute = recipe.weight = compute;
   recipe.attention = AttentionKernel::Eager;
-  recipe.joined_projections = recipe.gathers_again = recipe.permutes_tokens = false;
-  recipe.vocabulary_split = false;
-  recipe.delays_vectors = recipe.stops_early = true;
+  recipe.code.joined_projections = recipe.code.gathers_again = recipe.code.permutes_tokens = false;
+  recipe.code.vocabulary_split = false;
+  recipe.code.delays_vectors = recipe.code.stops_early = true;
   recipe.loss.by_operators = true;
   return recipe;
 }

@@ -22,7 +22,7 @@ TensorId gated(Builder& b, TensorId x, TensorId gate) {
 // Where query, key and value are views of what one product made, whoever saves the value keeps all
 // of it.
 void keep_together(Builder& b, TensorId value, std::initializer_list<TensorId> others) {
-  if (!b.recipe.slices_are_views || !b.recipe.joined_projections) return;
+  if (!b.recipe.code.slices_are_views || !b.recipe.code.joined_projections) return;
   for (Operator& op : b.list.operators) {
     const bool saves = std::any_of(op.saves.begin(), op.saves.end(),
                                    [&](const Save& save) { return save.tensor == value; });
@@ -35,7 +35,8 @@ void keep_together(Builder& b, TensorId value, std::initializer_list<TensorId> o
 // [sequences, tokens, heads] to [sequences x heads, tokens] and back, each a copy; of one sequence
 // both are views.
 TensorId reordered(Builder& b, TensorId x) {
-  if (!b.recipe.reorders_heads || b.slice.attention != AttentionKernel::Flash || b.slice.mbs == 1) {
+  if (!b.recipe.code.reorders_heads || b.slice.attention != AttentionKernel::Flash ||
+      b.slice.mbs == 1) {
     return x;
   }
   const TensorId y = b.like(x, "attended_reordered");
@@ -109,7 +110,7 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
   }
   TensorId values = made[2];
   std::optional<CopiedHeads> copied;
-  if (b.recipe.copies_heads) {
+  if (b.recipe.code.copies_heads) {
     copied = copied_heads(b, {turned.query, turned.key, values}, a.rotary);
     turned = {copied->heads.query, copied->heads.key};
     values = copied->heads.value;
@@ -275,7 +276,7 @@ TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention
 TensorId attention(Builder& b, const Attention& attention, TensorId x) {
   b.part = Part::SelfAttention;
   // As the modules of transformers are written.
-  const bool plain = !b.recipe.permutes_tokens;
+  const bool plain = !b.recipe.code.permutes_tokens;
   if (const auto* a = std::get_if<SoftmaxAttention>(&attention)) {
     const bool joined = plain && eager_style(b.model.family).joined_attention;
     return joined ? eager_joined_attention(b, attention, *a, x)

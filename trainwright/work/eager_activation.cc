@@ -82,7 +82,7 @@ TensorId eager_activation(Builder& b, const Preactivation& x) {
 // A dropout keeps a bool for each number (native_dropout, which accelerators run).
 TensorId eager_residual(Builder& b, TensorId x, TensorId branch) {
   TensorId added = branch;
-  if (b.recipe.dropout && b.model.dropout_hidden > 0) {
+  if (b.recipe.code.dropout && b.model.dropout_hidden > 0) {
     added = b.like(branch, "dropped");
     const TensorId mask =
         b.constant("dropout_mask", Dtype::Bool, b.at(branch).elements, b.at(branch).copies);
@@ -91,7 +91,7 @@ TensorId eager_residual(Builder& b, TensorId x, TensorId branch) {
     dropout.saves.push_back({mask, Half::Input});
   }
   const TensorId sum = b.like(x, "hidden");
-  each(b, "residual", {x, added}, sum).gradients_passed = b.recipe.sums_copy ? 1 : 2;
+  each(b, "residual", {x, added}, sum).gradients_passed = b.recipe.code.sums_copy ? 1 : 2;
   return sum;
 }
 

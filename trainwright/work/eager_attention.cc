@@ -92,7 +92,7 @@ bool is_soft_capped(const Core& core) {
   const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
   return softmax != nullptr && softmax->softcap;
 }
-bool drops_out(const Builder& b) { return b.recipe.dropout && b.model.dropout_attention > 0; }
+bool drops_out(const Builder& b) { return b.recipe.code.dropout && b.model.dropout_attention > 0; }
 
 // c tanh(scores / c).
 TensorId soft_capped(Builder& b, TensorId scores) {
@@ -222,7 +222,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   in_core(each(b, "mask", {logits}, masked));
   const bool wide = eager_style(b.model.family).softmax_in_fp32;
   TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
-  if (b.at(weights).dtype != dtype || (wide && b.recipe.casts_copy)) {
+  if (b.at(weights).dtype != dtype || (wide && b.recipe.code.casts_copy)) {
     weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);
   }
   if (drops_out(b)) weights = dropped(b, weights);

@@ -58,11 +58,11 @@ TensorId split_log_softmax(Builder& b, TensorId wide, std::int64_t rows) {
 void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   logits = capped(b, logits);
   const std::int64_t copies = b.at(logits).copies;
-  const bool split = b.recipe.loss.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1;
+  const bool split = b.recipe.loss.split_by_tp && b.recipe.code.vocabulary_split && b.slice.tp > 1;
   const TensorId wide = cast(b, "logits_fp32", logits, Dtype::Fp32);
   const TensorId logs = split ? split_log_softmax(b, wide, rows) : log_softmax(b, wide);
   // One more label is added at the end of each sequence; of a single one it stays in the storage.
-  const std::int64_t padding = b.slice.mbs == 1 && !b.recipe.vocabulary_split ? 1 : 0;
+  const std::int64_t padding = b.slice.mbs == 1 && !b.recipe.code.vocabulary_split ? 1 : 0;
   const TensorId labels = b.constant("labels", Dtype::Int64, rows + padding, copies);
   const TensorId loss = b.tensor("loss", Dtype::Fp32, 1, copies);
   const TensorId weight = b.constant("loss_weight", Dtype::Fp32, 1, copies);

@@ -8,7 +8,7 @@ void gain(Builder& b, std::string_view name, TensorId normalized, TensorId resul
   op.kind = OperatorKind::Norm;
   op.saves.push_back({normalized, half_of_vector(b), kOfWeights});
   op.trained = b.trains();
-  op.has_weight = b.recipe.delays_vectors;
+  op.has_weight = b.recipe.code.delays_vectors;
 }
 
 // y = x / sqrt(mean(x^2) + e), in fp32, of rows of `width` numbers. What is scaled may be a
@@ -60,7 +60,7 @@ TensorId rms_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
                   std::int64_t width) {
   const Dtype dtype = b.at(x).dtype;
   const TensorId x32 = cast(b, "norm_input", x, Dtype::Fp32);
-  const TensorId scaled = b.recipe.norm_scales_input ? x : x32;
+  const TensorId scaled = b.recipe.code.norm_scales_input ? x : x32;
   const TensorId normalized = root_mean_square(b, {x32, b.at(x32).elements}, scaled, width);
   return has_gain ? gained(b, name, normalized, width, dtype)
                   : cast(b, "normed", normalized, dtype);
@@ -76,7 +76,7 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
   Operator& op = b.add(name, OperatorKind::Norm, {x}, {normed, mean, inverse});
   op.forward.other = Flops(real(b.at(x).elements) * 8);
   op.input_gradient.other = op.forward.other;
-  const bool delayed = has_gain && b.recipe.delays_vectors;
+  const bool delayed = has_gain && b.recipe.code.delays_vectors;
   const Half half = delayed ? Half::Both : Half::Input;
   op.saves = {{x, half}, {mean, half}, {inverse, half}};
   op.trained = has_gain && b.trains();

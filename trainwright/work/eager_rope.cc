@@ -18,12 +18,12 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   const Dtype dtype = b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
   Operator& cosine = each(b, "times_cosine", {x.storage}, by_cosine);
-  if (b.recipe.keeps_factors) cosine.saves.push_back({x.storage, Half::Input});
+  if (b.recipe.code.keeps_factors) cosine.saves.push_back({x.storage, Half::Input});
   const TensorId turned = b.like(by_cosine, names.turned);
   each(b, "turn", {x.storage}, turned).workspace = b.at(turned).bytes() / 2;
   const TensorId by_sine = b.like(by_cosine, names.by_sine);
   Operator& sine = each(b, "times_sine", {turned}, by_sine);
-  if (b.recipe.keeps_factors) sine.saves.push_back({turned, Half::Input});
+  if (b.recipe.code.keeps_factors) sine.saves.push_back({turned, Half::Input});
   const TensorId sum = b.like(by_cosine, names.rotated);
   each(b, "rotate", {by_cosine, by_sine}, sum);
   if (!eager_style(b.model.family).rotates_part) return sum;
@@ -43,7 +43,7 @@ Rotated eager_rotation(Builder& b, const View& query, const View& key) {
 // queries and for keys.
 Rotated eager_rope(Builder& b, TensorId query, TensorId key, std::int64_t head_dim) {
   const View queries{query, b.at(query).elements}, keys{key, b.at(key).elements};
-  if (!b.recipe.looks_up_rotation) return eager_rotation(b, queries, keys);
+  if (!b.recipe.code.looks_up_rotation) return eager_rotation(b, queries, keys);
   const TensorId found = b.constant("cosine_sine", b.recipe.compute,
                                     checked_mul(4 * b.rows.inner, head_dim), b.slice.tp);
   b.add("look_up_rotation", OperatorKind::Lookup, {}, {found});

@@ -43,7 +43,7 @@ EagerStyle eager_style(std::string_view family) {
 }
 
 TensorId cast(Builder& b, std::string_view name, TensorId x, Dtype dtype) {
-  if (b.at(x).dtype == dtype && !b.recipe.casts_copy) return x;
+  if (b.at(x).dtype == dtype && !b.recipe.code.casts_copy) return x;
   const TensorId result = b.like(x, name, dtype);
   each(b, "cast", {x}, result, 0);
   return result;
@@ -59,7 +59,7 @@ Operator& each(Builder& b, std::string_view name, std::initializer_list<TensorId
 }
 
 Half half_of_vector(const Builder& b) {
-  return b.recipe.delays_vectors ? Half::Weight : Half::Input;
+  return b.recipe.code.delays_vectors ? Half::Weight : Half::Input;
 }
 
 }  // namespace trainwright::detail

@@ -42,7 +42,7 @@ TEST_CASE(
     Model wide = llama(), narrow = llama();
     wide.vocabulary = 2 * (narrow.vocabulary = 1 << 20);
     Recipe recipe = plain_recipe();
-    recipe.vocabulary_split = recipe.loss.split_by_tp = split;
+    recipe.code.vocabulary_split = recipe.loss.split_by_tp = split;
     Slice slice = plain_slice(AttentionKernel::Eager);
     slice.tp = tp;
     const Totals more = totals(head_work(wide, slice, recipe));

@@ -10,9 +10,9 @@ namespace trainwright {
 namespace detail {
 
 std::int64_t local_vocabulary(std::int64_t vocabulary, const Slice& slice, const Recipe& recipe) {
-  const std::int64_t mine = recipe.vocabulary_split ? share(vocabulary, slice.tp) : vocabulary;
+  const std::int64_t mine = recipe.code.vocabulary_split ? share(vocabulary, slice.tp) : vocabulary;
   const std::int64_t padded =
-      checked_mul(share(mine, recipe.vocabulary_multiple), recipe.vocabulary_multiple);
+      checked_mul(share(mine, recipe.code.vocabulary_multiple), recipe.code.vocabulary_multiple);
   return share(padded, slice.vocabulary_ways);
 }
 
@@ -45,7 +45,7 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   op.forward.other = Flops(5 * real(of.elements));
   op.input_gradient.other = Flops(2 * real(of.elements));
   if (keeps_logits && facts.backward <= size) b.overwritten = logits;
-  if (facts.split_by_tp && b.recipe.vocabulary_split && b.slice.tp > 1) {
+  if (facts.split_by_tp && b.recipe.code.vocabulary_split && b.slice.tp > 1) {
     // The largest logit, the one of the label and the sum, of every token in fp32.
     for (int call = 0; call < 3; ++call) {
       op.collectives.push_back({CollectiveKind::AllReduce, GroupKind::Tp, Pass::Forward,
@@ -61,7 +61,7 @@ namespace {
 TensorId looked_up(Builder& b, TensorId tokens) {
   b.part = Part::Embedding;
   const std::int64_t width = b.model.embedding_width;
-  const bool split = b.recipe.vocabulary_split && b.slice.tp > 1;
+  const bool split = b.recipe.code.vocabulary_split && b.slice.tp > 1;
   const bool scatters = split && b.slice.sp;
   const std::int64_t rows = scatters ? b.rows.inner : b.rows.outer;
   const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", b.recipe.compute,
@@ -69,7 +69,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   Operator& op = b.add("embedding", OperatorKind::Lookup, {tokens}, {found});
   op.saves = {{tokens, Half::Weight}};
   op.trained = b.trains();
-  op.has_weight = b.recipe.delays_vectors;
+  op.has_weight = b.recipe.code.delays_vectors;
   // The gradient of the table is made whole, zeros and all, before it is added up.
   const bool waits = b.slice.gradients_wait && !b.model.tied;
   (waits ? op.waiting : op.weight_workspace) =
@@ -125,8 +125,9 @@ TensorId with_positions(Builder& b, TensorId x) {
   const TensorId rows = b.like(x, "positions");
   Operator& look = b.add("positions", OperatorKind::Lookup, {}, {rows});
   look.trained = b.trains();
-  look.has_weight = b.recipe.delays_vectors;
-  if (!b.recipe.permutes_tokens) {  // The modules of transformers number the tokens themselves.
+  look.has_weight = b.recipe.code.delays_vectors;
+  if (!b.recipe.code
+           .permutes_tokens) {  // The modules of transformers number the tokens themselves.
     const TensorId places = b.constant("places", Dtype::Int64, b.rows.sequence, b.slice.tp);
     b.last().outputs.push_back(places);
     b.last().saves = {{places, Half::Weight}};
@@ -139,7 +140,7 @@ TensorId with_positions(Builder& b, TensorId x) {
 }
 
 TensorId dropped(Builder& b, TensorId x) {
-  if (!b.recipe.dropout || b.model.dropout_hidden <= 0) return x;
+  if (!b.recipe.code.dropout || b.model.dropout_hidden <= 0) return x;
   const Tensor of = b.at(x);
   const TensorId y = b.like(x, "hidden");
   const TensorId mask = b.constant("dropout_mask", Dtype::Bool, of.elements, of.copies);
@@ -171,9 +172,9 @@ TensorId logits_of(Builder& b, TensorId x, std::int64_t chunks) {
                       .bias = b.model.head_bias,
                       .low_precision = false};
   const std::int64_t width = local_vocabulary(b.model.vocabulary, b.slice, b.recipe);
-  const Output logits{"logits", width, b.recipe.vocabulary_split ? 1 : b.slice.tp};
+  const Output logits{"logits", width, b.recipe.code.vocabulary_split ? 1 : b.slice.tp};
   TensorId made;
-  if (b.recipe.vocabulary_split) {
+  if (b.recipe.code.vocabulary_split) {
     made = columns(b, matrix, x, {&logits, 1})[0];
   } else {
     x = gathered(b, "gathered", x);
@@ -187,7 +188,8 @@ TensorId logits_of(Builder& b, TensorId x, std::int64_t chunks) {
 
 // A loss that is not split needs the parts of all ranks of tp.
 TensorId whole_logits(Builder& b, TensorId logits) {
-  if (!b.recipe.vocabulary_split || b.recipe.loss.split_by_tp || b.slice.tp == 1) return logits;
+  if (!b.recipe.code.vocabulary_split || b.recipe.loss.split_by_tp || b.slice.tp == 1)
+    return logits;
   const Tensor part = b.at(logits);
   const TensorId all =
       b.tensor("logits_gathered", part.dtype, checked_mul(part.elements, b.slice.tp), b.slice.tp);

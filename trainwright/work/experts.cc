@@ -128,7 +128,8 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
                          : rows;
   }
   TensorId rows = reordered(b, x, routed.rows, "permute", r.sent, r.copies);
-  if (b.recipe.expert_scores == ExpertScores::BeforeExperts) rows = scaled(b, rows, routed.scores);
+  if (b.recipe.code.expert_scores == ExpertScores::BeforeExperts)
+    rows = scaled(b, rows, routed.scores);
   if (ep > 1) {
     rows = transferred(b, rows, "dispatch", r.sent * hidden, CollectiveKind::AllToAll,
                        GroupKind::Ep, r.copies);
@@ -152,7 +153,7 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
                      .bias = m.expert.bias};
   const auto of = std::span(outputs).last(m.expert.gated ? 2 : 1);
   const auto made = adapted(b, first, rows, of, product(b, first, rows, r.received, 1, of).outputs);
-  const bool scale = b.recipe.expert_scores == ExpertScores::InActivation;
+  const bool scale = b.recipe.code.expert_scores == ExpertScores::InActivation;
   Preactivation x{.gate = made[0],
                   .up = made[made.size() - 1],
                   .scores = scores,
@@ -199,13 +200,13 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
   }
   // The layer's variables hold the rows as permuted and as received, and those sent back.
   const Bytes one = b.at(rows).bytes();
-  const bool holds = b.recipe.expert_rows_stay && ep > 1 && !sends_tokens(b);
+  const bool holds = b.recipe.code.expert_rows_stay && ep > 1 && !sends_tokens(b);
   if (holds) b.last().workspace += one * 2;
   const TensorId y = b.tensor("routed_out", b.at(rows).dtype, r.tokens * hidden, r.copies);
   Operator& op = b.add("unpermute", OperatorKind::Permute, {rows, routed.rows}, {y});
   op.saves = {{routed.rows, Half::Input}};
   if (holds) op.workspace = one * 3;
-  if (b.recipe.expert_scores == ExpertScores::AtCombine) {
+  if (b.recipe.code.expert_scores == ExpertScores::AtCombine) {
     op.inputs.push_back(routed.scores);
     op.saves.push_back({rows, Half::Input, of_input(2)});
     op.saves.push_back({routed.scores, Half::Input, of_input(0)});

@@ -16,7 +16,7 @@ TensorId expanded(Builder& b, const Core& core, TensorId x, std::string_view nam
 }
 
 TensorId softmax_dropout(Builder& b, TensorId probabilities) {
-  if (!b.recipe.dropout || b.model.dropout_attention <= 0) return probabilities;
+  if (!b.recipe.code.dropout || b.model.dropout_attention <= 0) return probabilities;
   const std::int64_t elements = b.at(probabilities).elements;
   const TensorId dropped = b.like(probabilities, "probabilities_dropped");
   const TensorId mask = b.constant("attention_mask", Dtype::Bool, elements);

@@ -16,7 +16,7 @@ bool has_mean(Norm norm) {
 }
 bool has_gain(Norm norm) { return norm != Norm::RmsFixed && norm != Norm::LayerFixed; }
 
-bool drops(const Builder& b) { return b.recipe.dropout && b.model.dropout_hidden > 0; }
+bool drops(const Builder& b) { return b.recipe.code.dropout && b.model.dropout_hidden > 0; }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ TensorId fused_norm(Builder& b, std::string_view name, Norm norm, TensorId x, st
   const TensorId y = b.like(x, "normed", b.recipe.compute);
   // The file gives the bytes of an RMS norm; a layer norm keeps the mean beside the deviation.
   const double row_bytes = keeps.row_bytes * (has_mean(norm) ? 2 : 1);
-  const Half half = b.recipe.delays_vectors && has_gain(norm) ? Half::Both : Half::Input;
+  const Half half = b.recipe.code.delays_vectors && has_gain(norm) ? Half::Both : Half::Input;
   Few<TensorId, 6> outputs = {y};
   Few<Save, 8> saves;
   if (keeps.input) saves.push_back({x, half});

@@ -12,7 +12,8 @@ TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& na
   const std::int64_t width = share(mlp.width, b.slice.tp);
   std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
   std::size_t used = mlp.gated ? 2 : 1;
-  if (mlp.gated && !b.recipe.permutes_tokens && eager_style(b.model.family).joined_feed_forward) {
+  if (mlp.gated && !b.recipe.code.permutes_tokens &&
+      eager_style(b.model.family).joined_feed_forward) {
     // Of which gate and up are views.
     outputs.back() = {.name = names.joined,
                       .width = 2 * width,
@@ -43,7 +44,7 @@ TensorId layer_norm(Builder& b, std::string_view name, Norm kind, TensorId x) {
 // the product that follows.
 TensorId norm_before_attention(Builder& b, const LayerKind& kind, TensorId x) {
   const bool part =
-      b.recipe.norm_in_product && !std::holds_alternative<LatentAttention>(kind.attention);
+      b.recipe.code.norm_in_product && !std::holds_alternative<LatentAttention>(kind.attention);
   const Flags<RecomputeModule> outside = b.modules;
   if (!part) b.modules.insert(RecomputeModule::Norm);
   const TensorId y = layer_norm(b, "before_attention", kind.before_attention, x);
@@ -52,7 +53,7 @@ TensorId norm_before_attention(Builder& b, const LayerKind& kind, TensorId x) {
 }
 
 TensorId norm_before_feed_forward(Builder& b, const LayerKind& kind, TensorId x) {
-  const bool part = b.recipe.norm_in_product && std::holds_alternative<Mlp>(kind.feed_forward);
+  const bool part = b.recipe.code.norm_in_product && std::holds_alternative<Mlp>(kind.feed_forward);
   const InModule module(b, part ? RecomputeModule::Mlp : RecomputeModule::Norm);
   return layer_norm(b, "before_feed_forward", kind.before_feed_forward, x);
 }

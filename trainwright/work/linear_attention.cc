@@ -44,9 +44,9 @@ TensorId gated(Builder& b, TensorId normed, TensorId gate) {
 TensorId convolved(Builder& b, TensorId x, std::int64_t taps, std::string_view name) {
   const TensorId y = b.like(x, name);
   Operator& op = b.add("convolution", OperatorKind::Matmul, {x}, {y});
-  op.saves = {{x, b.recipe.delays_vectors ? Half::Both : Half::Input}};
+  op.saves = {{x, b.recipe.code.delays_vectors ? Half::Both : Half::Input}};
   op.trained = b.trains();
-  op.has_weight = b.recipe.delays_vectors;
+  op.has_weight = b.recipe.code.delays_vectors;
   op.forward.matmul = Flops(2 * real(taps) * real(b.at(x).elements));
   op.input_gradient.matmul = op.weight_gradient.matmul = op.forward.matmul;
   return y;

@@ -104,7 +104,7 @@ TEST_CASE("sequence parallelism gathers and scatters instead, and gathers once m
   CHECK(tp(CollectiveKind::AllReduce, Pass::Forward) == Traffic{});
 
   Recipe once = paper_recipe();
-  once.gathers_again = false;
+  once.code.gathers_again = false;
   const Totals kept = of(slice, once);
   CHECK(moved(kept, GroupKind::Tp, CollectiveKind::AllGather, Pass::WeightGradient) == Traffic{});
   // Two gathered inputs of 1 instead of two parts of 1/4.
@@ -263,7 +263,7 @@ TEST_CASE("an fp8 recipe keeps copies of the matrices' inputs") {
 TEST_CASE("the facts of Megatron-Core give the Transformer Engine layer") {
   const Recipe recipe = recipe_of(picked_trainer("megatron@0.13"), PrecisionKind::Bf16);
   CHECK(recipe.attention == AttentionKernel::Flash);
-  CHECK(recipe.vocabulary_multiple == 128);
+  CHECK(recipe.code.vocabulary_multiple == 128);
   const Model model = llama_model(4096, 32, 32, 11008);
   const Slice slice{.tp = 2, .etp = 2, .mbs = 1, .seq = 4096, .sp = true};
   CHECK(layer_totals(model, slice, recipe).kept ==
@@ -293,7 +293,7 @@ TEST_CASE("what experts keep grows with the rows they receive") {
                                  .expert = {.width = 1024, .gated = true},
                                  .shared = {}};
   Recipe recipe = paper_recipe();
-  recipe.expert_scores = ExpertScores::InActivation;
+  recipe.code.expert_scores = ExpertScores::InActivation;
   const Slice slice{.ep = 4, .mbs = 2, .seq = 8192};
   const Totals sum = layer_totals(with_experts(llama(), experts), slice, recipe);
   // Rows as sent to the experts, gate, up and their product.
@@ -380,15 +380,15 @@ TEST_CASE("a boundary between stages passes one hidden state") {
 TEST_CASE("inputs that are copied for every column-parallel product are kept once for each") {
   // Query, key, value, gate and up keep five copies in place of the two norms' outputs.
   Recipe recipe = paper_recipe();
-  recipe.joined_projections = false;
+  recipe.code.joined_projections = false;
   const Model model = llama_model(1024, 16, 16, 2816);
   const Slice slice{.tp = 2, .etp = 2, .mbs = 1, .seq = 512};
   const Bytes shared = layer_totals(model, slice, recipe).kept;
-  recipe.inputs_copied = true;
+  recipe.code.inputs_copied = true;
   CHECK(layer_totals(model, slice, recipe).kept == shared + Bytes(3 * 512 * 1024 * 2));
   const Slice alone{.mbs = 1, .seq = 512};
   const Bytes whole = layer_totals(model, alone, recipe).kept;
-  recipe.inputs_copied = false;
+  recipe.code.inputs_copied = false;
   CHECK(layer_totals(model, alone, recipe).kept == whole);
 }
 

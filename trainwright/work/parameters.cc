@@ -120,7 +120,7 @@ Params numbers_of(const HeldWeight& held) {
 // Experts as the modules of transformers have them are one tensor.
 void set_experts(HeldWeight& held, Part part, std::int64_t copies, const Recipe& recipe) {
   held.expert = part == Part::RoutedExperts;
-  (held.expert && !recipe.permutes_tokens ? held.tensor.depth : held.copies) *= copies;
+  (held.expert && !recipe.code.permutes_tokens ? held.tensor.depth : held.copies) *= copies;
 }
 
 // A weight as this rank has it.
@@ -160,7 +160,7 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
   const Params numbers = size_of(local(weight, kind, slice, recipe));
   HeldParameters held;
   (weight.part == Part::RoutedExperts ? held.expert : held.dense) = numbers;
-  const bool unsplit = cut_of(weight) == Cut::Vocabulary && !recipe.vocabulary_split;
+  const bool unsplit = cut_of(weight) == Cut::Vocabulary && !recipe.code.vocabulary_split;
   if (cut_of(weight) == Cut::Whole || unsplit) held.replicated = numbers;
   if (takes_low_precision(weight)) held.low_precision = numbers;
   if (trains(recipe, slice, weight.part)) {

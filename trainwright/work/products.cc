@@ -38,14 +38,14 @@ void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std:
     call(CollectiveKind::AllReduce, Pass::InputGradient, Beside::WeightGradient, whole);
     return;
   }
-  if (!b.recipe.gathers_again) return;  // `gathered` has done it
+  if (!b.recipe.code.gathers_again) return;  // `gathered` has done it
   // What is gathered is what is multiplied: a low-precision copy, if there is one.
   const Bytes sent = saved == x ? whole : b.at(saved).bytes() * b.slice.tp;
   call(CollectiveKind::AllGather, Pass::Forward, Beside::OwnProduct, sent);
   call(CollectiveKind::ReduceScatter, Pass::InputGradient, Beside::WeightGradient, whole);
   call(CollectiveKind::AllGather, Pass::WeightGradient, Beside::InputGradient, sent);
   op.backward_workspace += whole;
-  if (b.recipe.gather_buffers_stay) return;
+  if (b.recipe.code.gather_buffers_stay) return;
   op.workspace += sent;
   op.weight_workspace += sent;
 }
@@ -60,7 +60,7 @@ void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, D
     return;
   }
   op.weight_gradient.read = op.weight_gradient.written = times(numbers, byte_size(Dtype::Fp32));
-  if (!b.recipe.gradient_stand_ins) return;
+  if (!b.recipe.code.gradient_stand_ins) return;
   // Matrices that a low-precision recipe takes are the library's. Megatron's own head keeps one
   // too (learned: B200 runs with experts reach their peak while it is there from the micro-batch
   // before).
@@ -141,8 +141,8 @@ TensorId copied_input(Builder& b, TensorId x) {
 
 Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
                          std::span<const Output> outputs) {
-  if (!b.recipe.gathers_again) x = gathered(b, "gathered", x);
-  const bool copies = b.recipe.inputs_copied && b.slice.tp > 1 && !b.slice.sp;
+  if (!b.recipe.code.gathers_again) x = gathered(b, "gathered", x);
+  const bool copies = b.recipe.code.inputs_copied && b.slice.tp > 1 && !b.slice.sp;
   bool first = true;
   const auto one = [&](const Matrix& part, std::span<const Output> of) {
     const TensorId input = copies ? copied_input(b, x) : x;
@@ -151,7 +151,7 @@ Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
     first = false;
     return adapted(b, part, input, of, made.outputs, Cut::Columns);
   };
-  if (b.recipe.joined_projections || outputs.size() == 1) return one(matrix, outputs);
+  if (b.recipe.code.joined_projections || outputs.size() == 1) return one(matrix, outputs);
   Few<TensorId, 6> all;
   for (const Output& output : outputs) {
     Matrix part = matrix;

@@ -1,6 +1,4 @@
 // A trainer's facts, settled for one precision.
-#include <utility>
-
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -27,32 +25,6 @@ const PrecisionFacts* precision_facts(const Trainer& trainer, PrecisionKind prec
   return trainer.precisions.empty() ? nullptr : &trainer.precisions.front();
 }
 
-Recipe with_code(Recipe recipe, const CodeFacts& code) {
-  recipe.joined_projections = code.joined_projections;
-  recipe.norm_scales_input = code.norm_scales_input;
-  recipe.norm_in_product = code.norm_in_product;
-  recipe.gathers_again = code.gathers_again;
-  recipe.vocabulary_split = code.vocabulary_split;
-  recipe.vocabulary_multiple = code.vocabulary_multiple;
-  recipe.dropout = code.dropout;
-  recipe.delays_vectors = code.delays_vectors;
-  recipe.stops_early = code.stops_early;
-  recipe.permutes_tokens = code.permutes_tokens;
-  recipe.gradient_stand_ins = code.gradient_stand_ins && recipe.accumulates_in_product;
-  recipe.casts_copy = code.casts_copy;
-  recipe.keeps_factors = code.keeps_factors;
-  recipe.inputs_copied = code.inputs_copied;
-  recipe.slices_are_views = code.slices_are_views;
-  recipe.reorders_heads = code.reorders_heads;
-  recipe.looks_up_rotation = code.looks_up_rotation;
-  recipe.sums_copy = code.sums_copy;
-  recipe.expert_rows_stay = code.expert_rows_stay;
-  recipe.copies_heads = code.copies_heads;
-  recipe.gather_buffers_stay = code.gather_buffers_stay;
-  recipe.expert_scores = code.expert_scores;
-  return recipe;
-}
-
 Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind precision,
                      const Job& job) {
   Training training{.frozen = job.frozen, .frozen_layers = job.frozen_layers, .adapters = {}};
@@ -73,12 +45,13 @@ Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind
   return training;
 }
 
-AttentionKernel usual_attention(const Recipe& recipe) {
-  if (recipe.flash) return AttentionKernel::Flash;
-  return recipe.softmax ? AttentionKernel::FusedSoftmax : AttentionKernel::Eager;
-}
-
 }  // namespace
+
+AttentionKernel usual_attention(const Trainer& trainer) {
+  if (does(find_kernel(trainer, KernelKind::FlashAttention))) return AttentionKernel::Flash;
+  return does(find_kernel(trainer, KernelKind::FusedSoftmax)) ? AttentionKernel::FusedSoftmax
+                                                              : AttentionKernel::Eager;
+}
 
 Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job) {
   Recipe recipe;
@@ -94,14 +67,16 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
   recipe.bias_dropout = keeps_of(trainer, KernelKind::FusedBiasDropout);
   recipe.flash = keeps_of(trainer, KernelKind::FlashAttention);
   recipe.softmax = keeps_of(trainer, KernelKind::FusedSoftmax);
-  recipe.attention = usual_attention(recipe);
+  recipe.attention = usual_attention(trainer);
   recipe.accumulates_in_product = does(find_kernel(trainer, KernelKind::FusedGradientAccumulation));
   const Kernel* both = find_kernel(trainer, KernelKind::FusedProductGradient);
   recipe.splits_products = both != nullptr && !does(both);
   recipe.losses = trainer.losses;
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
   recipe.training = training_of(trainer, recipe, precision, job);
-  return with_code(std::move(recipe), trainer.code);
+  recipe.code = trainer.code;
+  recipe.code.gradient_stand_ins &= recipe.accumulates_in_product;
+  return recipe;
 }
 
 bool trains(const Recipe& recipe, const Slice& slice, Part part) {
@@ -138,8 +113,8 @@ Recipe settled(Recipe recipe, const Slice& slice) {
   recipe.rope = FusedKeeps{};
   recipe.gated_activation = recipe.bias_activation = FusedKeeps{.input = true};
   recipe.bias_dropout = FusedKeeps{};
-  recipe.norm_scales_input = false;
-  recipe.stops_early = true;
+  recipe.code.norm_scales_input = false;
+  recipe.code.stops_early = true;
   return recipe;
 }
 

@@ -143,7 +143,7 @@ void mark_recompute(Builder& b) {
       mark_parts(b);
       break;
   }
-  if (b.recipe.stops_early) cut_tails(b);
+  if (b.recipe.code.stops_early) cut_tails(b);
 }
 
 }  // namespace trainwright::detail

@@ -45,7 +45,7 @@ TEST_CASE("feed-forward recompute keeps what enters it") {
   CHECK(sum.effort[3].matmul == Flops(6.0 * static_cast<double>(kTokens) * kHidden * kWidth));
   // A norm that is part of the product after it is run again with it, and its output goes too.
   Recipe fused = paper_recipe();
-  fused.norm_in_product = true;
+  fused.code.norm_in_product = true;
   CHECK(of(recomputed(plain_slice(), RecomputeKind::FeedForwardOnly), fused).kept ==
         Bytes(7 * kRow + kStatistics));
 }
@@ -109,8 +109,8 @@ TEST_CASE("latent attention: the up projections' outputs are made again from the
 
 TEST_CASE("torchtitan's selective mode stores every second product and attention") {
   Recipe recipe = paper_recipe();
-  recipe.joined_projections = false;
-  recipe.stops_early = true;
+  recipe.code.joined_projections = false;
+  recipe.code.stops_early = true;
   const Totals sum = of(recomputed(plain_slice(), RecomputeKind::OpSelective), recipe);
   // Stored: query, value, the attention's output and statistics, gate, down; the input enters.
   CHECK(sum.kept == Bytes(kRow + 2 * kRow + kRow + kStatistics + kWide + kRow));
@@ -123,7 +123,7 @@ TEST_CASE("torchtitan's selective mode stores every second product and attention
 TEST_CASE("compiled, the selective mode stores no product that nobody needs") {
   // The last one, down: the residual sum after it has no use for it.
   Recipe recipe = paper_recipe();
-  recipe.joined_projections = false;
+  recipe.code.joined_projections = false;
   Slice slice = recomputed(plain_slice(), RecomputeKind::OpSelective);
   const Bytes eager = of(slice, recipe).kept;
   slice.compiled = true;
@@ -132,7 +132,7 @@ TEST_CASE("compiled, the selective mode stores no product that nobody needs") {
 
 TEST_CASE("the selective mode stores neither experts' products nor the router's") {
   Recipe recipe = paper_recipe();
-  recipe.joined_projections = false;
+  recipe.code.joined_projections = false;
   MixtureOfExperts mixture{.experts = 64,
                            .experts_per_token = 4,
                            .expert = {.width = 1024, .gated = true},
@@ -148,7 +148,7 @@ TEST_CASE("the selective mode stores neither experts' products nor the router's"
 TEST_CASE("PyTorch's checkpoint stops before the last product") {
   Recipe recipe = paper_recipe();
   const Flops whole = of(recomputed(plain_slice(), RecomputeKind::Full), recipe).effort[3].matmul;
-  recipe.stops_early = true;
+  recipe.code.stops_early = true;
   const Flops early = of(recomputed(plain_slice(), RecomputeKind::Full), recipe).effort[3].matmul;
   CHECK(whole - early == Flops(2.0 * static_cast<double>(kTokens) * kHidden * kWidth));
 }

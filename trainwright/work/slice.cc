@@ -25,7 +25,7 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .recompute = layout.recompute};
   const auto at = static_cast<std::size_t>(stage);
   if (at < layout.recompute_by_stage.size()) slice.recompute = layout.recompute_by_stage[at];
-  slice.attention = attention ? *attention : recipe_of(trainer, layout.precision).attention;
+  slice.attention = attention ? *attention : usual_attention(trainer);
   return slice;
 }
 

@@ -17,6 +17,7 @@ namespace trainwright {
 // scaled_dot_product_attention as it runs on CPU (transformers' default there).
 enum class AttentionKernel : std::uint8_t { Flash, FusedSoftmax, Eager, Sdpa };
 std::string_view name_of(AttentionKernel kernel);
+AttentionKernel usual_attention(const Trainer& trainer);  // unasked
 
 // Degrees need not divide what they split: a list is that of the most loaded rank.
 struct Slice {
@@ -96,32 +97,9 @@ struct Recipe {
   std::optional<FusedKeeps> flash;  // row: one token of one head
   std::optional<FusedKeeps> softmax;
   AttentionKernel attention = AttentionKernel::Eager;  // unasked
-  bool permutes_tokens = true;  // to their experts; false: as the modules of transformers do
   bool accumulates_in_product = false;  // weight gradients are added by the product itself
-  bool joined_projections = true;       // query, key and value are one product, gate and up another
-  bool norm_scales_input = false;       // an eager RMS norm keeps its input and an fp32 copy
-  bool norm_in_product = false;  // a norm is run again with the matrix after it, not by itself
-  bool gathers_again = true;     // with sp: the gathered input of a matrix is dropped and gathered
-                                 // again for the weight gradient
-  bool dropout = true;           // as the model says; false: switched off
-  bool vocabulary_split = true;  // embedding and head over tp
-  std::int64_t vocabulary_multiple = 1;  // a rank's share of the vocabulary is padded to it
-  bool delays_vectors =
-      false;  // the W half holds gradients of gains and biases too, not only matrices
-  bool stops_early = false;          // recompute ends with the last tensor that is needed
-  bool gradient_stand_ins = false;   // empty gradients of products that accumulate themselves
-  bool splits_products = false;      // each gradient of a product is one of its own, over copies
-  bool casts_copy = false;           // also to the type that a tensor has already
-  bool keeps_factors = false;        // of a product, also the one without a use
-  bool inputs_copied = false;        // column-parallel products keep copies of their own
-  bool slices_are_views = false;     // query, key and value stay together
-  bool reorders_heads = false;       // a copy of what attention made of several sequences
-  bool looks_up_rotation = false;    // cosine and sine, layer by layer
-  bool sums_copy = false;            // the gradient of a sum is copied for one of its terms
-  bool expert_rows_stay = false;     // until they are home
-  bool copies_heads = false;         // queries, keys and values, turned in place
-  bool gather_buffers_stay = false;  // of products over tp
-  ExpertScores expert_scores = ExpertScores::AtCombine;
+  bool splits_products = false;         // each gradient of a product is one of its own, over copies
+  CodeFacts code;            // how layers are written; stand-ins only where products accumulate
   Loss loss;                 // bytes per logit
   std::vector<Loss> losses;  // all that the trainer has; none: the one above
   double input_copy =

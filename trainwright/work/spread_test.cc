@@ -59,7 +59,7 @@ TEST_CASE("rows are padded over tp first and then cut over the pipeline") {
   Model model = untied();
   model.vocabulary = 50257;
   Recipe recipe = paper_recipe();
-  recipe.vocabulary_multiple = 128;
+  recipe.code.vocabulary_multiple = 128;
   WorkCache cache(model, recipe);
   CHECK(head_share(cache, spread(4, 2)).parameters.dense == Params(6304 * kHidden));
 }

@@ -56,7 +56,7 @@ TensorId residual(Builder& b, TensorId x, TensorId branch) {
 
 TensorId mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   const InModule module(b, RecomputeModule::Moe);
-  return b.recipe.permutes_tokens ? permuted_mixture(b, m, x) : eager_mixture(b, m, x);
+  return b.recipe.code.permutes_tokens ? permuted_mixture(b, m, x) : eager_mixture(b, m, x);
 }
 
 void loss(Builder& b, TensorId logits, std::int64_t rows) {

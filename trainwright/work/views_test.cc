@@ -21,7 +21,7 @@ Bytes kept(const Recipe& recipe, std::int64_t batch,
 
 TEST_CASE("a value that is a slice of the joined product keeps query and key with it") {
   Recipe views = paper_recipe();
-  views.slices_are_views = true;
+  views.code.slices_are_views = true;
   // Rotated queries and keys are storages of their own; the slices are 2 bytes each per number.
   for (const std::int64_t b : {1, 4}) {
     const Bytes slices(4 * kSequence * b * kHidden / kTp);
@@ -32,13 +32,13 @@ TEST_CASE("a value that is a slice of the joined product keeps query and key wit
   CHECK(kept(views, 4, unfused) == kept(paper_recipe(), 4, unfused));
   CHECK(kept(views, 1, unfused) - kept(paper_recipe(), 1, unfused) ==
         Bytes(4 * kSequence * kHidden / kTp));
-  views.joined_projections = false;
+  views.code.joined_projections = false;
   CHECK(kept(views, 1) == kept(paper_recipe(), 1));
 }
 
 TEST_CASE("what flash attention made of several sequences is kept once more in another order") {
   Recipe reorders = paper_recipe();
-  reorders.reorders_heads = true;
+  reorders.code.reorders_heads = true;
   CHECK(kept(reorders, 1) == kept(paper_recipe(), 1));
   CHECK(kept(reorders, 4) - kept(paper_recipe(), 4) == Bytes(2 * kSequence * 4 * kHidden / kTp));
 }
@@ -47,7 +47,7 @@ TEST_CASE("cosine and sine that a layer looks up are 4 rows of a head for each t
   Recipe tables = paper_recipe();
   tables.rope = std::nullopt;
   Recipe looks_up = tables;
-  looks_up.looks_up_rotation = true;
+  looks_up.code.looks_up_rotation = true;
   // In 16 bit, a head of 128; every rank of tp has them all.
   CHECK(kept(looks_up, 3) - kept(tables, 3) == Bytes(2 * 4 * 128 * kSequence * 3));
 }

@@ -73,13 +73,13 @@ Recipe any_recipe() {
   if (within(0, 3) == 0) recipe.norm = std::nullopt;
   if (within(0, 3) == 0) recipe.gated_activation = recipe.bias_activation = std::nullopt;
   if (within(0, 3) == 0) recipe.bias_dropout = std::nullopt;
-  recipe.joined_projections = any_bool();
-  recipe.gathers_again = any_bool();
-  recipe.delays_vectors = any_bool();
-  recipe.stops_early = any_bool();
-  recipe.norm_in_product = any_bool();
+  recipe.code.joined_projections = any_bool();
+  recipe.code.gathers_again = any_bool();
+  recipe.code.delays_vectors = any_bool();
+  recipe.code.stops_early = any_bool();
+  recipe.code.norm_in_product = any_bool();
   recipe.accumulates_in_product = any_bool();
-  recipe.expert_scores = any_of(ExpertScores::AtCombine);
+  recipe.code.expert_scores = any_of(ExpertScores::AtCombine);
   recipe.input_copy = any_bool() ? 1 : 0;
   return recipe;
 }
@@ -194,7 +194,7 @@ TEST_CASE("parts of all ranks add up to the whole, copies counted once") {
   CHECK(rc::check([] {
     const Model model = any_model();
     Recipe recipe = partly_trained(any_recipe());
-    recipe.gathers_again = true;  // else gathered inputs are kept beside the parts
+    recipe.code.gathers_again = true;  // else gathered inputs are kept beside the parts
     Slice slice = partly_trained(any_slice());
     slice.recompute = {};
     slice.dispatcher = DispatcherKind::AllToAll;
@@ -227,7 +227,7 @@ TEST_CASE("more tensor, context or expert parallelism never adds work or kept pa
         *std::array{&more.tp, &more.cp, &more.ep}[*rc::gen::inRange<std::size_t>(0, 3)];
     // One rank alone has nothing to gather, exchange or store of what was sent.
     RC_PRE(degree > 1 || (slice.recompute.kind != RecomputeKind::OpSelective && !has_state(model) &&
-                          recipe.gathers_again));
+                          recipe.code.gathers_again));
     degree *= 2;
     const OperatorList before = list_of(model, slice, recipe);
     const OperatorList after = list_of(model, more, recipe);
@@ -362,7 +362,7 @@ TEST_CASE("the largest that the guard of sizes lets through is counted, of any m
     const Model model = any_vast_model();
     if (rough_parameters(model) > 0x1.0p53) return;
     Recipe recipe = any_recipe();
-    recipe.permutes_tokens = any_bool();
+    recipe.code.permutes_tokens = any_bool();
     Slice slice = any_slice();
     slice.attention = any_of(AttentionKernel::Sdpa);
     slice.tp = power(24);

@@ -1,0 +1,106 @@
+#include "trainwright/memory/sharded_units.h"
+
+#include <utility>
+
+namespace trainwright::detail {
+namespace {
+
+constexpr RealBytes kNothing(0);
+
+}  // namespace
+
+// A flat buffer for each gather.
+void ShardedUnits::gather(std::size_t chunk, std::size_t own, std::size_t ahead) {
+  if (!gathers_parts(rules().sharding)) return;
+  Blocks& gathered = gathered_[chunk];
+  gathered.resize(question_.chunks[chunk].lists.size(), kNone);
+  if (rules().sharding.flat_buffers) return gather_with_buffer(chunk, own, ahead);
+  for (const std::size_t unit : {own, ahead}) {
+    if (unit >= gathered.size() || gathered[unit] != kNone) continue;
+    const RealBytes bytes = portion(chunk, unit).gathered;
+    if (bytes == kNothing) continue;
+    BlockId flat = heap_.make(bytes);
+    gathered[unit] = heap_.make(bytes);
+    heap_.drop(flat);
+  }
+}
+
+// FSDP2 copies weights out of a flat buffer. Forward, the buffer goes when that of the next unit is
+// there; backward, at once, and that of the unit before is filled meanwhile (torch 2.13
+// _fsdp_param_group.py wait_for_unshard, _backward_prefetch).
+void ShardedUnits::gather_with_buffer(std::size_t chunk, std::size_t own, std::size_t ahead) {
+  Blocks& gathered = gathered_[chunk];
+  const RealBytes bytes = portion(chunk, own).gathered;
+  const bool forward = ahead == own + 1;
+  if (gathered[own] == kNone && bytes > kNothing) {
+    BlockId flat =
+        forward || filled_ == kNone ? heap_.make(bytes, kGathers) : std::exchange(filled_, kNone);
+    if (forward) heap_.drop(filled_);
+    gathered[own] = heap_.make(bytes);
+    forward ? std::swap(filled_, flat) : heap_.drop(flat);
+  }
+  if (forward) return;
+  heap_.drop(filled_);
+  const bool missing = ahead < gathered.size() && gathered[ahead] == kNone;
+  if (missing && portion(chunk, ahead).gathered > kNothing) {
+    filled_ = heap_.make(portion(chunk, ahead).gathered, kGathers);
+  }
+}
+
+void ShardedUnits::ungather_after_forward(std::size_t chunk, std::size_t unit) {
+  const Sharding& sharding = rules().sharding;
+  // All units stay, or the last one, whose backward pass comes next.
+  if (sharding.gather == Gather::MicroBatch) return;
+  if (sharding.flat_buffers && rules().head_stays && portion(chunk, unit).logits) return;
+  ungather(chunk, unit);
+}
+
+void ShardedUnits::ungather(std::size_t chunk, std::size_t unit) {
+  if (!gathers_parts(rules().sharding) || stays_gathered(rules().sharding)) return;
+  if (unit < gathered_[chunk].size()) heap_.drop(gathered_[chunk][unit]);
+}
+
+BlockId ShardedUnits::make_unsharded(std::size_t chunk, std::size_t unit) {
+  const Sharding& sharding = rules().sharding;
+  const bool comes = gathers_parts(sharding) && !stays_gathered(sharding);
+  const RealBytes bytes = portion(chunk, unit).unreduced;
+  return comes && sharding.gradients && bytes > kNothing ? heap_.make(bytes) : kNone;
+}
+
+void ShardedUnits::reduce(std::size_t chunk, std::size_t unit, BlockId unsharded) {
+  const PortionBytes& of = portion(chunk, unit);
+  if (unsharded != kNone) {
+    heap_.drop(reducing_);
+    reducing_ = heap_.make(of.gradients);
+    heap_.drop(unsharded);
+  }
+  Blocks& gradients = gradients_[chunk];
+  gradients.resize(question_.chunks[chunk].lists.size(), kNone);
+  const RealBytes all = question_.chunks[chunk].bytes->gradients;
+  if (all <= kNothing) return;
+  const RealBytes bytes =
+      question_.terms.chunks[chunk].gradients * of.gradients.value() / all.value();
+  if (bytes == kNothing) return;
+  const bool own_stream = rules().sharding.flat_buffers;
+  BlockId reduced = gradients[unit];
+  if (reduced == kNone || own_stream) {
+    reduced = heap_.make(bytes, own_stream ? kReductions : kKernels);
+  }
+  if (gradients[unit] == kNone) {
+    gradients[unit] = reduced;
+  } else if (reduced != gradients[unit]) {
+    heap_.drop(reduced);
+  }
+}
+
+void ShardedUnits::end_step() {
+  for (Blocks& blocks : gathered_) heap_.drop(blocks);
+  heap_.drop(reducing_);
+  heap_.drop(filled_);
+}
+
+void ShardedUnits::drop_gradients() {
+  for (Blocks& blocks : gradients_) heap_.drop(blocks);
+}
+
+}  // namespace trainwright::detail
