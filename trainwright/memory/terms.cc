@@ -230,13 +230,17 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   }
   if (accumulates(rules.sharding.life)) {
     const RealBytes all = bytes.unreduced;
-    const Spot end{.total = all, .gradients = all, .portion = 0, .peak = &Totals::backward};
+    Spot end;
+    end.total = end.gradients = all;
+    end.portion = 0;
+    end.peak = &Totals::backward;
     raise(terms.spots[3], end);
     raise(terms.first_backward, end);
     if (rules.sharding.life == GradientLife::AccumulatedKept) terms.kept_gradients = all;
   }
   Spot& weight = terms.spots[2];
-  weight = {.total = bytes.half, .activations = bytes.half};  // from its beginning on
+  weight = {};
+  weight.total = weight.activations = bytes.half;  // from its beginning on
   if (bytes.half > terms.spots[1].total) terms.spots[1] = weight;
   if (!rules.offload_activations) {
     terms.whole = bytes.kept;

@@ -177,8 +177,9 @@ TEST_CASE("a name and a version pick the right file") {
 
 TEST_CASE("an unknown trainer or version is answered with what is known") {
   CHECK(contains(refusal("megatorn"), "did you mean 'megatron'"));
-  CHECK(contains(refusal("xyzzy"),
-                 "known trainers: aa-scaling, accelerate, accelerate-deepspeed, deepspeed, litgpt"));
+  CHECK(
+      contains(refusal("xyzzy"),
+               "known trainers: aa-scaling, accelerate, accelerate-deepspeed, deepspeed, litgpt"));
   CHECK(contains(refusal("megatron@0.17"), "Megatron-Core 0.17 is not known"));
   CHECK(contains(refusal("megatron@0.17"), "0.8 to 0.9, 0.10, 0.11"));
   CHECK(contains(refusal("megatron@new"), "'new' is no version"));
