@@ -27,8 +27,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // Of processor time, so that a busy host finds nothing: with sanitizers a search over the largest
-// cluster here takes a few.
-constexpr double kMostSeconds = 20;
+// cluster here takes up to half of that.
+constexpr double kMostSeconds = 60;
 
 void require(bool condition, const char* what, std::string_view words) {
   if (condition) return;
