@@ -16,6 +16,7 @@ import functools
 import io
 import json
 import sys
+import time
 
 import torch
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
@@ -116,7 +117,7 @@ class Watch:
         self.node = output.grad_fn
         savers = {} if checkpointed else _savers(self.node, self._recorder)
         del output
-        return [self.describe(number, savers) for number in self.alive_numbers()]
+        return [self.describe(number, savers) for number in self._settled(savers)]
 
     def backward(self, gradient: torch.Tensor) -> None:
         """The whole backward pass, from the graph that is left."""
@@ -138,6 +139,18 @@ class Watch:
         """Storages alive now that were not there before. FSDP frees by resizing to nothing."""
         return [number for number in range(self._before, self._writer.storages)
                 if number != self._leaf and self._writer.is_alive(number) and self._writer.size_of(number) > 0]
+
+    def _settled(self, savers, patience: float = 2.0) -> list[int]:
+        """`alive_numbers`, once Gloo's threads have let go: they hold what they reduced for a moment after it was
+        waited for. What only they hold has no saver; what is still there in the end is kept by something else."""
+        end = time.monotonic() + patience
+        makers = self._makers()
+        while True:
+            alive = self.alive_numbers()
+            held = [number for number in alive if number not in savers and "c10d" in makers.get(number, ("",))[0]]
+            if not held or time.monotonic() > end:
+                return alive
+            time.sleep(0.01)
 
     def describe(self, number: int, savers=None) -> Kept:
         """Also of one that has died since."""
