@@ -70,6 +70,7 @@ struct Command {
   std::string summary;       // one line for the list of commands
   std::string details = {};  // more for its own help, may be empty
   std::vector<std::string> examples = {};
+  std::vector<std::string> topics = {};  // of help.h whose words it reads; they end its help
   std::vector<Argument> arguments = {};
   std::vector<Command> commands = {};  // subcommands; a command has these or a run function
   Result<Output> (*run)(const Invocation&) = nullptr;

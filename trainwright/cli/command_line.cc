@@ -61,14 +61,7 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
 constexpr int kHelpWidth = 80;
 constexpr std::int64_t kNarrowest = 40, kWidest = 400;  // lines that tables are made for
 
-// The topics of help whose words a command reads; they end its own help.
-std::vector<std::string> topics_of(const std::string& path) {
-  if (path == "plan") return {"job"};
-  if (path == "estimate" || path == "show layout") return {"layout", "job"};
-  return {};
-}
-
-std::string footer(const Command& command, const std::vector<std::string>& topics) {
+std::string footer(const Command& command) {
   std::string text;
   if (!command.details.empty()) {
     for (const std::string& line : wrapped(command.details, kHelpWidth)) text += line + '\n';
@@ -76,15 +69,14 @@ std::string footer(const Command& command, const std::vector<std::string>& topic
   }
   if (!command.examples.empty()) text += "Examples:\n";
   for (const std::string& example : command.examples) text += "  " + example + "\n";
-  for (const std::string& topic : topics) text += "\n" + help_text(topic, kHelpWidth);
+  for (const std::string& topic : command.topics) text += "\n" + help_text(topic, kHelpWidth);
   return text;
 }
 
 void add_command(CLI::App& parent, const Command& command, Values& values,
                  std::vector<Registered>& registered) {
   CLI::App* app = parent.add_subcommand(command.name, command.summary);
-  const std::string above = parent.get_parent() == nullptr ? "" : parent.get_name() + ' ';
-  app->footer(footer(command, topics_of(above + command.name)));
+  app->footer(footer(command));
   app->fallthrough();
   if (command.commands.empty()) {
     for (const Argument& argument : command.arguments) {

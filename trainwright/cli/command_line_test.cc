@@ -53,6 +53,24 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
   }
 }
 
+TEST_CASE("plan --json names the question, and the larger cluster where nothing fits") {
+  const Reply reply =
+      reply_to({"plan", "llama-2-7b", "--on", "1xA100-40GB", "--batch", "8", "--seq", "2k",
+                "--precision", "bf16", "--attention", "flash", "--risk", "0.01", "--json"});
+  CHECK(reply.exit == Exit::DoesNotFit);
+  const auto json = parse_json(reply.output, "reply");
+  REQUIRE(json.has_value());
+  const auto text = [&](const char* key) { return json->find(key)->string; };
+  CHECK(text("model") == "llama-2-7b");
+  CHECK(text("cluster") == "1xA100-SXM-40GB");
+  CHECK(text("precision") == "bf16");
+  CHECK(text("attention") == "flash");
+  CHECK(text("end") == "nothing-fits");
+  // 16 bytes for each of 6.74 B parameters, most of them sharded: several cards of 40 GB.
+  REQUIRE(json->find("fits_on") != nullptr);
+  CHECK(json->find("fits_on")->find("cluster")->string.ends_with("xA100-SXM-40GB"));
+}
+
 TEST_CASE("files are given to be written, and nothing is written by a command") {
   const Reply reply = reply_to({"schedule", "make", "1f1b", "--ranks", "2", "--microbatches", "2",
                                 "--csv", "/nonexistent/a.csv", "--svg", "b.svg"});

@@ -24,12 +24,4 @@ Result<Trainer> DataDirectory::trainer(std::string_view text) const {
   return pick_trainer(text, *TW_TRY(trainers()));
 }
 
-Result<const MemoryConstants*> DataDirectory::memory_constants() const {
-  return part(memory_constants_, [&] { return load_memory_constants(path_); });
-}
-
-Result<const TimeConstants*> DataDirectory::time_constants() const {
-  return part(time_constants_, [&] { return load_time_constants(path_); });
-}
-
 }  // namespace trainwright::cli

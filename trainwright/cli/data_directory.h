@@ -1,13 +1,11 @@
 #pragma once
-// The data directory: models, accelerators and clusters, trainers, constants of memory and time.
+// The data directory: models, accelerators and clusters, trainers.
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "trainwright/cluster/cluster.h"
-#include "trainwright/memory/memory.h"
-#include "trainwright/simulate/simulate.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright::cli {
@@ -22,15 +20,11 @@ class DataDirectory {
   Result<const Hardware*> hardware() const;
   Result<const std::vector<Trainer>*> trainers() const;
   Result<Trainer> trainer(std::string_view text) const;  // as pick_trainer
-  Result<const MemoryConstants*> memory_constants() const;
-  Result<const TimeConstants*> time_constants() const;
 
  private:
   std::string path_;
   mutable std::optional<Result<Hardware>> hardware_;
   mutable std::optional<Result<std::vector<Trainer>>> trainers_;
-  mutable std::optional<Result<MemoryConstants>> memory_constants_;
-  mutable std::optional<Result<TimeConstants>> time_constants_;
 };
 
 }  // namespace trainwright::cli

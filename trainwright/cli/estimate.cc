@@ -6,17 +6,6 @@
 namespace trainwright::cli {
 namespace {
 
-StepQuestion step_question(const Question& setting, const TimeConstants& constants) {
-  return {.model = setting.model,
-          .cluster = setting.cluster,
-          .trainer = setting.trainer,
-          .layout = setting.read.layout,
-          .job = setting.job,
-          .kernels = constants.kernels,
-          .attention = setting.attention,
-          .schedule = setting.schedule ? &*setting.schedule : nullptr};
-}
-
 Result<Output> run_estimate(const Invocation& invocation) {
   Diagnostics faults;
   const auto risk = value_or_faults(risk_in(invocation), faults);
@@ -39,17 +28,14 @@ Result<Output> run_estimate(const Invocation& invocation) {
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
   const TimeConstants constants_of_time =
       TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
-  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, constants_of_time)));
+  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, constants_of_time.kernels)));
   Answer answer{words_of(invocation).layout,
                 setting,
                 estimate,
                 step_time(pieces, stack_of(constants_of_time.stacks, setting.trainer).constants),
                 *risk,
                 fit_of(estimate.oom, *risk)};
-  // What fits at the usual risk may not at a smaller one.
-  if (answer.fit != Fit::Fits && *risk >= kUsualRisk) {
-    answer.change = smallest_change_that_fits(question);
-  }
+  if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question, *risk);
   answer.host = host_memory(answer, constants);
   answer.notes = estimate_notes(answer, constants, found);
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
@@ -60,10 +46,6 @@ Result<Output> run_estimate(const Invocation& invocation) {
 }  // namespace
 
 Command estimate_command() {
-  std::vector<Argument> arguments = setting_arguments();
-  arguments.push_back({"--constants", Argument::Kind::Text,
-                       "constants of the memory model (default: those that ship)", false, "FILE"});
-  arguments.push_back(kCalibrationArgument);
   return {
       .name = "estimate",
       .summary = "memory and step time of one layout, and whether it fits",
@@ -75,7 +57,8 @@ Command estimate_command() {
           "rank. Exit code 1 means that it does not fit or is not legal.",
       .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
                    "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
-      .arguments = std::move(arguments),
+      .topics = {"layout", "job"},
+      .arguments = joined({setting_arguments(), verdict_arguments()}),
       .run = run_estimate};
 }
 

@@ -213,11 +213,10 @@ std::string verdict_text(const Answer& answer) {
       needs <= has ? gib(has - needs) + " GiB to spare" : gib(needs - has) + " GiB too much";
   if (answer.fit == Fit::Fits) return text + fmt::format("Fits, with {}.\n", room);
   if (answer.fit == Fit::Tight) {
-    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, percent(answer.risk));
+    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, risk_text(answer.risk));
   } else {
     text += fmt::format("Does not fit: {}.\n", room);
   }
-  if (answer.risk < kUsualRisk) return text;
   if (!answer.change) return text + "None of the nearby layouts that were tried fits.\n";
   return text + fmt::format("Smallest change that fits: {} ({}).\n", change_words(answer),
                             to_text(answer.change->driver));

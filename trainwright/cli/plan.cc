@@ -21,14 +21,20 @@ struct Wanted {
   MemoryConstants constants;
   TimeConstants time;
   PrecisionKind precision = PrecisionKind::Bf16;
+  std::optional<AttentionKernel> attention;
   std::int64_t gbs = 0, seq = 0;
   double risk = kUsualRisk;
 };
 
-Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation) {
+// As in the text of a layout.
+Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation,
+                                                  const std::optional<Trainer>& trainer) {
   const auto text = invocation.text("precision");
   if (!text) return std::nullopt;
   if (const auto kind = named<PrecisionKind>(lower_case(*text))) return kind;
+  if (lower_case(*text) == "fp8" && trainer) {
+    if (const auto recipe = fp8_recipe(*trainer)) return recipe;
+  }
   const std::vector<std::string> names = to_strings(all_names(PrecisionKind{}));
   return fail("--precision", fmt::format("'{}' is not a precision", *text),
               did_you_mean(*text, names, "one of " + enumerate(names, "or")));
@@ -38,30 +44,32 @@ Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation) 
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
-  const auto constants = value_or_faults(invocation.data.memory_constants(), faults);
+  const auto constants = value_or_faults(
+      load_memory_constants(invocation.data.path(), invocation.text("constants")), faults);
   const auto time = value_or_faults(
       load_time_constants(invocation.data.path(), invocation.text("calibration")), faults);
-  const auto precision = value_or_faults(precision_in(invocation), faults);
+  const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
+  const auto attention =
+      value_or_faults(attention_named(invocation.text("attention").value_or("")), faults);
+  const auto risk = value_or_faults(risk_in(invocation), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
-  wanted.risk = invocation.number("risk").value_or(wanted.risk);
   const auto in_range = [&](const char* name, std::int64_t value) {
     if (value >= 1 && value <= kMostBatch) return;
-    faults.push_back({name, fmt::format("{} is not between 1 and {}", value, kMostBatch), ""});
+    faults.push_back({name, fmt::format("{} is out of range", value),
+                      fmt::format("1 to {}", with_thousands(kMostBatch))});
   };
   in_range("--batch", wanted.gbs);
   in_range("--seq", wanted.seq);
-  if (!(wanted.risk > 0 && wanted.risk < 1)) {
-    faults.push_back({"--risk", fmt::format("{} is no chance", wanted.risk),
-                      "give a number between 0 and 1, such as 0.05"});
-  }
   if (!faults.empty()) return fail(std::move(faults));
   wanted.model = *std::move(around.model);
   wanted.cluster = *std::move(around.cluster);
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
-  wanted.constants = **constants;
+  wanted.constants = *constants;
+  wanted.attention = *attention;
+  wanted.risk = *risk;
   wanted.time = *time;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
   return wanted;
@@ -113,7 +121,7 @@ std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, s
           fmt::format("{:.2f} s", plan.time.step.value()),
           percent(plan.time.mfu),
           to_text(worst.driver),
-          percent(plan.memory.oom)};
+          chance_text(plan.memory.oom)};
 }
 
 SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
@@ -124,6 +132,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
           .gbs = wanted.gbs,
           .seq = wanted.seq,
           .precision = wanted.precision,
+          .attention = wanted.attention,
           .constants = wanted.constants,
           .time = wanted.time,
           .risk = wanted.risk};
@@ -166,13 +175,18 @@ std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hard
   return std::nullopt;
 }
 
-std::string heading(const Wanted& wanted) {
+std::string heading(const Wanted& wanted, int width) {
   const bool mixed = wanted.cluster.groups.size() > 1;
-  return fmt::format(
-      "{} on {} with {} {}\n{} sequences of {} tokens a step in {}; {} usable {}\n\n",
-      wanted.model.name, wanted.cluster.name, wanted.trainer.title, to_text(wanted.trainer.version),
-      with_thousands(wanted.gbs), with_thousands(wanted.seq), name_of(wanted.precision),
-      to_text(capacity_of(wanted.cluster)), mixed ? "on the smallest" : "per accelerator");
+  std::string text = fmt::format("{} on {} with {} {}\n", wanted.model.name, wanted.cluster.name,
+                                 wanted.trainer.title, to_text(wanted.trainer.version));
+  text += model_notes(wanted.model, width);
+  text += fmt::format("{} of {} tokens a step; {} usable {}\n",
+                      counted(wanted.gbs, "sequence", "sequences"), with_thousands(wanted.seq),
+                      to_text(capacity_of(wanted.cluster)),
+                      mixed ? "on the smallest" : "per accelerator");
+  return text +
+         wrapped_lines(assumed_text(wanted.trainer, wanted.precision, wanted.job, wanted.attention),
+                       width);
 }
 
 // A hint in the words of a layout; the precision is an option here.
@@ -182,37 +196,39 @@ std::string as_option(const std::string& hint) {
 }
 
 // Why there is no layout to show.
-std::string nothing_text(const SearchResult& result) {
-  if (!result.refusal) return "no layout divides this batch and model over the cluster\n";
+std::string nothing_text(const SearchResult& result, const std::string& trainer) {
+  if (!result.refusal) return "No layout divides this batch and model over the cluster.\n";
   const Refusal& refusal = *result.refusal;
   std::string text = fmt::format(
-      "the trainer accepts no layout; {} of the {} it was asked about for this:\n{}\n",
-      with_thousands(refusal.layouts), with_thousands(refusal.refused), refusal.violation.reason);
-  if (!refusal.violation.hint.empty()) text += "hint: " + as_option(refusal.violation.hint) + "\n";
+      "{} accepts no layout. {} of the {} that it was asked about fail for this reason:\n{}\n",
+      trainer, with_thousands(refusal.layouts), with_thousands(refusal.refused),
+      refusal.violation.reason);
+  if (!refusal.violation.hint.empty()) text += "Hint: " + as_option(refusal.violation.hint) + "\n";
   return text;
 }
 
 std::string counts_text(const SearchResult& result, double risk) {
   return fmt::format(
-      "{} layouts listed: {} do not fit, {} are tight (OOM above {}), {} refused by the trainer, "
-      "{} "
-      "slower ones",
+      "{} layouts listed: {} do not fit, {} are tight (OOM above {}), {} are refused by the "
+      "trainer, {} are slower.",
       with_thousands(result.listed), with_thousands(result.too_large), with_thousands(result.tight),
-      percent(risk), with_thousands(result.refused), with_thousands(result.not_asked));
+      risk_text(risk), with_thousands(result.refused), with_thousands(result.not_asked));
 }
 
-std::string answer_text(const Wanted& wanted, const SearchResult& result, int width) {
-  std::string text = heading(wanted);
-  const auto say = [&](const std::string& prose) {
-    for (const std::string_view line : split(trim(prose), '\n')) {
-      for (const std::string& part : wrapped(std::string(line), width)) text += part + '\n';
-    }
-  };
+std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>& larger) {
+  if (!larger) return "No larger cluster of these accelerators was found to fit.";
+  return fmt::format("Fits on {}: {}", larger->name, short_text(larger->plan.layout, wanted.model));
+}
+
+std::string answer_text(const Wanted& wanted, const SearchResult& result,
+                        const std::optional<LargerCluster>& larger, int width) {
+  std::string text = heading(wanted, width) + '\n';
+  const auto say = [&](const std::string& prose) { text += wrapped_lines(prose, width); };
   if (result.best.empty() && !result.smallest) {
-    say(nothing_text(result));
+    say(nothing_text(result, wanted.trainer.title));
     return text;
   }
-  if (result.best.empty()) text += "nothing fits; the layout that needs least:\n\n";
+  if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
   text += table_text(result, wanted.model, width) + '\n';
   if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& plan) {
         return !split_text(plan.layout, wanted.model).empty();
@@ -221,26 +237,48 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result, int wi
   }
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));
-    say("as settings: " + settings_text(wanted, result.best.front().layout));
+    say("As --layout: " + settings_text(wanted, result.best.front().layout));
   }
   say(counts_text(result, wanted.risk));
+  if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, larger));
   return text;
+}
+
+// The question, what was found, and the larger cluster that fits.
+Json answer_json(const Wanted& wanted, const SearchResult& result,
+                 const std::optional<LargerCluster>& larger) {
+  Json json = Json::object();
+  json.add("model", Json::of(wanted.model.name))
+      .add("cluster", Json::of(wanted.cluster.name))
+      .add("trainer",
+           Json::of(fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))))
+      .add("job", to_json(wanted.job))
+      .add("batch", Json::of(wanted.gbs))
+      .add("seq", Json::of(wanted.seq))
+      .add("precision", Json::of(name_of(wanted.precision)))
+      .add("risk", Json::of(wanted.risk));
+  if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
+  const Json found = to_json(result);
+  for (const auto& [key, value] : found.members) json.add(key, value);
+  if (larger) {
+    Json fits = Json::object();
+    fits.add("cluster", Json::of(larger->name))
+        .add("layout", Json::of(to_text(larger->plan.layout)));
+    json.add("fits_on", std::move(fits));
+  }
+  return json;
 }
 
 Result<Output> run_plan(const Invocation& invocation) {
   const Wanted wanted = TW_TRY(read_wanted(invocation));
   const SearchResult result = TW_TRY(search(question_of(wanted, wanted.cluster)));
-  const Exit exit = result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
-  if (invocation.json) return Output{to_text(to_json(result)), exit};
-  std::string text = answer_text(wanted, result, invocation.width);
+  std::optional<LargerCluster> larger;
   if (result.end == SearchEnd::NothingFits) {
-    const Hardware& hardware = *TW_TRY(invocation.data.hardware());
-    const auto larger = smallest_that_fits(wanted, hardware);
-    text += larger ? fmt::format("fits on {}: {}\n", larger->name,
-                                 short_text(larger->plan.layout, wanted.model))
-                   : "no larger cluster of these accelerators was found to fit\n";
+    larger = smallest_that_fits(wanted, *TW_TRY(invocation.data.hardware()));
   }
-  return Output{std::move(text), exit};
+  const Exit exit = result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
+  if (invocation.json) return Output{to_text(answer_json(wanted, result, larger)), exit};
+  return Output{answer_text(wanted, result, larger, invocation.width), exit};
 }
 
 }  // namespace
@@ -250,23 +288,19 @@ Command plan_command() {
       .name = "plan",
       .summary = "the ten fastest layouts that fit",
       .details =
-          "Lists every layout that divides, drops those whose chance of OOM is above the risk, "
-          "and ranks the rest by step time; up to 50 % they are counted as tight.",
+          "Lists every layout that divides, drops those whose chance of OOM is above --risk, and "
+          "ranks the rest by step time. Dropped layouts with a chance of up to 50 % are counted as "
+          "tight.",
       .examples = {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
                    "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
                    "paddlenlp --json"},
-      .arguments = {{"model", Argument::Kind::Text, "a zoo name or a config.json", true},
-                    {"--on", Argument::Kind::Text, "<count>x<accelerator>, or a cluster", true,
-                     "CLUSTER"},
-                    {"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
-                    {"--seq", Argument::Kind::Integer, "tokens in a sequence", true, "TOKENS"},
-                    {"--trainer", Argument::Kind::Text, kTrainerHelp, false, "TRAINER"},
-                    {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"},
-                    {"--precision", Argument::Kind::Text,
-                     "bf16, fp16, fp8-delayed, ...; bf16 where the hardware has it", false, "KIND"},
-                    kCalibrationArgument,
-                    {"--risk", Argument::Kind::Number,
-                     "highest chance of running out of memory, 0.05", false, "CHANCE"}},
+      .topics = {"job"},
+      .arguments = joined({surroundings_arguments(),
+                           {{"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
+                            {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096",
+                             true, "TOKENS"}},
+                           training_arguments(),
+                           verdict_arguments()}),
       .run = run_plan};
 }
 

@@ -30,30 +30,50 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
   return fmt::format("{} {}", with_thousands(count), count == 1 ? one : many);
 }
 
-std::vector<Argument> shared_arguments() {
+std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists) {
+  std::vector<Argument> all;
+  for (const std::vector<Argument>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<Argument> surroundings_arguments() {
+  const auto text = Argument::Kind::Text;
+  return {{"model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
+          {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"}};
+}
+
+std::vector<Argument> training_arguments() {
   const auto text = Argument::Kind::Text;
   return {{"--trainer", text, kTrainerHelp, false, "TRAINER"},
           {"--job", text, kJobHelp, false, "JOB"},
           {"--optimizer", text, "short for --job optimizer=... (default: adamw)", false, "NAME"},
           {"--precision", text,
-           "bf16, fp16, fp8, ... (default: bf16; of plan: what the hardware has)", false, "KIND"},
+           "bf16, fp16, fp8, ... (default: bf16; plan takes fp16 or fp32 where the hardware has no "
+           "bf16)",
+           false, "KIND"},
           {"--attention", text, "flash, fused-softmax, eager or sdpa (default: the trainer's)",
-           false, "KERNEL"},
-          {"--risk", Argument::Kind::Number, "highest chance of OOM that still fits, 0.05", false,
-           "CHANCE"}};
+           false, "KERNEL"}};
+}
+
+std::vector<Argument> verdict_arguments() {
+  return {{"--risk", Argument::Kind::Number,
+           "highest chance of OOM that still counts as fitting (default: 0.05)", false, "CHANCE"},
+          {"--constants", Argument::Kind::Text,
+           "constants of the memory model (default: those that ship)", false, "FILE"},
+          {"--calibration", Argument::Kind::Text,
+           "constants of step time, as `calibrate` prints them (default: those that ship)", false,
+           "FILE"}};
 }
 
 std::vector<Argument> setting_arguments() {
   const auto text = Argument::Kind::Text;
-  std::vector<Argument> arguments = {
-      {"model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
-      {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
-      {"--layout", text, "the layout, key=value,...; see below", true, "LAYOUT"}};
-  for (Argument& argument : shared_arguments()) arguments.push_back(std::move(argument));
-  arguments.push_back({"--schedule", text,
-                       "an order of actions as PyTorch writes them (default: the layout's)", false,
-                       "FILE.csv"});
-  return arguments;
+  return joined(
+      {surroundings_arguments(),
+       {{"--layout", text, "the layout: tp=8,pp=4,...; see `trainwright help layout`", true,
+         "LAYOUT"}},
+       training_arguments(),
+       {{"--schedule", text, "an order of actions as PyTorch writes them (default: the layout's)",
+         false, "FILE.csv"}}});
 }
 
 Result<double> risk_in(const Invocation& invocation) {
@@ -73,6 +93,8 @@ std::string chance_text(double chance) {
   return chance > 1 - kLeast ? ">99.9 %" : percent(chance);
 }
 
+std::string risk_text(double risk) { return fmt::format("{:g} %", 100 * risk); }
+
 std::string wrapped_lines(std::string_view prose, int width) {
   std::string text;
   for (const std::string_view line : split(trim(prose), '\n')) {
@@ -91,6 +113,7 @@ std::string states_text(const OptimizerFacts& optimizer) {
     }
   }
   if (dtypes.empty()) return "no states";
+  if (dtypes == std::vector<std::string>{"as-weight"}) return "states in the weights' dtype";
   return fmt::format("{} states", join(dtypes, " and "));
 }
 
@@ -134,13 +157,19 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
   return join(parts, "; ");
 }
 
+std::string model_notes(const Model& model, int width) {
+  std::string text;
+  for (const std::string& note : model.notes) {
+    for (const std::string& line : wrapped(note, width - 2)) text += "  " + line + '\n';
+  }
+  return text;
+}
+
 std::string setting_text(const Question& setting, int width) {
   const Layout& layout = setting.read.layout;
   std::string text = fmt::format("{}\n", to_text(layout));
   for (const std::string& note : setting.read.notes) text += fmt::format("  {}\n", note);
-  for (const std::string& note : setting.model.notes) {
-    for (const std::string& line : wrapped(note, width - 2)) text += "  " + line + '\n';
-  }
+  text += model_notes(setting.model, width);
   text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
                       setting.trainer.title, to_text(setting.trainer.version));
   text += fmt::format("{}; {} of mbs {} a step; {} a step; {}\n",

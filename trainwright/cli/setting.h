@@ -17,20 +17,26 @@ inline constexpr const char* kTrainerHelp =
     "(default: megatron-core)";
 inline constexpr const char* kJobHelp =
     "what is trained: lora=16:q_proj+v_proj,base=nf4 (default: everything, with AdamW)";
-// Options that change the answer of `estimate` and `plan` alike: --trainer, --job, --optimizer,
-// --precision, --attention and --risk.
-std::vector<Argument> shared_arguments();
+// MODEL and --on.
+std::vector<Argument> surroundings_arguments();
+// How it is trained: --trainer, --job, --optimizer, --precision and --attention.
+std::vector<Argument> training_arguments();
+// What an answer is judged by, in `estimate` and `plan` alike: --risk, --constants, --calibration.
+std::vector<Argument> verdict_arguments();
+// The arguments that read_setting reads, for commands that begin with the model: both of the
+// former, --layout and --schedule.
+std::vector<Argument> setting_arguments();
+std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists);
+
 // The highest chance of OOM that still counts as fitting.
 Result<double> risk_in(const Invocation& invocation);
-
-// The arguments that read_setting reads, for commands that begin with the model; the kernel of
-// attention among them.
-std::vector<Argument> setting_arguments();
 // All faults of all of them at once, after those that the caller has found already.
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults = {});
 
 // The layout and what was filled in, model, cluster and trainer, ranks and micro-batches.
 std::string setting_text(const Question& setting, int width);
+// What was noticed about the config, a line or more each; empty for most.
+std::string model_notes(const Model& model, int width);
 // What was assumed where nothing was said: "bf16 weights, fp32 main weights, ...; adamw with fp32
 // states; flash attention".
 std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
@@ -39,6 +45,8 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 // "1.2 %", "<0.1 %".
 std::string chance_text(double chance);
+// As it was asked for: "5 %", "0.001 %".
+std::string risk_text(double risk);
 // Prose of several lines, each broken to the width.
 std::string wrapped_lines(std::string_view prose, int width);
 // Why a layout is not legal, or what speaks against it.

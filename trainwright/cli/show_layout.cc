@@ -144,13 +144,13 @@ Command show_layout_command() {
           "when it is not given. Exit code 1 means not legal.",
       .examples = {"trainwright show layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192 "
                    "--model llama-3.1-70b --on 64xH100 --trainer megatron@0.12"},
+      .topics = {"layout", "job"},
       .arguments = {{"layout", Argument::Kind::Text, "the layout, key=value,...", true, "LAYOUT"},
-                    {"--model", Argument::Kind::Text, "zoo name or path of a config.json", true,
-                     "MODEL"},
+                    {"--model", Argument::Kind::Text,
+                     "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
                     {"--on", Argument::Kind::Text, "the cluster, for instance 64xH100", true,
                      "CLUSTER"},
-                    {"--trainer", Argument::Kind::Text,
-                     "NAME or NAME@VERSION (default: megatron-core)", false, "TRAINER"},
+                    {"--trainer", Argument::Kind::Text, kTrainerHelp, false, "TRAINER"},
                     {"--job", Argument::Kind::Text, kJobHelp, false, "JOB"}},
       .run = run_show_layout};
 }

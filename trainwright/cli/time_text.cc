@@ -51,13 +51,9 @@ std::string parts_text(const StepTime& time) {
 
 }  // namespace
 
-const Argument kCalibrationArgument = {
-    "--calibration", Argument::Kind::Text,
-    "constants of step time, as `calibrate` prints them (default: those that ship)", false, "FILE"};
-
 std::string time_text(const StepTime& time) {
   return fmt::format(
-      "{} a step ({:.3g} to {:.3g} s with a chance of 90 %), {} tokens/s per accelerator, MFU "
+      "{} a step (90 % interval {:.3g} to {:.3g} s), {} tokens/s per accelerator, MFU "
       "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
       seconds(time.step), time.low.value(), time.high.value(),
       with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(time))),

@@ -139,35 +139,6 @@ std::string apart_text(const std::vector<SourceScore>& scores, int width) {
   return text;
 }
 
-// Sources with rules, and those of one's own table.
-std::vector<std::string> sources_of(const Knowledge& knowledge,
-                                    const std::vector<MeasuredRun>& runs) {
-  std::vector<std::string> known = memory_sources(knowledge);
-  for (const MeasuredRun& run : runs) {
-    if (run.asked && std::find(known.begin(), known.end(), run.source) == known.end()) {
-      known.push_back(run.source);
-    }
-  }
-  return known;
-}
-
-Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
-                                             const Knowledge& knowledge) {
-  Diagnostics faults;
-  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
-  const std::vector<std::string> known =
-      sources_of(knowledge, runs.value_or(std::vector<MeasuredRun>()));
-  for (const char* option : {"source", "constants-without"}) {
-    const auto source = invocation.text(option);
-    if (!source || std::find(known.begin(), known.end(), *source) != known.end()) continue;
-    faults.push_back({fmt::format("--{}", option),
-                      fmt::format("'{}' is not a source that memory is scored on", *source),
-                      did_you_mean(*source, known, "the sources are " + enumerate(known))});
-  }
-  if (!faults.empty()) return fail(std::move(faults));
-  return *std::move(runs);
-}
-
 std::string scores_text(const std::vector<SourceScore>& scores, int width) {
   std::string text =
       "mean absolute errors; shipped: as `estimate` prints it, this source left out of\n"
@@ -181,7 +152,8 @@ std::string scores_text(const std::vector<SourceScore>& scores, int width) {
 
 Result<Output> run_validate_memory(const Invocation& invocation) {
   const Knowledge knowledge = TW_TRY(load_knowledge(invocation.data.path()));
-  const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(invocation, knowledge));
+  const std::vector<MeasuredRun> runs = TW_TRY(wanted_runs(
+      invocation, memory_sources(knowledge), "memory is", {"source", "constants-without"}));
   const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data.path()));
   // As shipped is fitted on the other sources, so all of them are read whichever is shown.
   const Cases cases = cases_of(runs, knowledge);
@@ -241,6 +213,27 @@ Command validate_memory_command() {
 }
 
 }  // namespace
+
+Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
+                                             std::vector<std::string> known, const char* scored,
+                                             std::initializer_list<const char*> options) {
+  Diagnostics faults;
+  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
+  for (const MeasuredRun& run : runs.value_or(std::vector<MeasuredRun>())) {
+    if (run.asked && std::find(known.begin(), known.end(), run.source) == known.end()) {
+      known.push_back(run.source);
+    }
+  }
+  for (const char* option : options) {
+    const auto source = invocation.text(option);
+    if (!source || std::find(known.begin(), known.end(), *source) != known.end()) continue;
+    faults.push_back({fmt::format("--{}", option),
+                      fmt::format("'{}' is not a source that {} scored on", *source, scored),
+                      did_you_mean(*source, known, "the sources are " + enumerate(known))});
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return *std::move(runs);
+}
 
 Command validate_command() {
   return {.name = "validate",

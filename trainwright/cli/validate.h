@@ -1,5 +1,6 @@
 #pragma once
 // Private to `trainwright validate`.
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@ namespace trainwright::cli {
 // It reads these files of that directory: the constants of each source, orders of actions.
 std::vector<File> add_commands(std::vector<SourceScore>& scores, const Cases& cases,
                                const MemoryConstants& constants, const std::string& directory);
+
+// The runs of --measurements. These options must name a source that is known, or one of a table of
+// one's own; `scored`: "memory is", "step times are".
+Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
+                                             std::vector<std::string> known, const char* scored,
+                                             std::initializer_list<const char*> options);
 
 Command validate_time_command();
 

@@ -64,7 +64,8 @@ struct Loaded {
 Result<Loaded> load_runs(const Invocation& invocation) {
   const std::string data = invocation.data.path();
   const Knowledge knowledge = TW_TRY(load_knowledge(data));
-  const auto measured = TW_TRY(read_measured_runs(*invocation.text("measurements")));
+  const std::vector<MeasuredRun> measured =
+      TW_TRY(wanted_runs(invocation, known_sources(knowledge), "step times are", {"source"}));
   Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}, false};
   loaded.own = std::all_of(measured.begin(), measured.end(),
                            [](const MeasuredRun& run) { return run.asked.has_value(); });

@@ -60,7 +60,7 @@ void check_batch(const Case& c, Findings& findings) {
   if (layout.gbs % once == 0) return;
   const std::int64_t below = layout.gbs / once * once;
   findings.forbid("batch-splits",
-                  fmt::format("a global batch of {} is no multiple of mbs {} x dp {} = {}",
+                  fmt::format("a global batch of {} is not a multiple of mbs {} x dp {} = {}",
                               layout.gbs, layout.mbs, layout.dp, once),
                   below == 0
                       ? fmt::format("gbs may be {}", once)
@@ -94,7 +94,22 @@ void check_sharding(const Case& c, Findings& findings) {
         "fsdp-is-one-replica",
         fmt::format("fsdp shards over all of dp, {} replicas are hsdp", layout.dp_replicate),
         "set sharding=hsdp");
+  } else if (kind == ShardingKind::Hsdp && layout.dp_replicate == 1) {
+    findings.forbid("hsdp-has-replicas", "hsdp needs several replicas, and dp_replicate is 1",
+                    "give dp_shard, for instance dp_shard=8, or use fsdp");
   }
+}
+
+// Legal, but tensor parallelism waits for its collectives in every layer.
+void check_tensor(const Case& c, Findings& findings) {
+  const Layout& layout = c.layout;
+  if (layout.tp == 1 || world_size(layout) != accelerator_count(c.cluster)) return;
+  const std::int64_t together = place_group(layout, GroupKind::Tp, c.cluster).scale_up.together;
+  if (together >= layout.tp) return;
+  findings.advise("tp-in-scale-up",
+                  fmt::format("tp {} reaches beyond the scale-up links, which join {} of its ranks",
+                              layout.tp, together),
+                  fmt::format("tp={} or less keeps its collectives off the network", together));
 }
 
 void check_context(const Case& c, Findings& findings) {
@@ -147,6 +162,7 @@ void check_degrees(const Case& c, Findings& findings) {
   check_batch(c, findings);
   check_sharding(c, findings);
   check_context(c, findings);
+  check_tensor(c, findings);
   if (c.cluster.groups.size() > 1) {
     findings.advise("one-kind-of-accelerator",
                     fmt::format("the cluster mixes {} groups of accelerators; ranks are placed as "

@@ -91,8 +91,7 @@ void check_switches(const Case& c, Findings& findings) {
                       "leave it out");
     }
     if (c.layout.off.has(what) && use == Use::Always) {
-      findings.forbid("switch-offered",
-                      fmt::format("{} cannot be kept from {}", trainer, name_of(what)),
+      findings.forbid("switch-offered", fmt::format("{} always has {} on", trainer, name_of(what)),
                       "leave it out");
     }
   }

@@ -16,7 +16,7 @@ void check_layers(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   const auto layers = static_cast<std::int64_t>(c.model.layers.size());
   const std::int64_t stages = stage_count(layout);
-  // A stage with the embedding or the loss alone is none too few, where they count as layers.
+  // Where embedding and loss count as layers, a stage may hold one of them alone.
   const std::int64_t dealt = layers + layout.count_embedding + layout.count_loss;
   if (split_of(layout) != SplitKind::Explicit && dealt < stages) {
     findings.forbid("layers-for-every-stage",

@@ -196,15 +196,16 @@ void read_dp(EntryReader& reader, Layout& layout, std::optional<std::int64_t> wo
     notes.push_back(fmt::format("dp={}: dp_shard x dp_replicate", layout.dp));
   } else if (world && !asked) {
     if (model > *world || *world % model != 0 || *world / model % layout.cp != 0) {
-      diagnostics.push_back({"dp",
-                             fmt::format("{} accelerators are no multiple of tp {} x pp {} x cp {}",
-                                         *world, layout.tp, layout.pp, layout.cp),
-                             "give dp, or degrees whose product divides the accelerators"});
+      diagnostics.push_back(
+          {"dp",
+           fmt::format("{} accelerators are not a multiple of tp {} x pp {} x cp {}", *world,
+                       layout.tp, layout.pp, layout.cp),
+           "give dp, or degrees whose product divides the accelerators"});
       return;
     }
     layout.dp = *world / model / layout.cp;
-    notes.push_back(fmt::format("dp={}: {} accelerators / (tp {} x pp {} x cp {})", layout.dp,
-                                *world, layout.tp, layout.pp, layout.cp));
+    notes.push_back(fmt::format("dp={}: {} accelerator{} / (tp {} x pp {} x cp {})", layout.dp,
+                                *world, *world == 1 ? "" : "s", layout.tp, layout.pp, layout.cp));
   } else if (!asked) {
     layout.dp = replicate.value_or(1);
     notes.push_back(fmt::format("dp={}: not given, and no cluster to fill", layout.dp));

@@ -92,7 +92,7 @@ TEST_CASE("dp that cannot fill the cluster is a fault with the numbers") {
   const auto read = parse_layout("tp=3", {.world = 64, .usual = {}});
   REQUIRE(!read);
   CHECK(read.error().diagnostics[0].what ==
-        "64 accelerators are no multiple of tp 3 x pp 1 x cp 1");
+        "64 accelerators are not a multiple of tp 3 x pp 1 x cp 1");
 }
 
 TEST_CASE("data parallelism is shards times replicas, any two of which give the third") {

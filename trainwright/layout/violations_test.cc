@@ -71,22 +71,22 @@ TEST_CASE("the degrees must use every accelerator") {
 TEST_CASE("the global batch is micro-batches on every data-parallel rank") {
   const LayoutViolation found = Try("tp=8,mbs=2,gbs=100").only();
   CHECK(found.id == "batch-splits");
-  CHECK(found.reason == "a global batch of 100 is no multiple of mbs 2 x dp 8 = 16");
+  CHECK(found.reason == "a global batch of 100 is not a multiple of mbs 2 x dp 8 = 16");
   CHECK(found.hint == "the nearest are gbs=96 and gbs=112");
 }
 
 TEST_CASE("heads split over tensor parallel ranks, and the hint lists how") {
-  Try wide("tp=16,gbs=64");
-  wide.model = gpt({.hidden = 5120, .heads = 40, .kv_heads = 8, .ffn = 20480});
+  Try wide("tp=8,gbs=64");
+  wide.model = gpt({.hidden = 5120, .heads = 20, .kv_heads = 4, .ffn = 20480});
   const LayoutViolation found = wide.only();
   CHECK(found.id == "heads-split-tp");
-  CHECK(found.reason == "40 heads do not split 16 ways");
-  CHECK(found.hint == "tp may be 1, 2, 4, 5, 8, 10, 20, 40");
+  CHECK(found.reason == "20 heads do not split 8 ways");
+  CHECK(found.hint == "tp may be 1, 2, 4, 5, 10, 20");
 }
 
 TEST_CASE("key-value heads split or repeat") {
-  Try repeated("tp=16,gbs=64");
-  repeated.model = gpt({.heads = 16, .kv_heads = 8});
+  Try repeated("tp=8,gbs=64");
+  repeated.model = gpt({.heads = 16, .kv_heads = 4});
   CHECK(repeated.ids() == Ids{});
   Try uneven("tp=8,gbs=64");
   uneven.model = gpt({.hidden = 1536, .heads = 24, .kv_heads = 6});
@@ -219,6 +219,18 @@ TEST_CASE("zero and the kind of sharding must agree, and shards divide dp") {
   replicas.layout.dp_replicate = 3;
   CHECK(replicas.only().id == "data-parallel-splits");
   CHECK(Try("sharding=fsdp,dp_replicate=2,gbs=64").only().id == "fsdp-is-one-replica");
+  const LayoutViolation alone = Try("hsdp,gbs=64").only();
+  CHECK(alone.id == "hsdp-has-replicas");
+  CHECK(alone.hint == "give dp_shard, for instance dp_shard=8, or use fsdp");
+  CHECK(Try("hsdp,dp_shard=8,gbs=64").ids() == Ids{});
+}
+
+TEST_CASE("tensor parallelism beyond the scale-up links is legal, with advice") {
+  CHECK(Try("tp=8,gbs=64").ids() == Ids{});
+  const LayoutViolation found = Try("tp=16,gbs=64").only();
+  CHECK(found.id == "tp-in-scale-up");
+  CHECK(found.severity == Severity::Advice);
+  CHECK(found.reason == "tp 16 reaches beyond the scale-up links, which join 8 of its ranks");
 }
 
 TEST_CASE("a switch is on or off") {

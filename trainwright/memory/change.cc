@@ -134,7 +134,7 @@ class Nearest {
 
 }  // namespace
 
-std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) {
+std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question, double risk) {
   if (question.layout.schedule == ScheduleKind::Csv) return std::nullopt;
   MemoryModel model(question.model, question.cluster, question.trainer, question.job,
                     question.constants, question.attention);
@@ -148,12 +148,12 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question) 
       continue;
     }
     const auto least = model.least(*layout);
-    if (!least || fit_of(least->oom) != Fit::Fits) continue;
+    if (!least || fit_of(least->oom, risk) != Fit::Fits) continue;
     MemoryQuestion again{question.model, question.cluster,   question.trainer,   *layout,
                          question.job,   question.attention, question.constants, nullptr,
                          question.slack};
     const auto estimate = estimate_memory(again);
-    if (!estimate || fit_of(estimate->oom) != Fit::Fits) continue;
+    if (!estimate || fit_of(estimate->oom, risk) != Fit::Fits) continue;
     return Change{*layout, estimate->classes[estimate->worst].driver};
   }
   return std::nullopt;

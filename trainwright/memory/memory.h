@@ -157,7 +157,7 @@ struct MemoryQuestion {
 // device. O(actions x operators) with replay.
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 
-// The nearest layout that is legal and fits at the usual risk.
+// The nearest layout that is legal and fits at this risk.
 // Near is what costs least in speed: sequence parallelism, smaller micro-batches, cheap recompute,
 // more sharding, more pipeline, full recompute, more tensor and context parallelism on the same
 // ranks, states on the host, and any sum of these. O(tried x classes), at most 20,000 are tried;
@@ -166,7 +166,8 @@ struct Change {
   Layout layout;  // change_to (layout.h) says in which words it differs
   Bytes driver;   // of the worst class
 };
-std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question);
+std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question,
+                                                double risk = kUsualRisk);
 
 // For searches: no lists, no replay, nothing allocated once slices and moments are known. Equal to
 // estimate_memory with Slack::None, so neither figure is above that of a replay (the chance as long

@@ -303,6 +303,24 @@ TEST_CASE("what does not fit comes with the smallest change that does") {
   CHECK(!smallest_change_that_fits(c.question()).has_value());
 }
 
+TEST_CASE("the smallest change fits at the risk that is asked for") {
+  // Half of the cases of a figure are above it, so a card of just its size is a risk of one half.
+  Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");
+  c.cluster.groups[0].accelerator.memory_visible = c.estimate().classes[0].driver + Bytes(1);
+  const auto bold = smallest_change_that_fits(c.question(), 0.6);
+  REQUIRE(bold.has_value());
+  CHECK(bold->layout == c.layout);
+  for (const double risk : {kUsualRisk, 1e-6}) {
+    CAPTURE(risk);
+    const auto change = smallest_change_that_fits(c.question(), risk);
+    REQUIRE(change.has_value());
+    CHECK(change->layout.mbs < 8);
+    c.layout = change->layout;
+    CHECK(c.estimate().oom <= risk);
+    c.layout.mbs = 8;
+  }
+}
+
 TEST_CASE("the smallest change may be several, and keeps tensor parallelism inside the links") {
   Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");
   // Weights and fp32 gradients are 6 bytes a parameter, here are 4: both must be split further.

@@ -130,6 +130,32 @@ TEST_CASE("FSDP under a pipeline gathers once a step, and whole weights stand al
   }
 }
 
+TEST_CASE("FSDP2 has one switch for the host: parameters, gradients and states go together") {
+  // torchtitan 0.2.0 config/job_config.py enable_cpu_offload: "parameters, gradients, and optimizer
+  // states".
+  for (const char* trainer : {"torchtitan@0.2", "pytorch"}) {
+    CAPTURE(trainer);
+    const Shared stays = shared(trainer, "dp=4,fsdp,gbs=32");
+    CHECK(stays.bytes(Category::Weights) > 0);
+    CHECK(stays.bytes(Category::Gradients) > 0);
+    for (const char* offload : {"parameters", "optimizer", "optimizer+parameters"}) {
+      const Shared of = shared(trainer, std::string("dp=4,fsdp,gbs=32,offload=") + offload);
+      CHECK(of.bytes(Category::Weights) == 0);
+      CHECK(of.bytes(Category::Gradients) == 0);
+      CHECK(of.bytes(Category::OptimizerStates) == 0);
+    }
+  }
+}
+
+TEST_CASE("DeepSpeed's shards of gradients lie where the states do, Megatron's buffer stays") {
+  const Shared zero = shared("deepspeed@0.16.4", "dp=4,zero=3,gbs=32,offload=optimizer");
+  CHECK(zero.bytes(Category::Gradients) == 0);
+  CHECK(zero.bytes(Category::OptimizerStates) == 0);
+  CHECK(zero.bytes(Category::Weights) == 2 * zero.dense / 4);
+  const Shared megatron = shared("megatron@0.12", "dp=4,zero=1,gbs=32,offload=optimizer");
+  CHECK(megatron.bytes(Category::Gradients) == 4 * megatron.dense);
+}
+
 TEST_CASE("HSDP repeats its shards, those of experts too") {
   // Two replicas of 4 ranks; experts on 2 x 4 ranks, of which two share and two repeat.
   const Shared of = shared("torchtitan@0.2", "dp=8,hsdp,dp_replicate=2,ep=2,gbs=32", true);

@@ -56,6 +56,24 @@ RealBytes times(const StateRules& rules, double ParameterBytes::* bytes, const N
   return RealBytes(rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters);
 }
 
+// One switch of FSDP2 (CPUOffloadPolicy) moves parameters and states: asked for either, both go.
+void fill_offloads(StateRules& rules, const Flags<Offload>& asked, const Trainer& trainer) {
+  rules.offload_optimizer = asked.has(Offload::Optimizer);
+  rules.offload_parameters = asked.has(Offload::Parameters);
+  rules.offload_activations = asked.has(Offload::Activations);
+  const auto* states = find_kind(trainer.offloads, Offload::Optimizer);
+  const auto* parameters = find_kind(trainer.offloads, Offload::Parameters);
+  if (states != nullptr && parameters != nullptr && states->setting == parameters->setting) {
+    rules.offload_optimizer = rules.offload_parameters =
+        rules.offload_optimizer || rules.offload_parameters;
+  }
+  // Shards of gradients follow the states as they are reduced (torch 2.13 _fsdp_collectives.py
+  // foreach_reduce; deepspeed 0.16 stage3.py grad_partitions_flat_buffer, stage_1_and_2.py
+  // cpu_offload). A buffer that is reduced in place stays where it is.
+  rules.offload_gradients = rules.offload_optimizer && rules.sharding.gradients &&
+                            rules.sharding.life != GradientLife::Buffer;
+}
+
 }  // namespace
 
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
@@ -72,9 +90,7 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   }
   rules.by_matrix = trainer.code.states_whole && !rules.weights_moved && !sharding.weights;
   rules.made = trainer.code.weights_made_wide ? 4 : rules.bytes.weight;
-  rules.offload_optimizer = layout.offload.has(Offload::Optimizer);
-  rules.offload_parameters = layout.offload.has(Offload::Parameters);
-  rules.offload_activations = layout.offload.has(Offload::Activations);
+  fill_offloads(rules, layout.offload, trainer);
   fill_buckets(rules, layout, trainer);
   return rules;
 }
@@ -105,8 +121,10 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
     of.temporaries = of_rank(sharding, held.step_dense, held.step_expert);
     of.step = times(rules, &ParameterBytes::gradient_at_step, stepped) + of.temporaries;
   }
-  of.gradients =
-      times(rules, &ParameterBytes::gradient, trained_of(sharding, held, sharding.gradients));
+  if (!rules.offload_gradients) {
+    of.gradients =
+        times(rules, &ParameterBytes::gradient, trained_of(sharding, held, sharding.gradients));
+  }
   const Numbers trained = trained_of(sharding, held, false);
   const double whole = trained.model + trained.adapters;
   if (sharding.life == GradientLife::Flattened) {
@@ -143,6 +161,7 @@ PassBytes pass_bytes(const StateRules& rules) {
 }
 
 RealBytes coming_gradients(const StateRules& rules, const HeldParameters& held) {
+  if (rules.offload_gradients) return RealBytes();
   return times(
       rules, &ParameterBytes::gradient,
       trained_of(rules.sharding, held, rules.sharding.gradients && !cut_at_step(rules.sharding)));

@@ -23,6 +23,7 @@ struct StateRules {
   double bucket_parameters = 0;  // of one bucket on its way; or its size:
   RealBytes bucket_bytes;
   bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
+  bool offload_gradients = false;  // with the states
 };
 Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer);
 

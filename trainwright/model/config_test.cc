@@ -182,14 +182,16 @@ TEST_CASE("what published configs carry beyond the shape does not disturb") {
   }
 }
 
-TEST_CASE("every family's entry reads its own defaults without a note or a fault") {
+TEST_CASE("every family's entry reads its own defaults and says which sizes they are") {
   for (const std::string& family : known_families()) {
     if (family.starts_with("megatron")) continue;  // Megatron-LM has no sizes of its own
     const auto model = parse_model(R"({"model_type": ")" + family + R"("})", family);
     REQUIRE_MESSAGE(model, family);
     if (family != "deepseek_v2" && family != "glm4_moe") {
-      CHECK_MESSAGE(model->notes.empty(), family);
+      REQUIRE_MESSAGE(model->notes.size() == 1, family);
     }
+    CHECK_MESSAGE(model->notes.back().starts_with("the config does not give hidden_size ("),
+                  family);
     CHECK_MESSAGE(parameters(*model).total() > Params(0), family);
   }
 }
@@ -198,11 +200,23 @@ TEST_CASE("a value the class cannot derive is said, not guessed") {
   // DeepSeek-V2's class has no default for the experts per token, and GLM-4-MoE's default heads do
   // not divide its hidden size.
   const Model v2 = parse_model(R"({"model_type": "deepseek_v2"})", "c").value();
-  REQUIRE(v2.notes.size() == 1);
+  REQUIRE(v2.notes.size() == 2);
   CHECK(v2.notes[0].starts_with("num_experts_per_tok is absent"));
   const Model glm = parse_model(R"({"model_type": "glm4_moe"})", "c").value();
-  REQUIRE(glm.notes.size() == 1);
+  REQUIRE(glm.notes.size() == 2);
   CHECK(glm.notes[0] == "head_dim is absent: 4096 / 96 rounded down to 42");
+}
+
+TEST_CASE("a config that is silent on its sizes has its family's, which is said") {
+  const Model model = parse_model(R"({"model_type": "llama"})", "c").value();
+  REQUIRE(model.notes.size() == 1);
+  // transformers 5.22.2 LlamaConfig.
+  CHECK(model.notes[0] ==
+        "the config does not give hidden_size (4096) and num_hidden_layers (32): defaults of the "
+        "family llama");
+  CHECK(parse_model(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2})", "c")
+            .value()
+            .notes.empty());
 }
 
 }  // namespace

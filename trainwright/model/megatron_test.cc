@@ -42,6 +42,7 @@ const MixtureOfExperts& experts_of(const Model& model) {
 void check_same(Model read, const Model& wanted) {
   read.name = wanted.name;
   read.family = wanted.family;
+  read.notes = wanted.notes;
   CHECK_MESSAGE(read == wanted, to_text(to_json(read)) << "\n" << to_text(to_json(wanted)));
 }
 

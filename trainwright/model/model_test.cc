@@ -124,7 +124,8 @@ TEST_CASE("the text model of a multimodal wrapper is read, saying what is left o
 }
 
 TEST_CASE("a field the class does not act upon is noted, not followed") {
-  const Model model = model_of(R"({"model_type": "mpt", "expansion_ratio": 3})");
+  const Model model =
+      model_of(R"({"model_type": "mpt", "expansion_ratio": 3, "d_model": 2048, "n_layers": 24})");
   REQUIRE(model.notes.size() == 1);
   CHECK(model.notes[0] ==
         "expansion_ratio is 3, but is taken as 4: the class is always 4 x hidden wide");

@@ -107,6 +107,24 @@ std::string model_type_of(const Json& config) {
   return type != nullptr && type->is_string() ? type->string : std::string();
 }
 
+// A config may be silent on its sizes; its family then has some, which nobody may have meant.
+void add_default_note(const Json& config, Model& model) {
+  const auto has_any = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return config.find(name) != nullptr; });
+  };
+  std::vector<std::string> silent;
+  if (!has_any({"hidden_size", "n_embd", "n_embed", "d_model"})) {
+    silent.push_back(fmt::format("hidden_size ({})", model.hidden));
+  }
+  if (!has_any({"num_hidden_layers", "n_layer", "n_layers", "num_layers"})) {
+    silent.push_back(fmt::format("num_hidden_layers ({})", model.layers.size()));
+  }
+  if (silent.empty()) return;
+  model.notes.push_back(fmt::format("the config does not give {}: defaults of the family {}",
+                                    enumerate(silent), model.family));
+}
+
 Result<Model> read_family(const Family& family, const Json& config, std::string_view origin,
                           const std::string& path) {
   Diagnostics diagnostics;
@@ -114,6 +132,7 @@ Result<Model> read_family(const Family& family, const Json& config, std::string_
   fields.ignore("quantization_config");
   Model model = detail::build_model(family, fields, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  add_default_note(config, model);
   if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
     model.notes.push_back("quantization_config is left out: weights are counted unquantized");
   }
@@ -147,7 +166,9 @@ Result<Model> read_wrapper(const Json& config, const Json& text, std::string_vie
   }
   model.notes.push_back(
       fmt::format("this is the text model of {}{}", wrapper.empty() ? "a larger model" : wrapper,
-                  left_out.empty() ? "" : fmt::format("; {} is left out", enumerate(left_out))));
+                  left_out.empty() ? ""
+                                   : fmt::format("; {} {} left out", enumerate(left_out),
+                                                 left_out.size() == 1 ? "is" : "are")));
   return model;
 }
 

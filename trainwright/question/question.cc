@@ -43,6 +43,13 @@ LayoutContext layout_context(const Cluster& cluster, const Trainer& trainer) {
   return {.world = accelerator_count(cluster), .usual = usual_layout(trainer)};
 }
 
+std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer) {
+  for (const PrecisionFacts& facts : trainer.precisions) {
+    if (facts.kind >= PrecisionKind::Fp8Delayed) return facts.kind;
+  }
+  return std::nullopt;
+}
+
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word) {
   if (word.empty()) return std::nullopt;
   std::vector<std::string> names;
@@ -75,13 +82,9 @@ Result<std::optional<Schedule>> order_in(const Words& words) {
   return std::optional<Schedule>(TW_TRY(read_order(words.schedule)));
 }
 
-// The words with precision=fp8 spelt out: the first low precision that the trainer's file lists.
+// The words with precision=fp8 spelt out.
 std::string with_recipe(const std::string& layout, const std::optional<Trainer>& trainer) {
-  std::optional<PrecisionKind> recipe;
-  for (const PrecisionFacts& facts :
-       trainer ? trainer->precisions : std::vector<PrecisionFacts>{}) {
-    if (!recipe && facts.kind >= PrecisionKind::Fp8Delayed) recipe = facts.kind;
-  }
+  const auto recipe = trainer ? fp8_recipe(*trainer) : std::nullopt;
   if (!recipe) return layout;
   for (const std::string_view entry : split(layout, ',')) {
     if (lower_case(trim(entry)) != "precision=fp8") continue;
@@ -128,6 +131,17 @@ MemoryQuestion memory_question(const Question& question, const MemoryConstants& 
           .job = question.job,
           .attention = question.attention,
           .constants = constants,
+          .schedule = question.schedule ? &*question.schedule : nullptr};
+}
+
+StepQuestion step_question(const Question& question, const Kernels& kernels) {
+  return {.model = question.model,
+          .cluster = question.cluster,
+          .trainer = question.trainer,
+          .layout = question.read.layout,
+          .job = question.job,
+          .kernels = kernels,
+          .attention = question.attention,
           .schedule = question.schedule ? &*question.schedule : nullptr};
 }
 

@@ -14,6 +14,7 @@
 #include "trainwright/memory/memory.h"
 #include "trainwright/model/model.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/simulate/simulate.h"
 #include "trainwright/trainer/trainer.h"
 #include "trainwright/work/work.h"
 
@@ -59,9 +60,12 @@ struct Question {
 // All faults of all words at once, after those that the caller has found already.
 Result<Question> read_question(const Words& words, const std::string& data_directory,
                                Diagnostics faults = {});
-// The question of memory; both must outlive it.
+// The questions of memory and of step time; both arguments must outlive them.
 MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants);
+StepQuestion step_question(const Question& question, const Kernels& kernels);
 
+// What "fp8" alone means: the first low precision that the trainer's file lists.
+std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer);
 // "flash", "sdpa", ...; nothing for an empty word.
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word);
 // An order of actions, checked to be free of deadlock.

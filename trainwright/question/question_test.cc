@@ -33,6 +33,27 @@ MemoryEstimate asked(const Words& words) {
   return *estimate;
 }
 
+TEST_CASE("the questions of memory and of time hold what was read") {
+  Words words = kWords;
+  words.attention = "eager";
+  const auto question = read_question(words, kShippedData);
+  REQUIRE(question.has_value());
+  const auto time = load_time_constants(kShippedData);
+  REQUIRE(time.has_value());
+  const auto constants = load_memory_constants(kShippedData);
+  const StepQuestion step = step_question(*question, time->kernels);
+  const MemoryQuestion memory = memory_question(*question, *constants);
+  CHECK(&step.layout == &memory.layout);
+  CHECK(step.attention == AttentionKernel::Eager);
+  CHECK(memory.attention == AttentionKernel::Eager);
+  CHECK(step.schedule == nullptr);
+}
+
+TEST_CASE("fp8 alone is the trainer's first recipe, where it has one") {
+  CHECK(fp8_recipe(*find_trainer("megatron-core", kShippedData)) == PrecisionKind::Fp8Delayed);
+  CHECK(fp8_recipe(*find_trainer("nanotron", kShippedData)) == std::nullopt);
+}
+
 TEST_CASE("the words of a question are the arguments of estimate") {
   Words words = kWords;
   words.job = "lora=8";

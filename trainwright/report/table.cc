@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <string_view>
 
 #include "trainwright/base/check.h"
 #include "trainwright/report/report.h"
@@ -12,11 +15,26 @@ int character_count(const std::string& text) {
   }));
 }
 
+namespace {
+
+// A number stays on the line of its unit: "5 %", "79.15 GiB", "1.01 s".
+bool unit_follows(std::string_view prose, std::size_t blank) {
+  if (blank == 0 || blank >= prose.size()) return false;
+  if (std::isdigit(static_cast<unsigned char>(prose[blank - 1])) == 0) return false;
+  std::string_view word = prose.substr(blank + 1);
+  word = word.substr(0, word.find_first_of(" ,;.)"));
+  constexpr std::string_view kUnits[] = {"%", "B", "KiB", "MiB", "GiB", "TiB", "ms", "s", "min"};
+  return std::find(std::begin(kUnits), std::end(kUnits), word) != std::end(kUnits);
+}
+
+}  // namespace
+
 std::vector<std::string> wrapped(const std::string& prose, int width) {
   std::vector<std::string> lines(1);
   std::size_t at = 0;
   while (at < prose.size()) {
-    const std::size_t end = std::min(prose.find(' ', at), prose.size());
+    std::size_t end = std::min(prose.find(' ', at), prose.size());
+    if (unit_follows(prose, end)) end = std::min(prose.find(' ', end + 1), prose.size());
     const std::string word = prose.substr(at, end - at);
     const bool first = lines.back().empty();
     if (!first && character_count(lines.back()) + 1 + character_count(word) > width) {

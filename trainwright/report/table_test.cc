@@ -30,6 +30,12 @@ TEST_CASE("widths count characters, not bytes") {
   CHECK(character_count("µ≥x") == 3);
 }
 
+TEST_CASE("a number stays on the line of its unit") {
+  CHECK(wrapped("it needs 79.15 GiB, OOM 5 %", 13) ==
+        std::vector<std::string>{"it needs", "79.15 GiB,", "OOM 5 %"});
+  CHECK(wrapped("layers 5 sets", 8) == std::vector<std::string>{"layers 5", "sets"});
+}
+
 TEST_CASE("a word longer than the line stands alone, it is never cut") {
   CHECK(wrapped("a verylongword b", 5) == std::vector<std::string>{"a", "verylongword", "b"});
 }

@@ -24,7 +24,7 @@ class Stopwatch {
  public:
   explicit Stopwatch(const SearchQuestion& question)
       : model_(question.model, question.cluster, question.trainer, question.job,
-               question.time.kernels),
+               question.time.kernels, question.attention),
         stack_(stack_of(question.time.stacks, question.trainer).constants) {}
   // Its layers can be dealt out.
   StepTime time(const Layout& layout) {
@@ -44,6 +44,7 @@ Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fit
                               .trainer = question.trainer,
                               .layout = *fitting.layout,
                               .job = question.job,
+                              .attention = question.attention,
                               .constants = question.constants};
   auto estimate = estimate_memory(memory);
   if (!estimate) return fail(estimate.error().diagnostics);
@@ -101,7 +102,7 @@ std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Lay
   std::vector<Weighed> weighed(layouts.size());
   parallel_for(kPieces, question.threads, [&](std::size_t piece) {
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
-                       question.constants);
+                       question.constants, question.attention);
     Stopwatch watch(question);
     const std::size_t end = layouts.size() * (piece + 1) / kPieces;
     for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {

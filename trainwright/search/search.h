@@ -31,6 +31,7 @@ struct SearchQuestion {
   std::int64_t gbs = 1;  // sequences in a step
   std::int64_t seq = 1;  // tokens in a sequence
   PrecisionKind precision = PrecisionKind::Bf16;
+  std::optional<AttentionKernel> attention = std::nullopt;  // the trainer's, unless asked
   const MemoryConstants& constants;
   const TimeConstants& time;
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting

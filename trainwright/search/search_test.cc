@@ -95,6 +95,17 @@ TEST_CASE("a search that may take more risk lists what was tight") {
   CHECK(search(bold)->tight == 0);
 }
 
+TEST_CASE("a search takes the kernel of attention that is asked for") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  const PlannedLayout flash = search(question)->best.front();
+  question.attention = AttentionKernel::Eager;  // scores of 32 heads x 4096^2 in every layer
+  const SearchResult eager = *search(question);
+  REQUIRE(!eager.best.empty());
+  CHECK(eager.best.front().time.step > flash.time.step);
+  CHECK(eager.too_large > search(job.question())->too_large);
+}
+
 TEST_CASE("where the trainer refuses everything, the reason and its hint are given") {
   Job8 job("8xV100-32GB");
   SearchQuestion question = job.question(64, 2048);
