@@ -7,6 +7,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
 #include "trainwright/report/report.h"
+#include "trainwright/trainer/known.h"
 
 namespace trainwright::cli {
 namespace {
@@ -50,10 +51,8 @@ class Grounds {
     if (facts != nullptr) add(category, std::move(name), facts->source);
   }
   void add(Category category, std::string name, const std::string& source) {
-    const bool guessed =
-        source.find("assumed") != std::string::npos || source.find("learned") != std::string::npos;
     constexpr std::int64_t kLarge = 10;  // a tenth of what tensors take
-    if (!guessed || bytes_in(rank_, category) * kLarge < rank_.allocated) return;
+    if (!is_guess(source) || bytes_in(rank_, category) * kLarge < rank_.allocated) return;
     auto known = std::find_if(parts_.begin(), parts_.end(),
                               [&](const auto& part) { return part.first == category; });
     if (known == parts_.end()) known = parts_.insert(known, {category, {}});

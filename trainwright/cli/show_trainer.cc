@@ -4,7 +4,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/show.h"
 #include "trainwright/report/report.h"
-#include "trainwright/trainer/trainer.h"
+#include "trainwright/trainer/known.h"
 
 namespace trainwright::cli {
 namespace {
@@ -71,21 +71,63 @@ std::string rules_table(const Trainer& trainer, int width) {
   return to_text(table, width);
 }
 
+std::string heading(const Trainer& trainer) {
+  return fmt::format("{} {}", trainer.title, to_text(trainer.version));
+}
+
+// Facts by how they are known, one table for each way.
+std::string sources_text(const Trainer& trainer, int width) {
+  const std::vector<KnownFact> facts = known_facts(trainer);
+  std::string text =
+      fmt::format("{}: how its {} facts are known\n", heading(trainer), facts.size());
+  for (const HowKnown known :
+       {HowKnown::Read, HowKnown::Published, HowKnown::Learned, HowKnown::Assumed}) {
+    Table table{{{""}, {"source", Align::Wrap}}, {}};
+    for (const KnownFact& fact : facts) {
+      if (fact.known == known) table.rows.push_back({fact.what, fact.source});
+    }
+    if (table.rows.empty()) continue;
+    table.columns[0].heading = fmt::format("{} ({})", name_of(known), table.rows.size());
+    text += '\n' + to_text(table, width);
+  }
+  return text;
+}
+
+Json sources_json(const Trainer& trainer) {
+  Json facts = Json::array();
+  for (const KnownFact& fact : known_facts(trainer)) {
+    Json json = Json::object();
+    json.add("fact", Json::of(fact.what))
+        .add("known", Json::of(name_of(fact.known)))
+        .add("source", Json::of(fact.source));
+    facts.push(std::move(json));
+  }
+  Json document = Json::object();
+  document.add("name", Json::of(trainer.name))
+      .add("version", Json::of(to_text(trainer.version)))
+      .add("facts", std::move(facts));
+  return document;
+}
+
 Result<Output> run_show_trainer(const Invocation& invocation) {
   const Trainer trainer = TW_TRY(invocation.data.trainer(*invocation.text("trainer")));
+  if (invocation.flag("sources")) {
+    return Output{invocation.json ? to_text(sources_json(trainer))
+                                  : sources_text(trainer, invocation.width)};
+  }
   if (invocation.json) return Output{to_text(to_json(trainer))};
   const std::string range =
       trainer.from == trainer.to
           ? to_text(trainer.from)
           : fmt::format("{} to {}", to_text(trainer.from), to_text(trainer.to));
-  std::string text = fmt::format("{} {} (facts of {}), rank order {}\n\n", trainer.title,
-                                 to_text(trainer.version), range, trainer.rank_order);
+  std::string text = fmt::format("{} (facts of {}), rank order {}\n\n", heading(trainer), range,
+                                 trainer.rank_order);
   text += states_table(trainer, invocation.width) + '\n';
   text += schedules_table(trainer, invocation.width) + '\n';
   text += kernels_table(trainer, invocation.width) + '\n';
   text += code_table(trainer.code, invocation.width) + '\n';
   text += rules_table(trainer, invocation.width);
-  text += "\nEvery fact's source: --json.\n";
+  text += "\n--sources lists every fact's source, by how it is known.\n";
   return Output{text};
 }
 
@@ -95,8 +137,10 @@ Command show_trainer_command() {
   return {.name = "trainer",
           .summary = "what a trainer keeps, fuses, hides and refuses",
           .examples = {"trainwright show trainer megatron@0.12",
-                       "trainwright show trainer torchtitan --json"},
-          .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"}},
+                       "trainwright show trainer torchtitan --sources"},
+          .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"},
+                        {"--sources", Argument::Kind::Flag,
+                         "the source of every fact: read, published, learned from runs, assumed"}},
           .run = run_show_trainer};
 }
 

@@ -6,6 +6,7 @@
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
+#include "trainwright/trainer/known.h"
 #include "trainwright/trainer/reading.h"
 
 namespace trainwright {
@@ -109,17 +110,13 @@ Use overlap_use(const Trainer& trainer, OverlapKind kind) {
 }
 
 bool rests_on_assumptions(const Trainer& trainer) {
-  const auto guessed = [](std::string_view source) {
-    return source.find("assumed") != std::string_view::npos ||
-           source.find("learned") != std::string_view::npos;
-  };
-  const auto any = [&](const auto& facts) {
+  const auto any = [](const auto& facts) {
     return std::any_of(facts.begin(), facts.end(),
-                       [&](const auto& fact) { return guessed(fact.source); });
+                       [](const auto& fact) { return is_guess(fact.source); });
   };
   return any(trainer.precisions) || any(trainer.optimizers) || any(trainer.kernels) ||
-         any(trainer.losses) || any(trainer.shardings) || guessed(trainer.code.source) ||
-         guessed(trainer.pipeline.source);
+         any(trainer.losses) || any(trainer.shardings) || is_guess(trainer.code.source) ||
+         is_guess(trainer.pipeline.source);
 }
 
 }  // namespace trainwright
