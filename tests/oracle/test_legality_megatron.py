@@ -14,25 +14,13 @@ import sys
 
 import pytest
 
-from megatron_flags import flags_of, layout_text
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYOUTS = int(os.environ.get("TRAINWRIGHT_LAYOUTS", "500"))
-BASE = ("--position-embedding-type rope --normalization RMSNorm --max-position-embeddings 1048576 --train-iters 10 --lr 1e-4 "
-        "--mock-data --tokenizer-type NullTokenizer --vocab-size 32000 --transformer-impl transformer_engine "
-        "--attention-backend flash --no-rope-fusion --swiglu")  # rotation is fused by Transformer Engine, which is not here
-UNTIED = "--untie-embeddings-and-output-weights --disable-bias-linear"
-GROUPED = "--group-query-attention --num-query-groups"
-LATENT = "--multi-latent-attention --kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128"
-MODELS = {  # name: layers, prediction layers, the model's options
-    "llama-3.1-8b": (32, 0, f"--num-layers 32 --hidden-size 4096 --num-attention-heads 32 {GROUPED} 8 --ffn-hidden-size 14336 {UNTIED}"),
-    "llama-3.2-1b": (16, 0, f"--num-layers 16 --hidden-size 2048 --num-attention-heads 32 {GROUPED} 8 --ffn-hidden-size 8192 --disable-bias-linear"),
-    "qwen2.5-7b": (28, 0, f"--num-layers 28 --hidden-size 3584 --num-attention-heads 28 {GROUPED} 4 --ffn-hidden-size 18944 --add-qkv-bias {UNTIED}"),
-    "mixtral-8x7b": (32, 0, f"--num-layers 32 --hidden-size 4096 --num-attention-heads 32 {GROUPED} 8 --ffn-hidden-size 14336 --num-experts 8 --moe-router-topk 2 {UNTIED}"),
-    "qwen3-30b-a3b": (48, 0, f"--num-layers 48 --hidden-size 2048 --num-attention-heads 32 {GROUPED} 4 --kv-channels 128 --ffn-hidden-size 6144 --moe-ffn-hidden-size 768 --num-experts 128 --moe-router-topk 8 {UNTIED}"),
-    "deepseek-v2-lite": (27, 0, f"--num-layers 27 --hidden-size 2048 --num-attention-heads 16 --ffn-hidden-size 10944 --moe-ffn-hidden-size 1408 --num-experts 64 --moe-router-topk 6 --moe-shared-expert-intermediate-size 2816 --moe-layer-freq ([0]*1+[1]*26) {LATENT} {UNTIED}"),
-    "deepseek-v3": (61, 1, f"--num-layers 61 --hidden-size 7168 --num-attention-heads 128 --ffn-hidden-size 18432 --moe-ffn-hidden-size 2048 --num-experts 256 --moe-router-topk 8 --moe-shared-expert-intermediate-size 2048 --moe-layer-freq ([0]*3+[1]*58) --q-lora-rank 1536 --mtp-num-layers 1 {LATENT} {UNTIED}"),
-}
+BASE = ("--train-iters 10 --lr 1e-4 --mock-data --tokenizer-type NullTokenizer --transformer-impl transformer_engine "
+        "--attention-backend flash --no-rope-fusion")  # rotation is fused by Transformer Engine, which is not here
+MODELS = {  # name: layers, whether some of them have experts
+    "llama-3.1-8b": (32, False), "llama-3.2-1b": (16, False), "qwen2.5-7b": (28, False), "mixtral-8x7b": (32, True),
+    "qwen3-30b-a3b": (48, True), "deepseek-v2-lite": (27, True), "deepseek-v3": (61, True)}
 CAPABILITY = {"H100": (9, 0), "B200": (10, 0), "A100": (8, 0)}
 
 
@@ -101,7 +89,7 @@ def random_case(pick):
     model = pick.choice(sorted(MODELS))
     layers = MODELS[model][0]
     keys = list(COMMON) + [key for key, chance in RARE.items() if pick.random() < chance]
-    if "--num-experts" in MODELS[model][2]:
+    if MODELS[model][1]:
         keys += ["ep"] + ["etp"] * (pick.random() < 0.4)
     layout = {}
     for key in keys:
@@ -112,7 +100,7 @@ def random_case(pick):
 
 def changed_case(pick, case):
     """One key drawn anew."""
-    keys = list(COMMON) + list(RARE) + ["ep", "etp"] * ("--num-experts" in MODELS[case["model"]][2])
+    keys = list(COMMON) + list(RARE) + ["ep", "etp"] * MODELS[case["model"]][1]
     key = pick.choice(keys)
     layout = dict(case["layout"]) | {key: drawn_value(key, pick, MODELS[case["model"]][0], case["layout"].get("pp", 1))}
     if layout.get("sharding") in ("ddp", "zero"):
@@ -120,36 +108,46 @@ def changed_case(pick, case):
     return case | {"layout": settled(layout)}
 
 
-def our_verdict(trainer, case):
-    """The rules that refuse; empty if legal."""
-    words = ["show", "layout", layout_text(case["layout"]), "--model", case["model"], "--on", f"{case['nodes'] * 8}x{case['gpu']}",
-             "--trainer", trainer, "--job", f"optimizer={case['layout'].get('optimizer', 'adamw')}", "--json"]
+def layout_text(layout):
+    """As the program reads it; the optimizer is the job's."""
+    parts = []
+    for key, value in layout.items():
+        if key == "optimizer":
+            continue
+        if isinstance(value, list):
+            value = ("/" if key == "layers" else "+").join(map(str, value))
+        parts.append(key if value is True else f"{key}={value}")
+    return ",".join(parts)
+
+
+def exported(trainer, case):
+    """Our verdict with the settings, or null if the layout cannot even be read."""
+    words = ["export", layout_text(case["layout"]), "--model", case["model"], "--on", f"{case['nodes'] * 8}x{case['gpu']}",
+             "--trainer", trainer, "--job", f"optimizer={case['layout'].get('optimizer', 'adamw')}", "--only-settings", "--json"]
     run = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], *words], capture_output=True, text=True)
-    if run.returncode == 2:
-        return ["cannot be read: " + run.stderr.splitlines()[0]]
-    return [one["id"] for one in json.loads(run.stdout)["violations"] if one["forbidden"]]
+    return json.loads(run.stdout) if run.returncode < 2 else None
 
 
-def our_verdicts(trainer, cases):
+def all_exported(trainer, cases):
+    """With those that the trainer has no words for left out: it cannot be asked about them."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda case: our_verdict(trainer, case), cases))
+        answers = list(pool.map(lambda case: exported(trainer, case), cases))
+    return [(case, answer) for case, answer in zip(cases, answers) if answer and not answer["cannot_be_said"]]
 
 
-def offered(case, trainer):
-    """Whether there are words for everything that the layout asks for: what the trainer lacks has none."""
-    layout = case["layout"]
-    kind = layout.get("recompute", "none").partition(":")[0]
-    return (layout["sharding"] in trainer["shardings"] and layout.get("precision", "bf16") in trainer["precisions"]
-            and layout.get("optimizer", "adamw") in trainer["optimizers"] and kind in trainer["recomputes"])
+def refusing(answer):
+    """The rules that refuse; empty if legal."""
+    return [one["id"] for one in answer["violations"] if one["forbidden"]]
 
 
-def question_of(case, trainer):
-    layout = case["layout"]
-    _, mtp, model = MODELS[case["model"]]
-    connections = layout.get("max_connections", None if layout["sharding"].endswith("fsdp") else 1)
-    flags = flags_of(layout, trainer, mtp)
-    return {"world": case["nodes"] * 8, "flags": BASE.split() + model.split() + flags, "capability": CAPABILITY[case["gpu"]],
-            "environment": {"CUDA_DEVICE_MAX_CONNECTIONS": str(connections)} if connections else {},
+def question_of(case, answer, trainer):
+    flags, environment = BASE.split(), {}
+    for setting in answer["settings"]:
+        if setting["key"].startswith("--"):
+            flags += [setting["key"], *setting["values"]]
+        else:
+            environment[setting["key"]] = setting["values"][0]
+    return {"world": case["nodes"] * 8, "flags": flags, "capability": CAPABILITY[case["gpu"]], "environment": environment,
             "transformer_engine": trainer["libraries"].get("transformer_engine", "2.13.0")}
 
 
@@ -163,16 +161,13 @@ def test_what_megatron_refuses_is_refused(version):
     trainer = json.loads(subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "show", "trainer", name, "--json"],
                                         capture_output=True, text=True, check=True).stdout)
     pick = random.Random(f"megatron {version}")
-    cases = [case for case in (random_case(pick) for _ in range(2 * LAYOUTS)) if offered(case, trainer)][:LAYOUTS // 2]
-    ours = our_verdicts(name, cases)
-    legal = [case for case, refused in zip(cases, ours) if not refused]
-    changed = [changed_case(pick, pick.choice(legal)) for _ in range(LAYOUTS - len(cases))]
-    changed = [case for case in changed if offered(case, trainer)]
-    ours += our_verdicts(name, changed)
-    cases += changed
+    asked = all_exported(name, [random_case(pick) for _ in range(LAYOUTS)])[:LAYOUTS // 2]
+    legal = [case for case, answer in asked if answer["legal"]]
+    asked += all_exported(name, [changed_case(pick, pick.choice(legal)) for _ in range(LAYOUTS - len(asked))])
+    cases, ours = [case for case, _ in asked], [refusing(answer) for _, answer in asked]
 
     judged = subprocess.run([sys.executable, pathlib.Path(__file__).with_name("megatron_judge.py"), folder],
-                            input=json.dumps([question_of(case, trainer) for case in cases]), capture_output=True, text=True)
+                            input=json.dumps([question_of(*one, trainer) for one in asked]), capture_output=True, text=True)
     assert judged.returncode == 0, judged.stderr[-2000:]
     theirs = json.loads(judged.stdout)
     missed = [f"{case['model']} on {case['nodes'] * 8}x{case['gpu']} {layout_text(case['layout'])} "

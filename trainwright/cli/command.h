@@ -87,5 +87,6 @@ Command list_command();
 Command schedule_command();
 Command replay_command();
 Command estimate_command();
+Command export_command();
 
 }  // namespace trainwright::cli

@@ -313,7 +313,23 @@ void read_rank_order(JsonFields& fields, Trainer& trainer, Diagnostics& faults) 
   at.finish();
 }
 
-// "settings": {"tp": "--tensor-model-parallel-size"}; the keys are variables of rules.
+// What a layout or a job says that no rule asks about, and what a trainer is told besides: on every
+// run, with a pipeline, of a model by its name (see export.h).
+constexpr std::string_view kSettingsOnly[] = {
+    "always",       "with_pp",     "model",   "modules",       "stage_modules",
+    "schedule_csv", "order",       "offload", "cp_ulysses",    "pipeline_mbs",
+    "nodes",        "local_batch", "loss",    "pipeline_batch"};
+
+Names settings_known() {
+  Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));
+  for (std::size_t i = 0; i < kVariableCount; ++i) {
+    known.emplace_back(name_of(static_cast<Variable>(i)));
+  }
+  return known;
+}
+
+// "settings": {"tp": "--tensor-model-parallel-size", "overlap_p2p.off": ..., "etp": null}: what to
+// set for a key, for one value of it, and that a later version has it no more.
 void read_settings(JsonFields& fields, Trainer& trainer) {
   const Json* object = fields.raw("settings");
   if (object == nullptr) return;
@@ -321,18 +337,19 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
     fields.fault("settings", fmt::format("expected an object, found {}", name_of(object->kind)));
     return;
   }
-  Names known;
-  for (std::size_t i = 0; i < kVariableCount; ++i) {
-    known.emplace_back(name_of(static_cast<Variable>(i)));
-  }
+  const Names known = settings_known();
   for (const auto& [name, value] : object->members) {
-    check_name(fields, "settings", name, known);
-    if (!value.is_string()) {
-      fields.fault("settings", fmt::format("the setting of {} must be a string", name));
-    }
+    check_name(fields, "settings", name.substr(0, name.find('.')), known);
     auto& list = trainer.settings;
     const auto same = std::find_if(list.begin(), list.end(),
                                    [&](const auto& setting) { return setting.first == name; });
+    if (value.is_null()) {
+      if (same != list.end()) list.erase(same);
+      continue;
+    }
+    if (!value.is_string()) {
+      fields.fault("settings", fmt::format("the setting of {} must be a string", name));
+    }
     if (same != list.end()) {
       same->second = value.string;
     } else {

@@ -1,0 +1,240 @@
+// trainwright export: a plan as the trainer's own files.
+#include "trainwright/export/export.h"
+
+#include <fmt/format.h>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/estimate.h"
+#include "trainwright/cli/time_text.h"
+
+namespace trainwright::cli {
+namespace {
+
+Plan plan_of(const Question& setting) {
+  return {.model = setting.model,
+          .cluster = setting.cluster,
+          .trainer = setting.trainer,
+          .layout = setting.read.layout,
+          .job = setting.job,
+          .schedule = setting.schedule ? &*setting.schedule : nullptr};
+}
+
+// --batch and --seq are entries of the layout.
+Words export_words(const Invocation& invocation) {
+  Words words = words_of(invocation);
+  for (const auto& [name, key] : {std::pair{"batch", "gbs"}, {"seq", "seq"}}) {
+    if (const auto value = invocation.integer(name)) {
+      words.layout += fmt::format("{}{}={}", words.layout.empty() ? "" : ",", key, *value);
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time) {
+  return {
+      fmt::format("expected: {:.3g} s a step ({:.3g} to {:.3g} s with a chance of 90 %), MFU {}",
+                  time.step.value(), time.low.value(), time.high.value(), percent(time.mfu)),
+      fmt::format("fullest rank: {} of {} as the driver counts; chance of OOM {}",
+                  to_text(worst_of(memory).driver), to_text(memory.capacity),
+                  chance_text(memory.oom))};
+}
+
+// What the files say beside the settings: memory and time as `estimate` has them.
+Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
+                             const Question& setting) {
+  const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data.path(), {}));
+  const TimeConstants times = TW_TRY(load_time_constants(invocation.data.path(), {}));
+  const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(setting, constants)));
+  const StepTime time = step_time(TW_TRY(step_pieces(step_question(setting, times.kernels))),
+                                  stack_of(times.stacks, setting.trainer).constants);
+  Occasion occasion{
+      .words = words, .expected = expectations(memory, time), .version = TRAINWRIGHT_VERSION};
+  occasion.words.layout = to_text(setting.read.layout);
+  occasion.words.trainer =
+      fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
+  occasion.answer.add("step_seconds", Json::of(time.step.value()))
+      .add("driver_bytes", Json::of(worst_of(memory).driver.value()))
+      .add("capacity_bytes", Json::of(memory.capacity.value()))
+      .add("oom", Json::of(memory.oom));
+  return occasion;
+}
+
+// The nearest layout that is legal and can be said, if there is one.
+std::optional<Layout> nearest_layout(const Question& setting, const Target& target,
+                                     const Translation& translation) {
+  const Layout& near = translation.nearest;
+  Plan plan{.model = setting.model,
+            .cluster = setting.cluster,
+            .trainer = setting.trainer,
+            .layout = near,
+            .job = setting.job};
+  if (near == setting.read.layout || near.schedule == ScheduleKind::Csv) return std::nullopt;
+  if (!is_legal(violations(near, plan.job, plan.model, plan.cluster, plan.trainer))) {
+    return std::nullopt;
+  }
+  if (!translate(plan, target).unsayable.empty()) return std::nullopt;
+  return near;
+}
+
+Json unsayable_json(const Translation& translation) {
+  Json list = Json::array();
+  for (const Unsayable& one : translation.unsayable) {
+    Json entry = Json::object();
+    entry.add("what", Json::of(one.what)).add("why", Json::of(one.why));
+    list.push(std::move(entry));
+  }
+  return list;
+}
+
+Output refused(const Question& setting, const Target& target, const Translation& translation,
+               const Invocation& invocation) {
+  const auto near = nearest_layout(setting, target, translation);
+  if (invocation.json) {
+    Json document = Json::object();
+    document.add("legal", Json::of(true))
+        .add("target", Json::of(target.name))
+        .add("cannot_be_said", unsayable_json(translation));
+    if (near) document.add("nearest", Json::of(to_text(*near)));
+    return {to_text(document), Exit::DoesNotFit};
+  }
+  std::string text = fmt::format("{} cannot be told all of this plan:\n", target.name);
+  for (const Unsayable& one : translation.unsayable) {
+    text += wrapped_lines(fmt::format("- {}: {}", one.what, one.why), invocation.width);
+  }
+  if (near) {
+    text += wrapped_lines(fmt::format("the nearest that it can be told: {}", to_text(*near)),
+                          invocation.width);
+  }
+  return {text, Exit::DoesNotFit};
+}
+
+Json files_json(const Target& target, const Translation& translation,
+                const std::vector<Artefact>& files) {
+  Json list = Json::array();
+  for (const Artefact& file : files) {
+    Json entry = Json::object();
+    entry.add("path", Json::of(file.path)).add("text", Json::of(file.text));
+    list.push(std::move(entry));
+  }
+  Json document = Json::object();
+  document.add("legal", Json::of(true))
+      .add("target", Json::of(target.name))
+      .add("settings", settings_json(translation.settings))
+      .add("files", std::move(list));
+  return document;
+}
+
+Output written(const std::vector<Artefact>& files, const std::string& folder) {
+  Output output;
+  for (const Artefact& file : files) {
+    output.files.push_back({folder + '/' + file.path, file.text, true});
+    output.text += fmt::format("{}/{}\n", folder, file.path);
+  }
+  return output;
+}
+
+std::string printed(const std::vector<Artefact>& files) {
+  std::string text;
+  for (const Artefact& file : files) {
+    text += fmt::format("{}==> {} <==\n{}", text.empty() ? "" : "\n", file.path, file.text);
+  }
+  return text;
+}
+
+// The model's own arguments where the target takes them, then the settings.
+std::vector<Setting> all_settings(const Plan& plan, const Target& target,
+                                  const Translation& translation) {
+  std::vector<Setting> all;
+  if (target.name == "megatron-lm") {
+    if (auto model = megatron_model(plan.model, plan.layout.seq)) all = *std::move(model);
+  }
+  all.insert(all.end(), translation.settings.begin(), translation.settings.end());
+  return all;
+}
+
+// What the trainer itself would be asked to judge: also of layouts that we refuse.
+Output settings_alone(const Question& setting, const Target& target,
+                      const std::vector<LayoutViolation>& found, const Invocation& invocation) {
+  const Plan plan = plan_of(setting);
+  const Translation translation = translate(plan, target);
+  const auto settings = all_settings(plan, target, translation);
+  const bool refused = !is_legal(found) || !translation.unsayable.empty();
+  Output output{.text = {}, .exit = refused ? Exit::DoesNotFit : Exit::Ok};
+  if (!invocation.json) {
+    output.text = settings_line(settings, target) + '\n';
+    return output;
+  }
+  Json document = Json::object();
+  document.add("legal", Json::of(is_legal(found)))
+      .add("violations", violations_json(found))
+      .add("cannot_be_said", unsayable_json(translation))
+      .add("world", Json::of(world_size(plan.layout)))
+      .add("settings", settings_json(settings));
+  output.text = to_text(document);
+  return output;
+}
+
+Result<Output> run_export(const Invocation& invocation) {
+  Words words = export_words(invocation);
+  const std::string to = invocation.text("to").value_or("");
+  if (words.trainer.empty() && !to.empty()) words.trainer = trainer_of_target(to);
+  const Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  const Target target = TW_TRY(find_target(to, setting.trainer));
+  const auto found =
+      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  if (invocation.flag("only-settings")) return settings_alone(setting, target, found, invocation);
+  if (!is_legal(found)) {
+    if (invocation.json) {
+      Json document = Json::object();
+      document.add("legal", Json::of(false)).add("violations", violations_json(found));
+      return Output{to_text(document), Exit::DoesNotFit};
+    }
+    return Output{violations_text(found, invocation.width), Exit::DoesNotFit};
+  }
+  const Plan plan = plan_of(setting);
+  Translation translation = translate(plan, target);
+  if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
+  for (const LayoutViolation& advice : found) translation.notes.push_back(advice.reason);
+  const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
+  const auto files = write_files(plan, target, translation, occasion);
+  Output output;
+  if (const auto folder = invocation.text("out")) output = written(files, *folder);
+  if (invocation.json) {
+    output.text = to_text(files_json(target, translation, files));
+  } else if (output.files.empty()) {
+    output.text = printed(files);
+  }
+  return output;
+}
+
+}  // namespace
+
+Command export_command() {
+  const auto text = Argument::Kind::Text;
+  std::vector<Argument> arguments = {
+      {"layout", text, "the layout, key=value,...; see below", true, "LAYOUT"},
+      {"--model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
+      {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
+      {"--to", text, "the target (default: the trainer's own); see below", false, "TARGET"},
+      {"--out", text, "folder to write into (default: the files are printed)", false, "DIR"},
+      {"--only-settings", Argument::Kind::Flag,
+       "the settings alone, also of a layout that is not legal"},
+      {"--batch", Argument::Kind::Integer, "sequences in a step; short for gbs=...", false, "B"},
+      {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"},
+      {"--schedule", text, "an order of actions as PyTorch writes them", false, "FILE.csv"}};
+  return {.name = "export",
+          .summary = "a plan as the trainer's own settings, ready to start",
+          .details = fmt::format(
+              "Targets: {}. Prints or writes the settings with the reason of each, a script that "
+              "starts the run, one for Slurm, and plan.json, which has the question and what to "
+              "expect. What the target has no setting for is refused with the nearest layout that "
+              "it has. Exit code 1 means that, or that the layout is not legal.",
+              enumerate(target_names())),
+          .examples = {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
+                       "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run"},
+          .topics = {"layout", "job"},
+          .arguments = joined({std::move(arguments), training_arguments()}),
+          .run = run_export};
+}
+
+}  // namespace trainwright::cli

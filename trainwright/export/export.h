@@ -1,0 +1,131 @@
+#pragma once
+// A plan in a trainer's own words, and back.
+//
+// A trainer is told what to do by settings: options of a command line, entries of a file, variables
+// of the environment. Which of them say what a layout and a job say is data (data/trainers): under
+// "settings" for our keys, and as the "setting" of every offer (a precision, a way to recompute).
+// A setting is a list of words:
+//
+//   --option [value ...]     an option
+//   section.key[=value]      an entry of a file
+//   NAME[=value]             a variable of the environment, in capitals
+//
+// and its values have placeholders:
+//
+//   N          the number                      a|b|c     one of them: a kind by its place among
+//   ours,
+//   ...        a list; [...] as one value                a stage of ZeRO, or no and yes
+//   LETTERS    what the stages hold as Megatron writes it, Et*15|t*17L
+//   MODULES    the same by the names of modules ("stage_modules"):
+//   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
+//
+// Without a value it gets the number, or true. "key.value" is about one value of a key and goes
+// before all else; "-" says that the trainer does it, but not by a setting. "always" and "with_pp"
+// are set on every run and on every pipeline. A number 1 is left out unless its key says otherwise,
+// being what every trainer does unasked.
+//
+// The keys of these settings are all that is ever written (`known_keys`): most trainers take a
+// misspelt one without a word.
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/result.h"
+#include "trainwright/cluster/cluster.h"
+#include "trainwright/layout/layout.h"
+#include "trainwright/model/model.h"
+#include "trainwright/question/question.h"
+#include "trainwright/trainer/trainer.h"
+
+namespace trainwright {
+
+// How a target takes its settings.
+enum class SettingsForm {
+  Options,    // words of a command line: --option value, --section.key value
+  Overrides,  // words of a command line: section.key=value
+  Toml,
+  Yaml,
+  Json,
+};
+struct Target {
+  std::string_view name;     // "megatron-lm"
+  std::string_view trainer;  // whose facts a plan for it rests on
+  Version from;              // the first version of the trainer that takes this form
+  SettingsForm form = SettingsForm::Options;
+  std::string_view file;  // that holds the settings
+  // Which weights are trained is decided in the user's script, not in these settings.
+  bool script_chooses_weights = false;
+};
+std::span<const Target> targets();
+std::vector<std::string> target_names();
+// The trainer that a target stands for; empty for what is no target.
+std::string trainer_of_target(std::string_view name);
+// By its name, or the one that the trainer itself is told by if there is no name.
+Result<Target> find_target(std::string_view name, const Trainer& trainer);
+
+struct Setting {
+  std::string key;                  // "--bf16", "parallelism.pipeline_parallel_degree"
+  std::vector<std::string> values;  // none: it stands alone. A list is one value: [a,[b,c]]
+  std::string of;                   // our key
+  std::string why;                  // a few words for a comment; may be empty
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+// A variable of the environment.
+bool is_environment(const Setting& setting);
+
+// What is exported. The schedule is that of schedule=csv, if there is one.
+struct Plan {
+  const Model& model;
+  const Cluster& cluster;
+  const Trainer& trainer;
+  const Layout& layout;
+  const Job& job;
+  const Schedule* schedule = nullptr;
+};
+// What a target cannot be told, and why.
+struct Unsayable {
+  std::string what;  // "recompute=full:2"
+  std::string why;
+  friend bool operator==(const Unsayable&, const Unsayable&) = default;
+};
+struct Translation {
+  std::vector<Setting> settings;
+  std::vector<Unsayable> unsayable;  // empty: the settings say all of the plan
+  Layout nearest;                    // the layout without what cannot be said
+  std::vector<std::string> notes;    // what the user's own script has to do
+};
+// A plan that is not legal may have settings that make no sense, and fewer reasons beside them.
+Translation translate(const Plan& plan, const Target& target);
+
+// Every key that the trainer's settings name, sorted.
+std::vector<std::string> known_keys(const Trainer& trainer, const Target& target);
+
+// The model as arguments of Megatron-LM, for sequences of so many tokens; model.h reads them back
+// as the same model. Diagnoses what they cannot describe.
+Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence);
+
+// As words of a command line, quoted for a shell.
+std::string settings_line(const std::vector<Setting>& settings, const Target& target);
+Json settings_json(const std::vector<Setting>& settings);
+
+// A file of an export.
+struct Artefact {
+  std::string path;  // inside the folder
+  std::string text;
+};
+// What the files say beside the settings.
+struct Occasion {
+  Words words;                        // the question, for plan.json
+  std::vector<std::string> expected;  // lines on memory and time
+  std::string version;                // of this program
+  Json answer = Json::object();       // figures, for plan.json
+};
+// "plan-llama-3.1-70b-64xH100-SXM": a name for the folder.
+std::string folder_name(const Plan& plan);
+std::vector<Artefact> write_files(const Plan& plan, const Target& target,
+                                  const Translation& translation, const Occasion& occasion);
+
+}  // namespace trainwright

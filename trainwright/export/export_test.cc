@@ -1,0 +1,221 @@
+#include "trainwright/export/export.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/form.h"
+#include "trainwright/export/pattern.h"
+#include "trainwright/testing/shipped_trainers.h"
+
+namespace trainwright {
+namespace {
+
+Question asked(const char* trainer, const char* layout, const char* model = "llama-3.1-8b",
+               const char* on = "8xH100", const char* job = "") {
+  auto question = read_question({.model = model,
+                                 .on = on,
+                                 .trainer = trainer,
+                                 .layout = layout,
+                                 .job = job,
+                                 .attention = {},
+                                 .schedule = {}},
+                                kShippedData);
+  REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+  return *std::move(question);
+}
+
+Target target_of(const Question& question) {
+  const auto target = find_target("", question.trainer);
+  REQUIRE_MESSAGE(target.has_value(), to_text(target.error()));
+  return *target;
+}
+
+Translation translated(const Question& question) {
+  return translate({.model = question.model,
+                    .cluster = question.cluster,
+                    .trainer = question.trainer,
+                    .layout = question.read.layout,
+                    .job = question.job},
+                   target_of(question));
+}
+
+// All of them on one line, as a shell would take them.
+std::string said(const Question& question) {
+  const Translation translation = translated(question);
+  REQUIRE_MESSAGE(translation.unsayable.empty(), translation.unsayable.front().what);
+  return settings_line(translation.settings, target_of(question));
+}
+
+std::string unsayable(const Question& question) {
+  std::vector<std::string> texts;
+  for (const Unsayable& one : translated(question).unsayable) texts.push_back(one.what);
+  return join(texts, "; ");
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("a plan for Megatron-LM is its options and one variable") {
+  CHECK(said(asked("megatron@0.19", "tp=2,pp=2,sp,zero=1,mbs=1,gbs=64,seq=4096,recompute=full")) ==
+        "CUDA_DEVICE_MAX_CONNECTIONS=1 --tensor-model-parallel-size 2 --sequence-parallel "
+        "--pipeline-model-parallel-size 2 "
+        "--micro-batch-size 1 --global-batch-size 64 --seq-length 4096 --bf16 --optimizer adam "
+        "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
+        "--recompute-num-layers 1");
+}
+
+TEST_CASE("what trainers do unasked with experts is always written") {
+  // exports.md, finding 3: Megatron's usual dispatcher is allgather, its usual etp is tp.
+  const std::string text =
+      said(asked("megatron@0.19", "tp=2,ep=4,etp=1,mbs=1,gbs=64,seq=4096", "mixtral-8x7b"));
+  CHECK(contains(text, "--moe-token-dispatcher-type alltoall"));
+  CHECK(contains(text, "--expert-tensor-parallel-size 1"));
+  CHECK(!contains(said(asked("megatron@0.19", "tp=2,mbs=1,gbs=64,seq=4096")), "moe"));
+}
+
+TEST_CASE("layers of each stage are Megatron's letters, without a count of chunks") {
+  const std::string text =
+      said(asked("megatron@0.19", "pp=2,vpp=2,layers=7/8*2/9,mbs=1,gbs=64,seq=4096"));
+  CHECK(contains(text, "--pipeline-model-parallel-layout 'Et*7|t*8|t*8|t*9L'"));
+  CHECK(!contains(text, "--num-virtual-stages-per-pipeline-rank"));
+}
+
+TEST_CASE("old versions of Megatron are told the layers of a chunk, new ones the chunks") {
+  // 32 layers in 2 x 4 stages are 4 each.
+  const char* layout = "pp=2,vpp=4,mbs=1,gbs=64,seq=4096";
+  CHECK(
+      contains(said(asked("megatron@0.10", layout)), "--num-layers-per-virtual-pipeline-stage 4"));
+  CHECK(contains(said(asked("megatron@0.11", layout)), "--num-virtual-stages-per-pipeline-rank 4"));
+}
+
+TEST_CASE("modules that are recomputed have the trainer's names") {
+  CHECK(contains(
+      said(asked("megatron@0.19", "mbs=1,gbs=64,seq=4096,recompute=modules:norm+core-attention")),
+      "--recompute-granularity selective --recompute-modules core_attn layernorm"));
+}
+
+TEST_CASE("torchtitan is told every module of every stage") {
+  const std::string text =
+      said(asked("torchtitan@0.3", "pp=2,sharding=fsdp,layers=1/31,mbs=2,gbs=64,seq=2048"));
+  CHECK(
+      contains(text, "--parallelism.module_fqns_per_model_part tok_embeddings,layers.0 layers.1,"));
+  CHECK(contains(text, "layers.31,norm,lm_head "));
+  // 64 sequences over 4 shards are 16 of a rank, 8 micro-batches of 2; a pipeline cannot be a
+  // graph.
+  CHECK(contains(text, "--training.local_batch_size 16"));
+  CHECK(contains(text, "--parallelism.pipeline_parallel_microbatch_size 2"));
+  CHECK(contains(text, "--training.disable_cuda_graphs"));
+}
+
+TEST_CASE("torchtitan 0.2 reads a file, 0.3 a command line whose subcommand stands alone") {
+  const char* layout = "sharding=fsdp,mbs=1,gbs=64,seq=2048,recompute=full";
+  const Question old = asked("torchtitan@0.2", layout), now = asked("torchtitan@0.3", layout);
+  CHECK(target_of(old).form == SettingsForm::Toml);
+  CHECK(target_of(now).form == SettingsForm::Options);
+  CHECK(contains(said(now), "activation_checkpoint:full"));
+  CHECK(contains(detail::to_toml(translated(old).settings),
+                 "[activation_checkpoint]\nmode = \"full\""));
+}
+
+TEST_CASE("what a target has no setting for is named, and the nearest layout is without it") {
+  const Question mixed = asked("megatron@0.19", "pp=2,recompute=full/none,mbs=1,gbs=64,seq=4096");
+  CHECK(unsayable(mixed) == "recompute by stage");
+  const Layout near = translated(mixed).nearest;
+  CHECK(near.recompute_by_stage.empty());
+  CHECK(near.recompute.kind == RecomputeKind::Full);
+  CHECK(unsayable(asked("torchtitan@0.3", "sharding=fsdp,precision=mxfp8,mbs=1,gbs=64,seq=2048",
+                        "llama-3.1-8b", "8xB200")) == "precision=mxfp8");
+  CHECK(unsayable(asked("megatron@0.19", "order=tp-dp-cp-ep-pp,mbs=1,gbs=64,seq=4096")) ==
+        "order=tp-dp-cp-ep-pp");
+  CHECK(contains(unsayable(asked("megatron@0.19", "mbs=1,gbs=64,seq=4096", "llama-3.1-8b", "8xH100",
+                                 "lora=16")),
+                 "lora=16"));
+}
+
+TEST_CASE("an order of ranks that Megatron has a word for is that word") {
+  CHECK(contains(said(asked("megatron@0.19", "pp=2,order=tp-cp-ep-pp-dp,mbs=1,gbs=64,seq=4096")),
+                 "--use-tp-pp-dp-mapping"));
+}
+
+TEST_CASE("an optimizer with a word of its own for ZeRO is not told of it twice") {
+  const char* layout = "zero=1,mbs=1,gbs=64,seq=4096";
+  const std::string text =
+      said(asked("megatron@0.16", layout, "llama-3.1-8b", "8xH100", "optimizer=muon"));
+  CHECK(contains(text, "--optimizer dist_muon"));
+  CHECK(!contains(text, "--use-distributed-optimizer"));
+}
+
+TEST_CASE("a target is found by its name or by its trainer, and stands for one trainer") {
+  const Trainer megatron = picked_trainer("megatron");
+  CHECK(find_target("", megatron)->name == "megatron-lm");
+  CHECK(find_target("Megatron-LM", megatron)->name == "megatron-lm");
+  const auto other = find_target("torchtitan", megatron);
+  REQUIRE(!other);
+  CHECK(other.error().diagnostics[0].hint == "plan with --trainer torchtitan");
+  const auto unknown = find_target("megatron-ml", megatron);
+  REQUIRE(!unknown);
+  CHECK(contains(unknown.error().diagnostics[0].hint, "megatron-lm"));
+  CHECK(!find_target("", picked_trainer("litgpt")));
+}
+
+TEST_CASE("no prose is among the settings of targets") {
+  for (const Target& target : targets()) {
+    for (const Trainer& trainer : shipped_trainers()) {
+      if (trainer.name != target.trainer || trainer.from < target.from) continue;
+      for (const std::string& key : known_keys(trainer, target)) {
+        const bool plain = std::all_of(key.begin(), key.end(), [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' ||
+                 c == ':';
+        });
+        CHECK_MESSAGE(plain, trainer.name << ": " << key);
+      }
+    }
+  }
+}
+
+// Megatron's arguments as the JSON that model.h reads.
+std::string json_of(const std::vector<Setting>& arguments) {
+  Json json = Json::object();
+  json.add("model_type", Json::of("megatron"));
+  for (const Setting& argument : arguments) {
+    std::string name = argument.key.substr(2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (name == "moe_layer_freq") {
+      json.add(name, Json::of(argument.values.front()));
+    } else {
+      json.add(name, argument.values.empty() ? Json::of(true)
+                                             : detail::value_of(argument.values.front()));
+    }
+  }
+  return to_text(json);
+}
+
+TEST_CASE("models of the zoo as Megatron's arguments are read back as themselves") {
+  const auto zoo = load_zoo(kShippedData);
+  REQUIRE(zoo);
+  int written = 0;
+  for (const ZooEntry& entry : *zoo) {
+    const auto arguments = megatron_model(entry.model, entry.model.sequence_most);
+    if (!arguments) continue;
+    ++written;
+    auto read = parse_model(json_of(*arguments), entry.model.name);
+    REQUIRE_MESSAGE(read.has_value(), entry.model.name << ": " << to_text(read.error()));
+    CHECK_MESSAGE(parameters(*read).total() == parameters(entry.model).total(), entry.model.name);
+    CHECK_MESSAGE(read->layers == entry.model.layers, entry.model.name);
+  }
+  CHECK(written > 100);
+}
+
+TEST_CASE("a list of lists is cut at its own commas") {
+  using detail::list_items;
+  CHECK(list_items("[a,[b,c],d]") == std::vector<std::string>{"a", "[b,c]", "d"});
+  CHECK(list_items("[]") == std::vector<std::string>{});
+  CHECK(!list_items("a,b"));
+}
+
+}  // namespace
+}  // namespace trainwright

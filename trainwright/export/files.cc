@@ -1,0 +1,204 @@
+// The folder of an export: settings, scripts, what they are for, and the plan itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/form.h"
+#include "trainwright/export/launch.h"
+#include "trainwright/export/pattern.h"
+
+namespace trainwright {
+namespace detail {
+namespace {
+
+// Settings that are not the target's own but arguments of something in the user's script.
+bool is_of_script(const Setting& setting) {
+  return setting.key.starts_with("PipelineModule.") ||
+         setting.key.starts_with("TrainingArguments.");
+}
+bool is_subcommand(const Setting& setting) { return setting.key.find(':') != std::string::npos; }
+
+template <class Condition>
+std::vector<Setting> those(const std::vector<Setting>& settings, Condition condition) {
+  std::vector<Setting> chosen;
+  std::copy_if(settings.begin(), settings.end(), std::back_inserter(chosen), condition);
+  return chosen;
+}
+
+std::string estimate_command(const Words& words) {
+  std::string text = "trainwright";
+  for (const std::string& word : estimate_arguments(words)) text += ' ' + shell_word(word);
+  return text;
+}
+
+std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
+  std::vector<std::string> lines = {
+      fmt::format("{} on {} with {} {}", plan.model.name, plan.cluster.name, plan.trainer.title,
+                  to_text(plan.trainer.version)),
+      to_text(plan.layout)};
+  lines.insert(lines.end(), occasion.expected.begin(), occasion.expected.end());
+  lines.push_back(fmt::format("made by trainwright {}; the figures again:", occasion.version));
+  lines.push_back("  " + estimate_command(occasion.words));
+  return lines;
+}
+
+std::string shell_settings(const Plan& plan, const Target& target, const std::vector<Setting>& own,
+                           const std::vector<std::string>& top) {
+  std::string text = comments(top) + '\n';
+  if (target.name == "megatron-lm") {
+    const auto model = megatron_model(plan.model, plan.layout.seq);
+    text += "# The model.\n";
+    text += model ? shell_array("MODEL", *model, target.form)
+                  : fmt::format("# {}\n: \"${{MODEL:?{}}}\"\n", model.error().diagnostics[0].what,
+                                "write the model's own arguments here");
+    text += '\n';
+  }
+  const auto options = those(own, [](const Setting& one) { return !is_subcommand(one); });
+  text += "# How it is spread and trained.\n" + shell_array("SETTINGS", options, target.form);
+  const auto last = those(own, is_subcommand);
+  if (target.name == "torchtitan") {
+    text += "\n# They come last.\n" + shell_array("SUBCOMMANDS", last, target.form);
+  }
+  return text;
+}
+
+std::string settings_file(const Plan& plan, const Target& target, const std::vector<Setting>& own,
+                          const std::vector<std::string>& top) {
+  switch (target.form) {
+    case SettingsForm::Options:
+    case SettingsForm::Overrides: return shell_settings(plan, target, own, top);
+    case SettingsForm::Toml: return comments(top) + '\n' + to_toml(own);
+    case SettingsForm::Yaml: return comments(top) + '\n' + to_yaml(own);
+    case SettingsForm::Json: break;
+  }
+  return to_text(to_json_tree(own));  // has no comments; README.md has them
+}
+
+// PipelineModule.num_stages=4 as a call's arguments.
+std::string pipeline_snippet(const std::vector<Setting>& settings) {
+  std::string text =
+      "# What DeepSpeed's JSON cannot say: PipelineModule(layers=..., **PIPELINE).\nPIPELINE = "
+      "dict(\n";
+  for (const Setting& setting : settings) {
+    text += fmt::format("    {}={},{}\n", setting.key.substr(setting.key.find('.') + 1),
+                        setting.values.front(), setting.why.empty() ? "" : "  # " + setting.why);
+  }
+  return text + ")\n";
+}
+
+void add_script_files(const std::vector<Setting>& settings, std::vector<Artefact>& files) {
+  const auto of = [&](std::string_view prefix) {
+    return those(settings, [&](const Setting& one) { return one.key.starts_with(prefix); });
+  };
+  if (const auto pipeline = of("PipelineModule."); !pipeline.empty()) {
+    files.push_back({"pipeline.py", pipeline_snippet(pipeline)});
+  }
+  auto arguments = of("TrainingArguments.");
+  if (arguments.empty()) return;
+  for (Setting& one : arguments) one.key = one.key.substr(one.key.find('.') + 1);
+  files.push_back(
+      {"training_arguments.yaml",
+       "# Arguments of Hugging Face's Trainer; TRL and LLaMA-Factory call them the same.\n" +
+           to_yaml(arguments)});
+}
+
+std::string plan_json(const Target& target, const Occasion& occasion) {
+  const Words& words = occasion.words;
+  Json question = Json::object();
+  for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"model", words.model},
+                                   {"on", words.on},
+                                   {"trainer", words.trainer},
+                                   {"layout", words.layout},
+                                   {"job", words.job},
+                                   {"attention", words.attention},
+                                   {"schedule", words.schedule}}) {
+    if (!text.empty()) question.add(name, Json::of(text));
+  }
+  Json document = Json::object();
+  document.add("trainwright", Json::of(occasion.version))
+      .add("question", std::move(question))
+      .add("command", Json::of(estimate_command(words)))
+      .add("expected", occasion.answer)
+      .add("target", Json::of(target.name));
+  return to_text(document);
+}
+
+std::string readme(const Plan& plan, const Target& target, const Translation& translation,
+                   const Occasion& occasion, const std::vector<Artefact>& files) {
+  std::string text = fmt::format("# {} on {}\n\n", plan.model.name, plan.cluster.name);
+  for (const std::string& line : header(plan, occasion)) {
+    text += line.starts_with(' ') ? fmt::format("\n    {}\n", trim(line)) : line + "  \n";
+  }
+  text += "\n| file | what it is |\n|---|---|\n";
+  for (const Artefact& file : files) {
+    const std::string_view what = file.path == target.file      ? "settings of the trainer"
+                                  : file.path == "launch.sh"    ? "starts it on one node"
+                                  : file.path == "sbatch.sh"    ? "starts it under Slurm"
+                                  : file.path == "schedule.csv" ? "the order of the pipeline"
+                                  : file.path == "plan.json"    ? "the plan, to ask about it again"
+                                                                : "for your own script";
+    text += fmt::format("| `{}` | {} |\n", file.path, what);
+  }
+  text += "\nCompare the first lines of the log with the figures above.\n";
+  for (const std::string& note : translation.notes) text += fmt::format("\nNote: {}.\n", note);
+  if (target.form != SettingsForm::Json) return text;
+  text += "\n| setting | why |\n|---|---|\n";
+  for (const Setting& setting : translation.settings) {
+    if (setting.why.empty()) continue;
+    text += fmt::format("| `{}` {} | {} |\n", setting.key, join(setting.values, " "), setting.why);
+  }
+  return text;
+}
+
+}  // namespace
+}  // namespace detail
+
+std::string settings_line(const std::vector<Setting>& settings, const Target& target) {
+  std::vector<std::string> words;
+  for (const Setting& setting : settings) {
+    if (is_environment(setting)) {
+      words.insert(words.begin(), setting.key + '=' + setting.values.front());
+      continue;
+    }
+    for (const std::string& word : detail::words_of(setting, target.form)) {
+      words.push_back(detail::shell_word(word));
+    }
+  }
+  return join(words, " ");
+}
+
+Json settings_json(const std::vector<Setting>& settings) {
+  Json list = Json::array();
+  for (const Setting& setting : settings) {
+    Json values = Json::array();
+    for (const std::string& value : setting.values) values.push(Json::of(value));
+    Json one = Json::object();
+    one.add("key", Json::of(setting.key)).add("values", std::move(values));
+    list.push(std::move(one.add("of", Json::of(setting.of)).add("why", Json::of(setting.why))));
+  }
+  return list;
+}
+
+std::string folder_name(const Plan& plan) {
+  return fmt::format("plan-{}-{}", plan.model.name, plan.cluster.name);
+}
+
+std::vector<Artefact> write_files(const Plan& plan, const Target& target,
+                                  const Translation& translation, const Occasion& occasion) {
+  const auto own = detail::those(translation.settings, [](const Setting& setting) {
+    return !is_environment(setting) && !detail::is_of_script(setting);
+  });
+  std::vector<Artefact> files;
+  files.push_back({std::string(target.file),
+                   detail::settings_file(plan, target, own, detail::header(plan, occasion))});
+  detail::add_script_files(translation.settings, files);
+  if (plan.schedule != nullptr) files.push_back({"schedule.csv", to_csv(*plan.schedule)});
+  files.push_back({"launch.sh", detail::launch_script(plan, target, translation)});
+  if (node_count(plan.cluster) > 1) files.push_back({"sbatch.sh", detail::sbatch_script(plan)});
+  files.push_back({"plan.json", detail::plan_json(target, occasion)});
+  files.push_back({"README.md", detail::readme(plan, target, translation, occasion, files)});
+  return files;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,132 @@
+#include "trainwright/export/launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/export/form.h"
+
+namespace trainwright::detail {
+namespace {
+
+std::int64_t per_node(const Cluster& cluster) {
+  return accelerator_count(cluster) / std::max<std::int64_t>(node_count(cluster), 1);
+}
+
+std::string ask(const char* name, const char* what) {
+  return fmt::format(": \"${{{}:?{}}}\"\n", name, what);
+}
+
+// What the model's own arguments are where the settings do not name one.
+bool names_model(const Translation& translation) {
+  return std::any_of(translation.settings.begin(), translation.settings.end(),
+                     [](const Setting& setting) { return setting.of.starts_with("model"); });
+}
+
+constexpr const char* kTorchrun =
+    "torchrun --nnodes \"$NODES\" --nproc-per-node \"$PER_NODE\" --node-rank \"$NODE_RANK\" \\\n"
+    "  --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" \\\n  ";
+
+std::string megatron_lines() {
+  return ask("MEGATRON", "path of Megatron-LM") +
+         ask("TRAINING",
+             "data, tokenizer, learning rate: '--mock-data --train-iters 10 --lr 1e-4'") +
+         "source settings.sh\n" + kTorchrun +
+         "\"$MEGATRON/pretrain_gpt.py\" \"${MODEL[@]}\" \"${SETTINGS[@]}\" $TRAINING\n";
+}
+
+std::string titan_lines(const Target& target, const Translation& translation) {
+  if (target.form == SettingsForm::Toml) {
+    return std::string(kTorchrun) +
+           "-m torchtitan.train --job.config_file torchtitan.toml \"$@\"\n";
+  }
+  const bool named = names_model(translation);
+  return (named ? ""
+                : ask("MODULE", "--module of torchtitan with this model") +
+                      ask("CONFIG", "--config of that module")) +
+         "source settings.sh\n" + kTorchrun + "-m torchtitan.train " +
+         (named ? "" : "--module \"$MODULE\" --config \"$CONFIG\" ") +
+         "\"${SETTINGS[@]}\" \"$@\" \"${SUBCOMMANDS[@]}\"\n";
+}
+
+std::string script_lines(const Target& target, const Translation& translation) {
+  if (target.name == "megatron-lm") return megatron_lines();
+  if (target.name == "torchtitan") return titan_lines(target, translation);
+  const std::string script = ask("SCRIPT", "your training script");
+  if (target.name == "deepspeed") {
+    return script +
+           "deepspeed --no_ssh --num_nodes \"$NODES\" --num_gpus \"$PER_NODE\" --node_rank "
+           "\"$NODE_RANK\" \\\n  --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" \\\n"
+           "  \"$SCRIPT\" --deepspeed --deepspeed_config ds_config.json \"$@\"\n";
+  }
+  if (target.name == "accelerate") {
+    return script +
+           "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
+           "  --main_process_ip \"$MASTER_ADDR\" --main_process_port \"$MASTER_PORT\" \\\n"
+           "  \"$SCRIPT\" \"$@\"\n";
+  }
+  if (target.name == "megatron-bridge") {
+    return ask("SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides") +
+           "source settings.sh\n" + kTorchrun + "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
+  }
+  if (target.name == "nemo-automodel") {
+    return ask("RECIPE", "your recipe with model, data and optimizer; merge recipe.yaml into it") +
+           kTorchrun + "-m nemo_automodel.cli.app \"$RECIPE\" \"$@\"\n";
+  }
+  if (target.name == "nanotron") {
+    return ask("NANOTRON", "path of nanotron, for its run_train.py") +
+           ask("CONFIG", "your configuration; merge nanotron.yaml into it") + kTorchrun +
+           "\"$NANOTRON/run_train.py\" --config-file \"$CONFIG\"\n";
+  }
+  return script + "source settings.sh\n" +
+         "python -m paddle.distributed.launch --nnodes \"$NODES\" --nproc_per_node \"$PER_NODE\" "
+         "\\\n"
+         "  --master \"$MASTER_ADDR:$MASTER_PORT\" --rank \"$NODE_RANK\" \\\n"
+         "  \"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
+}
+
+}  // namespace
+
+std::string launch_script(const Plan& plan, const Target& target, const Translation& translation) {
+  const std::int64_t nodes = node_count(plan.cluster);
+  std::string text = "#!/usr/bin/env bash\n";
+  text += nodes == 1 ? "# Starts the plan on this node.\n"
+                     : fmt::format(
+                           "# Starts the plan; on each of the {} nodes:\n"
+                           "#   NODE_RANK=0 MASTER_ADDR=first-node bash launch.sh\n",
+                           nodes);
+  text += "set -euo pipefail\ncd \"$(dirname \"$0\")\"\n";
+  text += fmt::format("NODES={} PER_NODE={}\n", nodes, per_node(plan.cluster));
+  if (nodes == 1) {
+    text += "NODE_RANK=0 MASTER_ADDR=localhost\n";
+  } else {
+    text += ask("NODE_RANK", "number of this node, from 0") +
+            ask("MASTER_ADDR", "name of the first node");
+  }
+  text += "MASTER_PORT=${MASTER_PORT:-29500}\n";
+  for (const Setting& setting : translation.settings) {
+    if (!is_environment(setting)) continue;
+    text += fmt::format("export {}={}{}\n", setting.key, setting.values.front(),
+                        setting.why.empty() ? "" : "  # " + setting.why);
+  }
+  if (plan.trainer.allocator.expandable_segments) {
+    text += "export PYTORCH_ALLOC_CONF=expandable_segments:True  # as the estimate assumes\n";
+  }
+  return text + script_lines(target, translation);
+}
+
+std::string sbatch_script(const Plan& plan) {
+  return fmt::format(
+      "#!/usr/bin/env bash\n"
+      "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n"
+      "#SBATCH --gpus-per-node={}\n#SBATCH --exclusive\n"
+      "# Account, partition and time limit are yours: sbatch --account ... --time ... sbatch.sh\n"
+      "set -euo pipefail\n"
+      "cd \"$SLURM_SUBMIT_DIR\"\n"
+      "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
+      "export MASTER_ADDR\n"
+      "srun bash -c 'NODE_RANK=$SLURM_NODEID bash launch.sh'\n",
+      plan.model.name, node_count(plan.cluster), per_node(plan.cluster));
+}
+
+}  // namespace trainwright::detail

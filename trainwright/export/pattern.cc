@@ -1,0 +1,116 @@
+#include "trainwright/export/pattern.h"
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+
+bool is_environment(const Setting& setting) {
+  return std::all_of(setting.key.begin(), setting.key.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+namespace detail {
+
+std::vector<Setting> parse_settings(std::string_view text) {
+  std::vector<Setting> settings;
+  for (const std::string_view word : split(text, ' ')) {
+    if (word.empty()) continue;
+    const bool option = word.starts_with("--");
+    if (!option && !settings.empty() && settings.back().key.starts_with("--")) {
+      settings.back().values.emplace_back(word);
+      continue;
+    }
+    const std::size_t equals = option ? std::string_view::npos : word.find('=');
+    Setting setting{.key = std::string(word.substr(0, equals)), .values = {}, .of = {}, .why = {}};
+    if (equals != std::string_view::npos) setting.values.emplace_back(word.substr(equals + 1));
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+namespace {
+
+// A choice may be the last part of a value only: a|b.
+std::optional<std::string> chosen(std::string_view value, const Filling& filling) {
+  const auto words = split(value, '|');
+  if (words.size() == 1) return std::string(value);
+  if (!filling.place || *filling.place >= words.size()) return std::nullopt;
+  return std::string(words[*filling.place]);
+}
+
+std::optional<std::string> scalar(std::string_view value, const Filling& filling) {
+  const auto given = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional(text);
+  };
+  if (value == "N") return given(filling.number);
+  if (value == "\"N\"") return '"' + filling.number + '"';
+  if (value == "LETTERS") return given(filling.letters);
+  if (value == "MODULES") return given(filling.modules);
+  if (value == "PER_STAGE") return given(filling.per_stage);
+  if (value == "[...]") {
+    return filling.list.empty() ? std::nullopt : std::optional(list_text(filling.list));
+  }
+  return chosen(value, filling);
+}
+
+}  // namespace
+
+std::optional<std::vector<Setting>> filled(std::string_view text, const Filling& filling) {
+  std::vector<Setting> settings = parse_settings(text);
+  for (Setting& setting : settings) {
+    std::vector<std::string> values;
+    for (const std::string& value : setting.values) {
+      if (value == "...") {
+        if (filling.list.empty()) return std::nullopt;
+        values.insert(values.end(), filling.list.begin(), filling.list.end());
+      } else if (auto one = scalar(value, filling)) {
+        values.push_back(*std::move(one));
+      } else {
+        return std::nullopt;
+      }
+    }
+    const bool alone = setting.values.empty();
+    const bool option = setting.key.starts_with("--");
+    if (alone && !filling.usual.empty()) values = {filling.usual};
+    if (alone && filling.usual.empty() && !option && setting.key.find(':') == std::string::npos) {
+      values = {"true"};
+    }
+    setting.values = std::move(values);
+  }
+  return settings;
+}
+
+const std::string* find_setting(const Trainer& trainer, std::string_view key) {
+  for (const auto& [ours, theirs] : trainer.settings) {
+    if (ours == key) return &theirs;
+  }
+  return nullptr;
+}
+
+std::optional<std::vector<std::string>> list_items(std::string_view value) {
+  if (value.size() < 2 || value.front() != '[' || value.back() != ']') return std::nullopt;
+  value = value.substr(1, value.size() - 2);
+  std::vector<std::string> items;
+  std::string item;
+  int depth = 0;
+  for (const char c : value) {
+    depth += (c == '[') - (c == ']');
+    if (c == ',' && depth == 0) {
+      items.push_back(std::exchange(item, {}));
+    } else if (c != ' ' || depth > 0) {
+      item += c;
+    }
+  }
+  if (!item.empty() || !items.empty()) items.push_back(std::move(item));
+  return items;
+}
+
+std::string list_text(const std::vector<std::string>& items) {
+  return '[' + join(items, ",") + ']';
+}
+
+}  // namespace detail
+}  // namespace trainwright

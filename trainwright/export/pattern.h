@@ -1,0 +1,33 @@
+#pragma once
+// Private: the words of a setting and what fills their placeholders.
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/export/export.h"
+
+namespace trainwright::detail {
+
+struct Filling {
+  std::string number = {};
+  std::optional<std::size_t> place = {};  // of a|b|c
+  std::vector<std::string> list = {};
+  std::string letters = {}, modules = {}, per_stage = {};
+  // What a setting without a value gets; nothing for an option that stands alone.
+  std::string usual = {};
+};
+// The settings with their placeholders as they stand: "--x a|b" is {"--x", {"a|b"}}.
+std::vector<Setting> parse_settings(std::string_view text);
+// Nothing if a placeholder has no filling.
+std::optional<std::vector<Setting>> filled(std::string_view text, const Filling& filling);
+
+// Of "key" or "key.value" in the trainer's settings; nullptr if it has none.
+const std::string* find_setting(const Trainer& trainer, std::string_view key);
+
+// "[a,[b,c]]" -> {"a", "[b,c]"}; nullopt for what is no list.
+std::optional<std::vector<std::string>> list_items(std::string_view value);
+std::string list_text(const std::vector<std::string>& items);
+
+}  // namespace trainwright::detail

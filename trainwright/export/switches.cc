@@ -1,0 +1,117 @@
+// From a plan to settings: what is switched on and off, offloading, loss, connections.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/export/say.h"
+
+namespace trainwright::detail {
+namespace {
+
+const std::string* offer_of(const Trainer& trainer, Switch what) {
+  const auto overlap = [&](OverlapKind kind) -> const std::string* {
+    const Overlap* found = find_kind(trainer.overlaps, kind);
+    return found == nullptr || found->setting.empty() ? nullptr : &found->setting;
+  };
+  switch (what) {
+    case Switch::OverlapTp: return overlap(OverlapKind::TensorParallel);
+    case Switch::OverlapGradientReduce: return overlap(OverlapKind::GradientReduce);
+    case Switch::OverlapParameterGather: return overlap(OverlapKind::ParameterGather);
+    case Switch::OverlapGatherWithStep: return overlap(OverlapKind::GatherWithStep);
+    case Switch::OverlapP2p: return overlap(OverlapKind::PointToPoint);
+    case Switch::OverlapEp: return overlap(OverlapKind::ExpertAllToAll);
+    case Switch::OverlapSharedExperts: return overlap(OverlapKind::SharedExpert);
+    case Switch::GroupedGemm: {
+      const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm);
+      return kernel == nullptr || kernel->setting.empty() ? nullptr : &kernel->setting;
+    }
+    case Switch::DelayWeightGradient:
+    case Switch::Compile:
+    case Switch::DistributeSaved:
+    case Switch::Fp8ParameterGather: break;
+  }
+  return nullptr;
+}
+
+std::string key_of(Switch what) {
+  std::string key(name_of(what));
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+// Silence leaves a switch as it is; only a change of it is said.
+void say_switch(Speech& speech, Switch what) {
+  const Layout& layout = speech.plan.layout;
+  const bool on = layout.on.has(what);
+  if (!on && !layout.off.has(what)) return;
+  Layout silent = layout;
+  silent.on = {};
+  silent.off = {};
+  const bool usually = asks(silent, what, speech.plan.trainer);
+  if (on == usually) return;
+  const std::string key = key_of(what);
+  if (!on) {
+    return say(speech, {.key = key + ".off", .value = std::string(name_of(what)), .unsay = {}});
+  }
+  // A key of its own goes before the offer's.
+  const bool own = has_setting(speech, key);
+  say(speech,
+      {.key = key, .value = "on", .offer = own ? nullptr : offer_of(speech.plan.trainer, what)});
+}
+
+void say_offloading(Speech& speech) {
+  const Plan& plan = speech.plan;
+  for (const Offload what : all_of<Offload>()) {
+    if (!plan.layout.offload.has(what)) continue;
+    const auto* offer = find_kind(plan.trainer.offloads, what);
+    say(speech, {.key = "offload",
+                 .value = std::string(name_of(what)),
+                 .offer = offer == nullptr ? nullptr : &offer->setting,
+                 .why = "held in host memory",
+                 .unsay = [what](Layout& near) {
+                   near.offload.bits &= ~(1U << static_cast<unsigned>(what));
+                 }});
+  }
+}
+
+void say_loss(Speech& speech) {
+  const Plan& plan = speech.plan;
+  if (plan.layout.loss.empty()) return;
+  Layout silent = plan.layout;
+  silent.loss.clear();
+  const std::size_t asked = running_loss(plan.layout, plan.trainer);
+  const auto& losses = plan.trainer.losses;
+  say(speech, {.key = "loss",
+               .value = plan.layout.loss,
+               .offer = asked < losses.size() ? &losses[asked].setting : nullptr,
+               .needed = running_loss(silent, plan.trainer) != asked,
+               .unsay = [](Layout& near) { near.loss.clear(); }});
+}
+
+// Megatron wants one connection where kernels of several streams must start in order, and more of
+// them with FSDP.
+void say_connections(Speech& speech) {
+  const Layout& layout = speech.plan.layout;
+  auto connections = layout.max_connections;
+  const bool ordered = layout.tp > 1 || layout.cp > 1;
+  const bool fsdp = layout.sharding != ShardingKind::Ddp && layout.sharding != ShardingKind::Zero;
+  if (!connections && ordered && !fsdp && has_setting(speech, "max_connections")) connections = 1;
+  if (!connections) return;
+  const std::string number = std::to_string(*connections);
+  say(speech, {.key = "max_connections",
+               .value = number,
+               .filling = {.number = number, .usual = number},
+               .why = *connections == 1 ? "collectives start before the products they overlap" : "",
+               .unsay = [](Layout& near) { near.max_connections.reset(); }});
+}
+
+}  // namespace
+
+void say_switches(Speech& speech) {
+  for (const Switch what : all_of<Switch>()) say_switch(speech, what);
+  say_offloading(speech);
+  say_loss(speech);
+  say_connections(speech);
+}
+
+}  // namespace trainwright::detail
