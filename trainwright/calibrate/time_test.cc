@@ -16,8 +16,8 @@ TimedRun run_of(double products, double scale) {
   run.pieces.ranks.resize(1);
   run.pieces.micro_batches = 4;
   StagePieces stage;
-  stage.forward.products = stage.backward_input.products = stage.backward_weight.products =
-      Seconds(products);
+  stage.forward.at(Piece::Products) = stage.backward_input.at(Piece::Products) =
+      stage.backward_weight.at(Piece::Products) = Seconds(products);
   run.pieces.stages.push_back(stage);
   run.measured = scale * step_time(run.pieces, usual_stack()).step.value();
   return run;

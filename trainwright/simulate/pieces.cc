@@ -119,23 +119,23 @@ class ListTimer {
     pieces.kernels += 1;
     const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
     if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
-      pieces.products += product(op, effort, pass);
+      pieces.at(Piece::Products) += product(op, effort, pass);
     } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
-      pieces.attention += attention_time({.flops = effort.matmul,
-                                          .head_width = op.head_width,
-                                          .keys = op.keys,
-                                          .backward = backward,
-                                          .flash = flash_},
-                                         rates_);
+      pieces.at(Piece::AttentionCores) += attention_time({.flops = effort.matmul,
+                                                     .head_width = op.head_width,
+                                                     .keys = op.keys,
+                                                     .backward = backward,
+                                                     .flash = flash_},
+                                                    rates_);
     } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
       const AttentionCall unfused{
           .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
-      pieces.attention +=
+      pieces.at(Piece::AttentionCores) +=
           std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
     } else if (op.kind == OperatorKind::Loss) {
-      pieces.loss += streamed_time(moved, backward, rates_);
+      pieces.at(Piece::Loss) += streamed_time(moved, backward, rates_);
     } else {
-      pieces.streams += streamed_time(moved, backward, rates_);
+      pieces.at(Piece::Streams) += streamed_time(moved, backward, rates_);
     }
   }
 
@@ -158,13 +158,13 @@ class ListTimer {
   int flash_;
 };
 
-Seconds& place_of(PassPieces& pieces, const Call& call) {
+Piece piece_of(const Call& call) {
   switch (call.group) {
     case GroupKind::Tp:
-      return call.kind == CollectiveKind::AllReduce ? pieces.tensor_sums : pieces.tensor;
-    case GroupKind::Cp: return pieces.context;
-    case GroupKind::Pp: return pieces.vocabulary;
-    default: return pieces.expert;
+      return call.kind == CollectiveKind::AllReduce ? Piece::TensorSums : Piece::Tensor;
+    case GroupKind::Cp: return Piece::Context;
+    case GroupKind::Pp: return Piece::Vocabulary;
+    default: return Piece::Expert;
   }
 }
 
@@ -176,11 +176,11 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
     if (time == Seconds(0)) continue;
     pieces.kernels += 1;
     if (call.beside == Beside::RingSteps) {
-      pieces.ring += time;
+      pieces.at(Piece::Ring) += time;
       // Each step sends, receives, attends to a part and adds it up.
       pieces.kernels += 3 * real(wires.places.at(call.group).group.size - 1);
     } else {
-      (wires.hides(call.beside) ? pieces.beside : place_of(pieces, call)) += time;
+      pieces.at(wires.hides(call.beside) ? Piece::Beside : piece_of(call)) += time;
     }
   }
   return pieces;
@@ -189,30 +189,36 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
 }  // namespace
 
 PassPieces& PassPieces::operator+=(const PassPieces& more) {
-  products += more.products;
-  attention += more.attention;
-  streams += more.streams;
-  loss += more.loss;
-  tensor += more.tensor;
-  tensor_sums += more.tensor_sums;
-  context += more.context;
-  expert += more.expert;
-  vocabulary += more.vocabulary;
-  beside += more.beside;
-  ring += more.ring;
+  for (std::size_t i = 0; i < kPieces; ++i) seconds[i] += more.seconds[i];
   kernels += more.kernels;
   return *this;
 }
 
 PassPieces operator*(PassPieces pieces, double times) {
-  for (Seconds* part : {&pieces.products, &pieces.attention, &pieces.streams, &pieces.loss,
-                        &pieces.tensor, &pieces.tensor_sums, &pieces.context, &pieces.expert,
-                        &pieces.vocabulary, &pieces.beside, &pieces.ring}) {
-    *part = *part * times;
-  }
+  for (Seconds& one : pieces.seconds) one = one * times;
   pieces.kernels *= times;
   return pieces;
 }
+
+namespace {
+
+// What a token of the model needs: all of its products forward and, backward, those of gradients
+// that the job makes.
+Flops needed_by_token(const Model& model, const Trainer& trainer, const Job& job,
+                      const Layout& layout) {
+  const Flops all = token_flops(model, Tokens(layout.seq), AttentionPairs::Causal).train();
+  if (!job.lora && job.frozen.empty() && job.frozen_layers == 0) return all;
+  // One sequence on one rank with flash attention, with and without what the job leaves out.
+  const auto work = [&](const Job& of) {
+    WorkCache cache(model, recipe_of(trainer, layout.precision, of));
+    const Stage stage = stage_layers(Layout{}, model)->front();
+    const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = layout.seq}));
+    return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
+  };
+  return all * (work(job) / work({}));
+}
+
+}  // namespace
 
 struct StepModel::State {
   const Model& model;
@@ -227,6 +233,7 @@ struct StepModel::State {
     WorkCache work;
     ListTimer timer;
     std::unordered_map<const Totals*, ListTime> timed = {};
+    std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
   };
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
 
@@ -248,19 +255,38 @@ struct StepModel::State {
         .first->second;
   }
 
+  // One layer of a portion with its collectives on the layout's links. Stages share most of them.
+  using Placed = std::unordered_map<const Totals*, StagePieces>;
+  const StagePieces& layer(Lists& of, const Portion& portion, Wires& wires, Placed& known) {
+    const auto found = known.find(portion.totals);
+    if (found != known.end()) return found->second;
+    const ListTime& list = timed(of, portion);
+    StagePieces pieces{.forward = placed(list, Pass::Forward, wires),
+                       .backward_input = placed(list, Pass::Recompute, wires),
+                       .backward_weight = placed(list, Pass::WeightGradient, wires)};
+    pieces.backward_input += placed(list, Pass::InputGradient, wires);
+    return known.emplace(portion.totals, pieces).first->second;
+  }
+
   StagePieces stage(Lists& of, const std::vector<Portion>& portions, std::int64_t rank,
-                    Wires& wires) {
+                    Wires& wires, Placed& known) {
     StagePieces pieces{.rank = rank};
     for (const Portion& portion : portions) {
-      const ListTime& list = timed(of, portion);
+      const StagePieces& one = layer(of, portion, wires, known);
       // Of layers that are run again together the list is that of one.
       const double count = real(portion.count) * real(portion.list->slice.recompute.n);
-      pieces.forward += placed(list, Pass::Forward, wires) * count;
-      pieces.backward_input += placed(list, Pass::Recompute, wires) * count;
-      pieces.backward_input += placed(list, Pass::InputGradient, wires) * count;
-      pieces.backward_weight += placed(list, Pass::WeightGradient, wires) * count;
+      pieces.forward += one.forward * count;
+      pieces.backward_input += one.backward_input * count;
+      pieces.backward_weight += one.backward_weight * count;
     }
     return pieces;
+  }
+
+  Flops needed(Lists& of, const Layout& layout) {
+    const auto found = of.needed.find(layout.seq);
+    if (found != of.needed.end()) return found->second;
+    return of.needed.emplace(layout.seq, needed_by_token(model, trainer, job, layout))
+        .first->second;
   }
 
   void add_parameters(RankPieces& rank, const Totals& sums, std::int64_t layers,
@@ -308,6 +334,7 @@ Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* sched
   if (const auto large = too_large(s.model, slice_of(layout, s.trainer))) return fail({*large});
   State::Lists& lists = s.lists_for(layout.precision);
   Wires wires{layout, s.cluster, s.trainer, s.rates, Places(layout, s.cluster)};
+  State::Placed known;
   StepPieces step;
   step.ranks.resize(static_cast<std::size_t>(layout.pp));
   std::vector<Flops> flops(step.ranks.size());
@@ -315,7 +342,7 @@ Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* sched
     const Slice slice = slice_of(layout, s.trainer, stage.id.index(), s.attention);
     std::vector<Portion> portions = lists.work.stage(stage, slice);
     for (const Portion& share : lists.work.shares(stage, slice)) portions.push_back(share);
-    step.stages.push_back(s.stage(lists, portions, stage.rank, wires));
+    step.stages.push_back(s.stage(lists, portions, stage.rank, wires, known));
     if (layout.pp > 1) {  // sends and receives
       step.stages.back().forward.kernels += 2;
       step.stages.back().backward_input.kernels += 2;
@@ -344,7 +371,7 @@ Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* sched
   const FlopsPerSecond peak = s.rates.of(compute_type(layout.precision)).peak;
   step.bound = *std::max_element(flops.begin(), flops.end()) * m / peak;
   step.tokens = tokens_per_step(layout);
-  step.needed = needed_flops(s.model, s.trainer, s.job, layout);
+  step.needed = s.needed(lists, layout) * real(step.tokens.value());
   for (const Flops& of : flops) step.executed += of * (m * real(step.world / layout.pp));
   FlopsPerSecond all;
   for (const Group& group : s.cluster.groups) {
@@ -363,21 +390,6 @@ Result<TimeConstants> load_time_constants(const std::string& data_directory,
                                           const std::optional<std::string>& file) {
   return TimeConstants{TW_TRY(load_kernels(data_directory)),
                        TW_TRY(load_stacks(data_directory, file))};
-}
-
-Flops needed_flops(const Model& model, const Trainer& trainer, const Job& job,
-                   const Layout& layout) {
-  const Flops all = token_flops(model, Tokens(layout.seq), AttentionPairs::Causal).train() *
-                    real(tokens_per_step(layout).value());
-  if (!job.lora && job.frozen.empty() && job.frozen_layers == 0) return all;
-  // One sequence on one rank with flash attention, with and without what the job leaves out.
-  const auto work = [&](const Job& of) {
-    WorkCache cache(model, recipe_of(trainer, layout.precision, of));
-    const Stage stage = stage_layers(Layout{}, model)->front();
-    const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = layout.seq}));
-    return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
-  };
-  return all * (work(job) / work({}));
 }
 
 }  // namespace trainwright

@@ -44,14 +44,21 @@
 
 namespace trainwright {
 
-// Where the time of a rank goes. Seconds on the device at kernel rates, and how many kernels.
+// Where the time of a pass goes. Seconds on the device at kernel rates.
+// clang-format off
+enum class Piece : std::uint8_t {
+  Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
+  Tensor, TensorSums, Context, Expert, Vocabulary,  // collectives that nothing hides; sums: all-reduces
+  Beside,                                  // those that run while a product does
+  Ring,                                    // those of a ring, which run while attention does
+};
+// clang-format on
+inline constexpr std::size_t kPieces = static_cast<std::size_t>(Piece::Ring) + 1;
 struct PassPieces {
-  Seconds products, attention, streams, loss;
-  Seconds tensor, context, expert, vocabulary;  // collectives that nothing hides
-  Seconds tensor_sums;                          // and all-reduces of tp
-  Seconds beside;                               // those that run while a product does
-  Seconds ring;                                 // those of a ring, which run while attention does
-  double kernels = 0;                           // operators and collectives to launch
+  std::array<Seconds, kPieces> seconds{};
+  double kernels = 0;  // operators and collectives to launch
+  Seconds& at(Piece piece) { return seconds[static_cast<std::size_t>(piece)]; }
+  Seconds at(Piece piece) const { return seconds[static_cast<std::size_t>(piece)]; }
   PassPieces& operator+=(const PassPieces& more);
   friend bool operator==(const PassPieces&, const PassPieces&) = default;
 };
@@ -81,8 +88,9 @@ struct StepPieces {
   std::optional<double> idle = std::nullopt;
   Seconds bound;  // the slowest rank's products at the accelerator's peak
   Tokens tokens;
-  Flops needed, executed;  // by the whole cluster: for MFU, and with what is run again
-  FlopsPerSecond peak;     // of the whole cluster
+  // By the whole cluster: what the model and the job need, for MFU, and with what is run again.
+  Flops needed, executed;
+  FlopsPerSecond peak;  // of the whole cluster
 };
 
 // Everything that no list can tell.
@@ -152,10 +160,5 @@ StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
 StepPieces with_known_idle(StepPieces pieces, const StackConstants& stack);
 double tokens_per_second_per_rank(const StepTime& time);
 Json to_json(const StepTime& time);
-
-// What the model needs for a step: all of its products forward and, backward, those of gradients
-// that a job makes.
-Flops needed_flops(const Model& model, const Trainer& trainer, const Job& job,
-                   const Layout& layout);
 
 }  // namespace trainwright

@@ -111,7 +111,7 @@ TEST_CASE("closed forms of the pipeline are those of the clock") {
     step.stages.clear();
     for (int s = 0; s < 8 * chunks; ++s) {
       PassPieces pass;
-      pass.products = Seconds(1 / stack.at(StackConstant::Products));
+      pass.at(Piece::Products) = Seconds(1 / stack.at(StackConstant::Products));
       step.stages.push_back({s % 8, pass, pass, pass});
     }
     const Costs even = even_costs(8 * chunks, Seconds(1), Seconds(1), Seconds(1));
@@ -135,7 +135,7 @@ TEST_CASE("ZB-H1 has a third of the bubble of 1F1B where passes take equal times
   stack.values[static_cast<std::size_t>(StackConstant::Host)] = 0;
   stack.values[static_cast<std::size_t>(StackConstant::Launch)] = 0;
   PassPieces pass;
-  pass.products = Seconds(1);
+  pass.at(Piece::Products) = Seconds(1);
   for (int s = 0; s < 4; ++s) step.stages.push_back({s, pass, pass, pass});
   const auto bubble = [&](ScheduleKind kind) {
     step.schedule = kind;

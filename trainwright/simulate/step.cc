@@ -42,20 +42,22 @@ Parts pass_parts(const PassPieces& pass, double host_share, const StackConstants
   const auto factor = [&](StackConstant which) { return stack.at(which); };
   const double collectives = factor(StackConstant::Collectives);
   Parts parts{};
-  parts[index(TimePart::Products)] = pass.products * factor(StackConstant::Products);
-  parts[index(TimePart::AttentionCores)] = pass.attention * factor(StackConstant::AttentionCores);
-  parts[index(TimePart::Streams)] = pass.streams * factor(StackConstant::Streams) +
+  parts[index(TimePart::Products)] = pass.at(Piece::Products) * factor(StackConstant::Products);
+  parts[index(TimePart::AttentionCores)] =
+      pass.at(Piece::AttentionCores) * factor(StackConstant::AttentionCores);
+  parts[index(TimePart::Streams)] = pass.at(Piece::Streams) * factor(StackConstant::Streams) +
                                     Seconds(factor(StackConstant::Launch) * pass.kernels);
-  parts[index(TimePart::Loss)] = pass.loss * factor(StackConstant::Loss);
+  parts[index(TimePart::Loss)] = pass.at(Piece::Loss) * factor(StackConstant::Loss);
   parts[index(TimePart::Tensor)] =
-      (pass.tensor + pass.tensor_sums * factor(StackConstant::Reductions) +
-       pass.beside * factor(StackConstant::Exposed)) *
+      (pass.at(Piece::Tensor) + pass.at(Piece::TensorSums) * factor(StackConstant::Reductions) +
+       pass.at(Piece::Beside) * factor(StackConstant::Exposed)) *
       collectives;
   parts[index(TimePart::Context)] =
-      pass.context * collectives + shown(pass.ring * collectives,
-                                         parts[index(TimePart::AttentionCores)],
-                                         factor(StackConstant::Exposed));
-  parts[index(TimePart::Expert)] = (pass.expert + pass.vocabulary) * collectives;
+      pass.at(Piece::Context) * collectives + shown(pass.at(Piece::Ring) * collectives,
+                                                    parts[index(TimePart::AttentionCores)],
+                                                    factor(StackConstant::Exposed));
+  parts[index(TimePart::Expert)] =
+      (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives;
   const double device = sum(parts).value();
   const double host = factor(StackConstant::Host) * pass.kernels * host_share;
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
