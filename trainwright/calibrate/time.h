@@ -5,16 +5,20 @@
 // One function learns, whether from a user's single run or from thousands: constants start at a
 // prior and move as far as the runs make them,
 //
-//   minimise  sum_i w_i rho((log(predicted_i / measured_i) / s)^2) + sum_k (log(c_k / prior_k) /
-//   p_k)^2
+//   minimise  sum_i w_i^2 rho(((log(predicted_i / measured_i) + b) / s)^2)
+//             + sum_k (log(c_k / prior_k) / (width p_k))^2 + sum_sources (b / 0.14)^2
 //
-// with s = 5 %, rho as in calibrate.h and p_k how well the constant is known beforehand. What ships
-// is such a fit for each stack, from the usual values, in which each source has the say of at most
-// 40 rows. A row has up to three figures:
+// with s = 5 %, rho as in calibrate.h and p_k how well the constant is known beforehand. b is a
+// scale that each source has for itself: machines of one stack differ by 14 %, and without it
+// constants are bent to explain that. Of one source it becomes the constant `scale`. What ships is
+// fitted in two steps, all stacks together from the usual values and then each of them from there
+// with width 1/2, in which each source has the say of at most 40 rows. A row has up to three
+// figures:
 //
 //   as shipped   with the stack's constants when its source is left out of them;
-//   held out     with these as the prior, and the other folds of its source as runs;
-//   one row      with these as the prior, and one other run of its source: the mean over such runs.
+//   one row      with these as the prior, and one other run of its source: the mean over such runs;
+//   held out     with these as the prior, and the other folds of its source as runs.
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,7 +33,7 @@
 namespace trainwright {
 
 struct TimedRun {
-  std::string source, label, fold;
+  std::string source, pool, label, fold;
   std::size_t of_case = 0;
   double measured = 0;  // seconds
   StepPieces pieces;
@@ -44,15 +48,18 @@ struct TimedRuns {
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks);
 
 // The constants that runs make of a prior; the prior where there are none. Deterministic.
-StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior);
-// The constants of each source's stack when its own runs have no say, and how far off they are:
-// log(measured / predicted). Their spread is what the other sources of the stack meet likewise.
+StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior,
+                         double width = 1);
+// What is learned of a source: the constants of its stack when its own runs have no say, and from
+// there on by each fold without its runs, and by some of its runs alone.
 struct WithoutSource {
   StackConstants constants;
-  std::vector<double> errors;
+  std::map<std::string, StackConstants> by_fold;
+  std::vector<std::pair<const TimedRun*, StackConstants>> alone;
 };
 using LeftOut = std::map<std::string, WithoutSource>;  // by source
-// `stacks` says which trainers make up a stack. One fit for each source.
+// `stacks` says which trainers make up a stack. Some fits for each source. Its spread is what the
+// other sources of the stack meet likewise.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
 // The same for a user's own runs, which have no say in what ships.
 LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
@@ -68,7 +75,7 @@ struct TimeScore {
   double width = 0;                  // median half width, as a share
 };
 struct TimeRow {
-  std::string label, fold;
+  std::string pool, label, fold;
   double measured = 0, as_shipped = 0, low = 0, high = 0, held_out = 0;  // seconds
   bool broken = false;
 };
@@ -80,7 +87,8 @@ struct TimeSourceScore {
   std::vector<TimeRow> rows;
   std::map<std::string, std::int64_t> skipped;  // by reason
 };
-// All sources, or one.
+// All sources, or one; then pools of several sources, whose rows are taken from those of the
+// sources.
 std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const LeftOut& left,
                                            const std::optional<std::string>& only = {});
 Json to_json(const std::vector<TimeSourceScore>& scores, bool with_rows);

@@ -11,23 +11,23 @@
 namespace trainwright {
 namespace {
 
-constexpr double kExpected = 0.05;        // s: what a good prediction is off by
-constexpr std::size_t kSay = 40;          // rows that one source counts for at most
-constexpr std::size_t kMostFitted = 250;  // rows of one source that are fitted to
-// Where fewer than three sources tell: half the width that holds 90 % of all published runs when
-// nothing but the trainer's class is known.
-constexpr double kUnknown = 0.4;
+constexpr double kExpected = 0.05;       // s: what a good prediction is off by
+constexpr double kMachine = 0.14;        // what machines of one stack differ by
+constexpr std::size_t kSay = 40;         // rows that one source counts for at most
+constexpr std::size_t kMostAlone = 250;  // rows that are fitted to, of one source by itself
+constexpr std::size_t kMostEach = 60;    // and of each of several
+constexpr std::size_t kFitted = kStackConstants - 1;  // all but the scale, which follows
 
 // Constants as logarithms: all are positive, and factors are as likely as their inverses.
 StackConstants from_logs(std::span<const double> logs, const StackConstants& prior) {
   StackConstants constants = prior;
-  for (std::size_t k = 0; k < kStackConstants; ++k) constants.values[k] = std::exp(logs[k]);
+  for (std::size_t k = 0; k < kFitted; ++k) constants.values[k] = std::exp(logs[k]);
   return constants;
 }
 
 std::vector<FreeConstant> fitted_constants(const StackConstants& prior) {
   std::vector<FreeConstant> constants;
-  for (std::size_t k = 0; k < kStackConstants; ++k) {
+  for (std::size_t k = 0; k < kFitted; ++k) {
     const StackPrior& known = stack_priors()[k];
     FreeConstant constant;
     constant.name = known.name;
@@ -39,161 +39,104 @@ std::vector<FreeConstant> fitted_constants(const StackConstants& prior) {
   return constants;
 }
 
-double log_error(const StepPieces& pieces, const StackConstants& constants, double measured) {
-  return std::log(step_time(pieces, constants).step.value() / measured);
-}
+// The runs that are fitted to, with the number of their source and their weight.
+struct FittedRuns {
+  std::vector<const TimedRun*> runs;
+  std::vector<StepPieces> pieces;
+  std::vector<std::size_t> source;
+  std::vector<double> weight;
+  std::size_t sources = 0;
+};
 
-// Half the width that holds 90 % of the errors of sources that had no say.
-double spread_of(const std::vector<double>& errors, std::size_t sources) {
-  if (sources < 3) return kUnknown;
-  const Interval interval = conformal_log_interval(errors);
-  const double half = std::max(-interval.low, interval.high);
-  return std::isfinite(half) ? std::clamp(half, 0.05, 1.0) : kUnknown;
-}
-
-// Every so many-th run of sources with more than determine anything.
-std::vector<const TimedRun*> thinned(std::span<const TimedRun* const> runs) {
-  std::map<std::string, std::size_t> rows, seen;
-  for (const TimedRun* run : runs) ++rows[run->source];
-  std::vector<const TimedRun*> kept;
-  for (const TimedRun* run : runs) {
-    const std::size_t every = (rows[run->source] + kMostFitted - 1) / kMostFitted;
-    if (seen[run->source]++ % every == 0) kept.push_back(run);
+// Every so many-th run of sources with more than determine anything; no source has more say than
+// kSay rows where there are several.
+FittedRuns chosen(std::span<const TimedRun* const> all, const StackConstants& prior) {
+  std::map<std::string, std::vector<const TimedRun*>> by_source;
+  for (const TimedRun* run : all) by_source[run->source].push_back(run);
+  FittedRuns fitted;
+  const bool several = by_source.size() > 1;
+  const std::size_t most = several ? kMostEach : kMostAlone;
+  for (const auto& [source, runs] : by_source) {
+    const std::size_t every = (runs.size() + most - 1) / most;
+    const double rows = static_cast<double>((runs.size() + every - 1) / every);
+    for (std::size_t i = 0; i < runs.size(); i += every) {
+      fitted.runs.push_back(runs[i]);
+      fitted.source.push_back(fitted.sources);
+      fitted.weight.push_back(several ? std::sqrt(std::min(1.0, double{kSay} / rows)) : 1.0);
+    }
+    ++fitted.sources;
   }
-  return kept;
-}
-
-// Weights such that no source has more say than kSay rows.
-std::vector<double> weights_of(std::span<const TimedRun* const> runs) {
-  std::map<std::string, double> rows;
-  for (const TimedRun* run : runs) rows[run->source] += 1;
-  std::vector<double> weights;
-  for (const TimedRun* run : runs) {
-    weights.push_back(std::sqrt(std::min(1.0, static_cast<double>(kSay) / rows[run->source])));
-  }
-  return rows.size() > 1 ? weights : std::vector<double>(runs.size(), 1.0);
-}
-
-}  // namespace
-
-StackConstants fit_stack(std::span<const TimedRun* const> all, const StackConstants& prior) {
-  if (all.empty()) return prior;
-  const std::vector<const TimedRun*> runs = thinned(all);
-  const std::vector<double> weights = weights_of(runs);
   // The bubble's share is nearly the same for all constants, and costs most to find.
-  std::vector<StepPieces> pieces = parallel_map(
-      runs.size(), {}, [&](std::size_t i) { return with_known_idle(runs[i]->pieces, prior); });
-  const auto residuals = [&](std::span<const double> logs, std::span<double> residual) {
-    const StackConstants constants = from_logs(logs, prior);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      residual[i] = weights[i] * log_error(pieces[i], constants, runs[i]->measured) / kExpected;
-    }
-    for (std::size_t k = 0; k < kStackConstants; ++k) {
-      residual[pieces.size() + k] =
-          (logs[k] - std::log(prior.values[k])) / stack_priors()[k].spread;
-    }
-    return true;
-  };
-  const auto fitted = fit(fitted_constants(prior), pieces.size() + kStackConstants, residuals,
-                          {.robust_from = 2, .most_iterations = 40});
-  return fitted ? from_logs(fitted->values, prior) : prior;
+  fitted.pieces = parallel_map(fitted.runs.size(), {}, [&](std::size_t i) {
+    return with_known_idle(fitted.runs[i]->pieces, prior);
+  });
+  return fitted;
 }
 
-namespace {
-
-using Runs = std::vector<const TimedRun*>;
-using BySource = std::map<std::string, Runs>;
-
-// The sound runs of a stack.
-BySource sources_of(const TimedRuns& timed, const std::string& stack) {
-  BySource sources;
-  for (const TimedRun& run : timed.runs) {
-    if (run.stack == stack && !run.broken) sources[run.source].push_back(&run);
-  }
-  return sources;
-}
-
-StackConstants fitted_without(const BySource& sources, const std::string& without) {
-  Runs runs;
-  for (const auto& [source, own] : sources) {
-    if (source != without) runs.insert(runs.end(), own.begin(), own.end());
-  }
-  return fit_stack(runs, usual_stack());
-}
-
-// log(measured / predicted) of at most kSay runs, spread over the source.
-std::vector<double> errors_of(const Runs& runs, const StackConstants& constants) {
+// log(predicted / measured) of every run.
+std::vector<double> errors_of(const FittedRuns& fitted, const StackConstants& constants) {
   std::vector<double> errors;
-  const std::size_t every = (runs.size() + kSay - 1) / kSay;
-  for (std::size_t i = 0; i < runs.size(); i += every) {
-    errors.push_back(-log_error(runs[i]->pieces, constants, runs[i]->measured));
+  errors.reserve(fitted.runs.size());
+  for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
+    errors.push_back(
+        std::log(step_time(fitted.pieces[i], constants).step.value() / fitted.runs[i]->measured));
   }
   return errors;
 }
 
+// The logarithm of the scale of each source that suits the errors best, in closed form so that the
+// fit need not search for it: a mean, in which errors count the less the further off they are.
+std::vector<double> scales_of(const FittedRuns& fitted, std::span<const double> errors) {
+  constexpr int kRounds = 4;
+  std::vector<double> scales(fitted.sources);
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> sum(fitted.sources),
+        weight(fitted.sources, kExpected * kExpected / (kMachine * kMachine));
+    for (std::size_t i = 0; i < errors.size(); ++i) {
+      const std::size_t source = fitted.source[i];
+      const double off = (errors[i] + scales[source]) / (2 * kExpected);
+      const double counts = fitted.weight[i] * fitted.weight[i] / (1 + (round > 0 ? off * off : 0));
+      sum[source] -= counts * errors[i];
+      weight[source] += counts;
+    }
+    for (std::size_t k = 0; k < scales.size(); ++k) scales[k] = sum[k] / weight[k];
+  }
+  return scales;
+}
+
 }  // namespace
 
-LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
-  LeftOut left;
-  for (const Stack& stack : stacks.list) {
-    const BySource sources = sources_of(timed, stack.name);
-    std::map<std::string, std::vector<double>> errors;
-    for (const auto& [source, own] : sources) {
-      left[source].constants = fitted_without(sources, source);
-      errors[source] = errors_of(own, left[source].constants);
+StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior,
+                         double width) {
+  if (runs.empty()) return prior;
+  const FittedRuns fitted = chosen(runs, prior);
+  const std::size_t rows = fitted.runs.size();
+  const auto residuals = [&](std::span<const double> logs, std::span<double> residual) {
+    const std::vector<double> errors = errors_of(fitted, from_logs(logs, prior));
+    const std::vector<double> scales = scales_of(fitted, errors);
+    for (std::size_t i = 0; i < rows; ++i) {
+      residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.source[i]]) / kExpected;
     }
-    for (const auto& [source, own] : sources) {
-      std::vector<double> others;
-      for (const auto& [other, of] : errors) {
-        if (other != source) others.insert(others.end(), of.begin(), of.end());
-      }
-      left[source].constants.spread = spread_of(others, errors.size() - 1);
-      left[source].errors = errors[source];
+    for (std::size_t k = 0; k < kFitted; ++k) {
+      const double spread = width * stack_priors()[k].spread;
+      residual[rows + k] = (logs[k] - std::log(prior.values[k])) / spread;
     }
+    for (std::size_t k = 0; k < fitted.sources; ++k) {
+      residual[rows + kFitted + k] = scales[k] / kMachine;
+    }
+    return true;
+  };
+  const auto found = fit(fitted_constants(prior), rows + kFitted + fitted.sources, residuals,
+                         {.robust_from = 2, .most_iterations = 40});
+  if (!found) return prior;
+  StackConstants constants = from_logs(found->values, prior);
+  if (fitted.sources == 1) {
+    const StackPrior& known = stack_priors()[kFitted];
+    double& scale = constants.values[kFitted];
+    scale *= std::exp(scales_of(fitted, errors_of(fitted, constants)).front());
+    scale = std::clamp(scale, known.least, known.most);
   }
-  return left;
-}
-
-LeftOut shipped(const TimedRuns& timed, const Stacks& stacks) {
-  LeftOut left;
-  for (const Stack& stack : stacks.list) {
-    for (const auto& [source, own] : sources_of(timed, stack.name)) {
-      left[source] = {stack.constants, errors_of(own, stack.constants)};
-    }
-  }
-  return left;
-}
-
-Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
-  Stacks learned = shipped;
-  for (Stack& stack : learned.list) {
-    Runs runs;
-    for (const auto& [source, own] : sources_of(timed, stack.name)) {
-      runs.insert(runs.end(), own.begin(), own.end());
-    }
-    if (runs.empty()) continue;
-    stack.constants = fit_stack(runs, stack.constants);
-    stack.source += fmt::format("; then {} own runs", runs.size());
-  }
-  return learned;
-}
-
-Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& left) {
-  Stacks fitted = stacks;
-  for (Stack& stack : fitted.list) {
-    const BySource sources = sources_of(timed, stack.name);
-    stack.constants = fitted_without(sources, {});
-    std::vector<double> errors;
-    std::vector<std::string> names;
-    for (const auto& [source, own] : sources) {
-      const std::vector<double>& of = left.at(source).errors;
-      errors.insert(errors.end(), of.begin(), of.end());
-      names.push_back(fmt::format("{} ({})", source, own.size()));
-    }
-    stack.constants.spread = spread_of(errors, sources.size());
-    stack.source = names.empty() ? "usual values: no runs of these trainers" : join(names, ", ");
-  }
-  return fitted;
+  return constants;
 }
 
 }  // namespace trainwright

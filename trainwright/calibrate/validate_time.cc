@@ -10,7 +10,6 @@ namespace trainwright {
 namespace {
 
 using Runs = std::vector<const TimedRun*>;
-constexpr std::size_t kMostAlone = 25;  // runs that are tried as the only one measured
 
 double predicted(const TimedRun& run, const StackConstants& constants) {
   return step_time(run.pieces, constants).step.value();
@@ -40,47 +39,33 @@ TimeScore scored(const std::vector<TimeRow>& rows, double TimeRow::* figure,
 }
 
 // The mean error of all other runs when one is measured.
-std::optional<double> with_one_row(const Runs& runs, const StackConstants& prior) {
-  Runs sound;
-  for (const TimedRun* run : runs) {
-    if (!run->broken) sound.push_back(run);
-  }
-  if (sound.size() < 2) return std::nullopt;
-  const std::size_t every = (sound.size() + kMostAlone - 1) / kMostAlone;
-  const std::size_t tried = (sound.size() + every - 1) / every;
-  const std::vector<double> errors = parallel_map(tried, {}, [&](std::size_t k) {
-    const TimedRun* const known = sound[k * every];
-    const StackConstants constants = fit_stack({&known, 1}, prior);
+std::optional<double> with_one_run(const Runs& runs, const WithoutSource& learned) {
+  if (learned.alone.empty()) return std::nullopt;
+  double all = 0;
+  for (const auto& [known, constants] : learned.alone) {
     double sum = 0;
-    for (const TimedRun* run : sound) {
-      if (run != known) sum += std::abs(predicted(*run, constants) / run->measured - 1);
+    std::int64_t others = 0;
+    for (const TimedRun* run : runs) {
+      if (run == known || run->broken) continue;
+      sum += std::abs(predicted(*run, constants) / run->measured - 1);
+      ++others;
     }
-    return sum / static_cast<double>(sound.size() - 1);
-  });
-  double sum = 0;
-  for (const double error : errors) sum += error;
-  return sum / static_cast<double>(tried);
+    all += sum / static_cast<double>(others);
+  }
+  return all / static_cast<double>(learned.alone.size());
 }
 
-void hold_out(const Runs& runs, const StackConstants& prior, TimeSourceScore& score) {
-  std::vector<std::string> labels;
-  for (const TimedRun* run : runs) labels.push_back(run->fold);
-  const std::vector<Fold> folds = leave_one_out(labels);
-  score.folds = std::ssize(folds);
-  const std::vector<StackConstants> fitted = parallel_map(folds.size(), {}, [&](std::size_t f) {
-    Runs others;
-    for (const std::size_t i : folds[f].outside) {
-      if (!runs[i]->broken) others.push_back(runs[i]);
-    }
-    return fit_stack(others, prior);
-  });
-  std::vector<HeldOut> held(runs.size());
-  for (std::size_t f = 0; f < folds.size(); ++f) {
-    for (const std::size_t i : folds[f].inside) {
-      score.rows[i].held_out = predicted(*runs[i], fitted[f]);
-      held[i] = {score.rows[i].held_out, runs[i]->measured, runs[i]->fold};
-    }
+void hold_out(const Runs& runs, const WithoutSource& learned, TimeSourceScore& score) {
+  std::vector<HeldOut> held;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto fold = learned.by_fold.find(runs[i]->fold);
+    // A fold of broken runs alone taught nothing.
+    const StackConstants& constants =
+        fold == learned.by_fold.end() ? learned.constants : fold->second;
+    score.rows[i].held_out = predicted(*runs[i], constants);
+    held.push_back({score.rows[i].held_out, runs[i]->measured, runs[i]->fold});
   }
+  score.folds = std::ssize(learned.by_fold);
   score.held_out = scored(score.rows, &TimeRow::held_out, held_out_intervals(held));
 }
 
@@ -104,12 +89,12 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
   for (const TimedRun* run : runs) {
     const StepTime time = step_time(run->pieces, prior);
     intervals.push_back({time.low.value(), time.high.value()});
-    score.rows.push_back({run->label, run->fold, run->measured, time.step.value(), time.low.value(),
-                          time.high.value(), 0, run->broken});
+    score.rows.push_back({run->pool, run->label, run->fold, run->measured, time.step.value(),
+                          time.low.value(), time.high.value(), 0, run->broken});
   }
   score.as_shipped = scored(score.rows, &TimeRow::as_shipped, intervals);
-  hold_out(runs, prior, score);
-  score.one_row = with_one_row(runs, prior);
+  hold_out(runs, shipped->second, score);
+  score.one_row = with_one_run(runs, shipped->second);
   return score;
 }
 
@@ -128,12 +113,15 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
   }
   const auto pieces = parallel_map(timed.size(), {}, [&](std::size_t i) {
     const Case& made = *timed[i];
+    Layout layout = made.layout;
+    if (made.stands_for) layout.schedule = *made.stands_for;
     return step_pieces({.model = cases.model_of(made),
                         .cluster = cases.cluster_of(made),
                         .trainer = cases.trainer_of(made),
-                        .layout = made.layout,
+                        .layout = layout,
                         .job = made.job,
-                        .kernels = kernels});
+                        .kernels = kernels,
+                        .schedule = made.order && !made.stands_for ? &*made.order : nullptr});
   });
   TimedRuns runs;
   for (std::size_t i = 0; i < timed.size(); ++i) {
@@ -143,14 +131,43 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
       continue;
     }
     runs.runs.push_back(
-        {made.source, made.label, made.time_fold,
+        {made.source, made.pool, made.label, made.time_fold,
          static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
-         stack_of(stacks, cases.trainer_of(made)).name,
+         made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack,
          !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});
     runs.runs.back().pieces.host_share = host_share_of(made.graphs);
   }
   return runs;
 }
+
+namespace {
+
+// Rows of several sources that are scored together: dense models in vendors' recipes, for instance.
+std::vector<TimeSourceScore> pooled(const std::vector<TimeSourceScore>& scores) {
+  std::map<std::string, std::vector<TimeRow>> pools;
+  for (const TimeSourceScore& score : scores) {
+    for (const TimeRow& row : score.rows) {
+      if (row.pool != score.source) pools[row.pool].push_back(row);
+    }
+  }
+  std::vector<TimeSourceScore> all;
+  for (auto& [pool, rows] : pools) {
+    TimeSourceScore score;
+    score.source = pool;
+    std::vector<Interval> shipped;
+    std::vector<HeldOut> held;
+    for (const TimeRow& row : rows) {
+      shipped.push_back({row.low, row.high});
+      held.push_back({row.held_out, row.measured, row.fold});
+    }
+    score.as_shipped = scored(rows, &TimeRow::as_shipped, shipped);
+    score.held_out = scored(rows, &TimeRow::held_out, held_out_intervals(held));
+    all.push_back(std::move(score));
+  }
+  return all;
+}
+
+}  // namespace
 
 std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const LeftOut& left,
                                            const std::optional<std::string>& only) {
@@ -160,6 +177,9 @@ std::vector<TimeSourceScore> validate_time(const TimedRuns& runs, const LeftOut&
   }
   std::vector<TimeSourceScore> scores;
   for (const std::string& source : sources) scores.push_back(score_source(runs, left, source));
+  if (!only) {
+    for (TimeSourceScore& pool : pooled(scores)) scores.push_back(std::move(pool));
+  }
   return scores;
 }
 

@@ -174,28 +174,36 @@ Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& 
   return links.start + Seconds(time);
 }
 
-namespace {
-
-Seconds transfer_within(const Group& hardware, Bytes bytes, std::size_t tier,
-                        const AcceleratorRates& rates) {
-  const std::size_t at = std::min(tier, hardware.tiers.size() - 1);
-  const Level level =
-      level_of(hardware.tiers[at], is_scale_up(hardware, at), kTransfer, rates.links);
-  const double size = as_double(bytes.value());
-  return rates.links.start + Seconds(level.latency + size / level.rate + ramp_time(size, level));
-}
-
-}  // namespace
-
-Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
-                      const AcceleratorRates& rates) {
-  return transfer_within(cluster.groups.front(), bytes, tier, rates);
+Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& placement,
+                      const Cluster& cluster, const AcceleratorRates& rates) {
+  if (placement.group.size <= 1) return {};
+  const auto levels = levels_of(placement, cluster,
+                                static_cast<std::size_t>(CollectiveKind::AllToAll), rates.links);
+  const auto met = [&](double places) {
+    return places * (1 - std::pow(1 - 1 / places, as_double(experts)));
+  };
+  double moving = 0, waiting = 0;
+  for (const Level& level : levels) {
+    // Inside the innermost domains every rank that is met; further out every domain that is.
+    const bool innermost = &level == &levels.front();
+    const double places = as_double(placement.group.size) / (innermost ? 1 : level.below);
+    const double elsewhere = innermost ? 1 - 1 / level.within : 1 - 1 / places;
+    const double sent = as_double(bytes.value()) * met(places) * elsewhere;
+    moving = std::max(moving, sent / level.rate + ramp_time(sent, level));
+    waiting += (level.parts - 1) * level.latency;
+  }
+  return rates.links.start + Seconds(waiting + moving);
 }
 
 Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,
                       const AcceleratorRates& rates) {
   if (placement.group.size <= 1) return {};
-  return transfer_within(cluster.groups[placement.hardware], bytes, placement.spanned, rates);
+  const Group& hardware = cluster.groups[placement.hardware];
+  const std::size_t tier = std::min(placement.spanned, hardware.tiers.size() - 1);
+  const Level level =
+      level_of(hardware.tiers[tier], is_scale_up(hardware, tier), kTransfer, rates.links);
+  const double size = as_double(bytes.value());
+  return rates.links.start + Seconds(level.latency + size / level.rate + ramp_time(size, level));
 }
 
 }  // namespace trainwright

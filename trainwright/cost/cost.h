@@ -20,9 +20,9 @@
 // accelerator's file promises, so nothing is ever faster than peak or line rate, and a constant of
 // one accelerator means something on another.
 // Kernel benchmarks are short: clocks are higher than in a step, whose power is limited. `settled`
-// is what remains of a product's rate in a step. Clocks::Burst, to compare with benchmarks, leaves
-// it out; there the products of c seconds, at `reached`, take 1 + heat * c / (c + 3 ms) times as
-// long.
+// is what remains of a product's rate in a step; attention waits for exponentials and keeps its
+// own. Clocks::Burst, to compare with benchmarks, leaves it out; there the products of c seconds,
+// at `reached`, take 1 + heat * c / (c + 3 ms) times as long.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -103,7 +103,6 @@ struct AttentionRates {
 // What kernels that only move bytes achieve of the memory's bandwidth.
 struct StreamedRates {
   RatedShare forward, backward;
-  RatedShare eager;  // chains of unfused kernels, against their minimum traffic
   friend bool operator==(const StreamedRates&, const StreamedRates&) = default;
 };
 
@@ -128,9 +127,9 @@ struct AcceleratorRates {
   StreamedRates streamed;
   LinkRates links;
   BytesPerSecond memory_bandwidth;
-  double rounding = 0.75;  // share of that bandwidth with which operands are rounded
-  Seconds launch;          // of one kernel by the host
-  RatedShare settled;
+  double rounding = 0.75;     // share of that bandwidth with which operands are rounded
+  RatedShare settled;         // of products in 16 bits and more
+  RatedShare settled_narrow;  // of products in 8 bits and fewer
   Clocks clocks = Clocks::Settled;
 
   const ProductRates& of(ComputeType type) const {
@@ -149,9 +148,9 @@ struct KernelFacts {
   };
   std::map<ComputeType, Products> products;
   std::optional<AttentionRates> attention;
-  std::optional<std::array<double, 3>> streamed;  // forward, backward, eager
+  std::optional<std::array<double, 2>> streamed;  // forward, backward
   std::optional<LinkRates> links;
-  std::optional<double> settled;
+  std::optional<std::array<double, 2>> settled;  // 16 bits and more, 8 bits and fewer
 };
 // What a software stack makes of the shares: its own choice of kernels.
 struct KernelStack {
@@ -167,7 +166,6 @@ struct Kernels {
   std::map<std::string, KernelFacts> vendors;       // where there is no such number
   KernelFacts others;                               // complete
   Spreads products{}, attention{}, streamed{}, links{}, settled{};
-  Seconds launch;
   std::map<std::string, KernelStack> stacks;  // by name: "vllm"
   std::int64_t constants = 0, rows = 0;       // fitted, to so many timings
 };
@@ -182,18 +180,18 @@ Seconds product_time(const Product& product, const AcceleratorRates& rates);
 Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates);
 // One kernel that only moves bytes, or several fused; without its launch.
 Seconds streamed_time(Bytes bytes, bool backward, const AcceleratorRates& rates);
-// A chain of unfused kernels whose minimum traffic is `bytes`.
-Seconds eager_time(Bytes bytes, const AcceleratorRates& rates);
 
 // One call by every group of the kind at once, so that all accelerators send: groups that share a
 // NIC share it. `bytes` as in Collective (work/list.h): the larger side on one rank; of a ring,
 // what is sent in all its steps. A group of one takes no time.
 Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement,
                         const Cluster& cluster, const AcceleratorRates& rates);
-// From one rank to another over a tier of the cluster's first group, all ranks at once.
-Seconds transfer_time(Bytes bytes, std::size_t tier, const Cluster& cluster,
-                      const AcceleratorRates& rates);
-// The slowest transfer between neighbours of a group: stages of a pipeline.
+// Tokens to the ranks of their experts as DeepEP sends them: a token of `bytes` in all crosses a
+// network once for each domain and a link once for each rank that holds any of its `experts`, which
+// are spread evenly: n (1 - (1 - 1/n)^experts) of n are met.
+Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& placement,
+                      const Cluster& cluster, const AcceleratorRates& rates);
+// The slowest transfer between neighbours of a group, all ranks at once: stages of a pipeline.
 Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,
                       const AcceleratorRates& rates);
 

@@ -22,7 +22,7 @@ AcceleratorRates round_rates() {
   rates.attention.heads = {{64, 0.5, 1000}, {256, 0.7, 500}};
   rates.attention.backward = 0.8;
   rates.attention.full_half = 0;
-  rates.streamed = {.forward = {0.8}, .backward = {0.4}, .eager = {0.1}};
+  rates.streamed = {.forward = {0.8}, .backward = {0.4}};
   rates.memory_bandwidth = 1000_GBps;
   rates.settled = {0.5};
   rates.clocks = Clocks::Burst;
@@ -92,7 +92,6 @@ TEST_CASE("attention reaches half of its share where keys are `half`, and less b
 TEST_CASE("moved bytes take longer backward and longest unfused") {
   CHECK(streamed_time(8_GB, false, round_rates()).value() == doctest::Approx(0.01));
   CHECK(streamed_time(8_GB, true, round_rates()).value() == doctest::Approx(0.02));
-  CHECK(eager_time(8_GB, round_rates()).value() == doctest::Approx(0.08));
 }
 
 TEST_CASE("on one node a ring moves (n - 1) / n of the bytes, an all-reduce twice that") {
@@ -128,6 +127,35 @@ TEST_CASE("a switch that adds takes every byte once") {
   const GroupPlacement tp = placed(cluster, {.tp = 8, .pp = 1, .dp = 1}, GroupKind::Tp);
   CHECK(collective_time(CollectiveKind::AllReduce, 8_GB, tp, cluster, rates).value() ==
         doctest::Approx(0.1));
+}
+
+TEST_CASE("a token crosses the network once for each node that holds any of its experts") {
+  // 16 ranks on 2 nodes, 2 experts per token. Ranks met: 16 (1 - (15/16)^2) = 1.9375, of whose
+  // copies 7/8 leave the rank: 1.695 GB at 100 GB/s. Nodes met: 2 (1 - (1/2)^2) = 1.5, of which
+  // half is the other one: 0.75 GB at 10 GB/s, which is slower.
+  const Cluster cluster = round_cluster(2);
+  const GroupPlacement all = placed(cluster, {.tp = 1, .pp = 1, .dp = 16}, GroupKind::Dp);
+  CHECK(dispatch_time(1_GB, 2, all, cluster, round_rates()).value() ==
+        doctest::Approx(0.075).epsilon(0.001));
+  // With 1,000 experts all are met: 14 GB over the links are slower than 1 GB over the network. An
+  // all-to-all would send 500 of 1,000 copies to the other node.
+  CHECK(dispatch_time(1_GB, 1000, all, cluster, round_rates()).value() ==
+        doctest::Approx(0.14).epsilon(0.001));
+}
+
+TEST_CASE("in a step, products of 8 bits have a clock of their own, and attention keeps its rate") {
+  AcceleratorRates rates = round_rates();
+  rates.clocks = Clocks::Settled;
+  rates.settled = {0.5};
+  rates.settled_narrow = {0.8};
+  rates.products[static_cast<std::size_t>(ComputeType::Fp8)].operand_bytes = 1;
+  // 2e12 FLOPs at 100 TFLOP/s are 20 ms.
+  Product product{.m = 10'000, .n = 10'000, .k = 10'000};
+  CHECK(product_time(product, rates).value() == doctest::Approx(0.04));
+  product.type = ComputeType::Fp8;
+  CHECK(product_time(product, rates).value() == doctest::Approx(0.025));
+  const AttentionCall call{.flops = Flops(5e12), .head_width = 64, .keys = 1'000'000'000};
+  CHECK(attention_time(call, rates).value() == doctest::Approx(0.1));  // half of peak
 }
 
 TEST_CASE("a group of one sends nothing") {
@@ -187,9 +215,9 @@ TEST_CASE("every shipped accelerator has rates, none above what it promises") {
 }
 
 TEST_CASE("faults of a file of kernels are reported together") {
-  const Json json = parse_json(R"({"accelerators": {"X": {"settled": 2, "speed": 1}},
+  const Json json = parse_json(R"({"accelerators": {"X": {"settled": [2, 1], "speed": 1}},
     "generations": {"new": {}}, "vendors": {}, "others": {}, "spreads": {}, "stacks": {},
-    "launch": 5, "constants": 0, "rows": 0})",
+    "constants": 0, "rows": 0})",
                                "k.json")
                         .value();
   const auto kernels = read_kernels(json, "k.json");

@@ -111,11 +111,11 @@ KernelFacts read_facts(Reader at) {
   if (const Json* json = at.fields.raw("attention")) {
     facts.attention = read_attention(at.inner(*json, "attention"));
   }
-  if (at.fields.raw("streamed") != nullptr) facts.streamed = at.list<3>("streamed", 1e-3, 1);
+  if (at.fields.raw("streamed") != nullptr) facts.streamed = at.list<2>("streamed", 1e-3, 1);
   if (const Json* json = at.fields.raw("links")) {
     facts.links = read_links(at.inner(*json, "links"));
   }
-  if (at.fields.raw("settled") != nullptr) facts.settled = at.share("settled");
+  if (at.fields.raw("settled") != nullptr) facts.settled = at.list<2>("settled", 1e-3, 1);
   at.fields.finish();
   return facts;
 }
@@ -189,7 +189,6 @@ Result<Kernels> read_kernels(const Json& json, const std::string& origin) {
     read_spreads(at.inner(*spreads, "spreads"), kernels);
   }
   read_stacks(at, kernels);
-  kernels.launch = at.micros("launch");
   kernels.constants = at.fields.integer("constants", {.least = 0});
   kernels.rows = at.fields.integer("rows", {.least = 0});
   at.fields.optional_string("source");

@@ -17,14 +17,15 @@ double product_bytes(const Product& product, double operand_bytes) {
   return as_double(product.count) * ((m * k + k * n) * operand_bytes + m * n * result_bytes);
 }
 
-double settled_share(const AcceleratorRates& rates) {
-  return rates.clocks == Clocks::Settled ? rates.settled.value : 1.0;
+double settled_share(const ProductRates& of, const AcceleratorRates& rates) {
+  if (rates.clocks == Clocks::Burst) return 1.0;
+  return of.operand_bytes < 2 ? rates.settled_narrow.value : rates.settled.value;
 }
 
 // In a burst clocks fall while a call lasts; 3 ms is where half of it is seen.
 Seconds computing_time(Flops flops, const ProductRates& of, const AcceleratorRates& rates) {
   constexpr Seconds kHalf(3e-3);
-  const Seconds time = flops / (of.peak * (of.reached.value * settled_share(rates)));
+  const Seconds time = flops / (of.peak * (of.reached.value * settled_share(of, rates)));
   if (rates.clocks == Clocks::Settled) return time;
   return time * (1.0 + of.heat * (time / (time + kHalf)));
 }
@@ -69,7 +70,7 @@ Seconds product_time(const Product& product, const AcceleratorRates& rates) {
 
 Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates) {
   const AttentionRates& attention = rates.attention;
-  const FlopsPerSecond peak = rates.of(ComputeType::Bf16).peak * settled_share(rates);
+  const FlopsPerSecond peak = rates.of(ComputeType::Bf16).peak;
   if (call.kernel != AttentionKernel::Flash) {
     return attention.start + call.flops / (peak * attention.unfused);
   }
@@ -85,10 +86,6 @@ Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates)
 Seconds streamed_time(Bytes bytes, bool backward, const AcceleratorRates& rates) {
   const RatedShare& share = backward ? rates.streamed.backward : rates.streamed.forward;
   return bytes / (rates.memory_bandwidth * share.value);
-}
-
-Seconds eager_time(Bytes bytes, const AcceleratorRates& rates) {
-  return bytes / (rates.memory_bandwidth * rates.streamed.eager.value);
 }
 
 }  // namespace trainwright

@@ -134,7 +134,7 @@ AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator
     return RatedShare{(*streamed.facts->streamed)[which],
                       spread_of(kernels.streamed, streamed.known), streamed.known};
   };
-  rates.streamed = {.forward = share(0), .backward = share(1), .eager = share(2)};
+  rates.streamed = {.forward = share(0), .backward = share(1)};
   const Entry links =
       first_with(entries, [](const KernelFacts& facts) { return facts.links.has_value(); });
   rates.links = *links.facts->links;
@@ -143,10 +143,10 @@ AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator
   rates.links.network_spread = spread_of(kernels.links, Known::Default);
   const Entry settled =
       first_with(entries, [](const KernelFacts& facts) { return facts.settled.has_value(); });
-  rates.settled = {*settled.facts->settled, spread_of(kernels.settled, settled.known),
-                   settled.known};
+  const double spread = spread_of(kernels.settled, settled.known);
+  rates.settled = {(*settled.facts->settled)[0], spread, settled.known};
+  rates.settled_narrow = {(*settled.facts->settled)[1], spread, settled.known};
   rates.memory_bandwidth = accelerator.memory_bandwidth;
-  rates.launch = kernels.launch;
   return rates;
 }
 

@@ -22,7 +22,7 @@ struct Said {
   MeasuredRun row;  // with the columns that rules filled in
   Json model = Json::object(), trainer = Json::object(), layout = Json::object(),
        job = Json::object();
-  std::string on, cut, broken, time_broken, undetermined, pool, graphs;
+  std::string on, cut, broken, time_broken, undetermined, pool, stack, graphs;
   std::optional<Json> order;
   FlopsRule flops;
   std::vector<const ReadingRule*> readings;
@@ -41,6 +41,7 @@ void add_texts(const SourceRule& rule, Said& said) {
   if (!rule.time_broken.empty()) said.time_broken = rule.time_broken;
   if (!rule.undetermined.empty()) said.undetermined = rule.undetermined;
   if (!rule.pool.empty()) said.pool = rule.pool;
+  if (!rule.stack.empty()) said.stack = rule.stack;
   if (!rule.graphs.empty()) said.graphs = rule.graphs;
   if (rule.flops) said.flops = *rule.flops;
   if (!rule.note.empty()) said.notes.push_back(rule.note);
@@ -201,6 +202,7 @@ class CaseBook {
     made.time_broken = run.set_apart.empty() ? said.time_broken : run.set_apart;
     made.undetermined = said.undetermined;
     made.pool = said.pool;
+    made.stack = said.stack;
     made.graphs = said.graphs;
     made.corrections = said.corrections;
     made.notes = said.notes;
@@ -283,6 +285,7 @@ class CaseBook {
       auto order = detail::order_of(detail::filled(*said.order, said.row, missing), made.layout);
       if (!order) return "no such order: " + first_fault(order.error());
       made.order = *std::move(order);
+      made.stands_for = made.layout.schedule;
       made.layout.schedule = ScheduleKind::Csv;
     }
     made.words.layout = to_text(made.layout);

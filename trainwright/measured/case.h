@@ -34,7 +34,8 @@ using CaseTrainerId = Id<struct CaseTrainerTag>;
 struct Case {
   std::string source, label, fold;  // label: the place in the source
   std::string time_fold;            // what is left out together when times are scored
-  std::string pool;                 // whose times are fitted together: its source, or several
+  std::string pool;                 // whose times are scored together: its source, or several
+  std::string stack;                // the software stack where it is not that of the trainer
   std::size_t run = 0;              // its index among the runs
   CaseModelId model;
   CaseClusterId cluster;
@@ -48,6 +49,8 @@ struct Case {
   // The same in the words of `trainwright estimate`, but for the order.
   Words words;
   std::optional<Schedule> order;  // where it is not the layout's
+  // The kind whose memory a source's `order` stands for. Its clock is that of the kind.
+  std::optional<ScheduleKind> stands_for;
   // Broken in the words of its own source, or by its own figures: scored with and without.
   std::string broken;
   // Likewise where only its time contradicts itself or its neighbours.

@@ -129,6 +129,7 @@ class SourceReader {
                                      {"time_broken", &rule.time_broken},
                                      {"no_memory", &rule.no_memory},
                                      {"pool", &rule.pool},
+                                     {"stack", &rule.stack},
                                      {"graphs", &rule.graphs},
                                      {"undetermined", &rule.undetermined},
                                      {"note", &rule.note},

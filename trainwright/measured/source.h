@@ -21,7 +21,8 @@
 //   readings  what was measured: kind, whose, which figure, in what unit, to how many digits
 //   flops     of a source that prints FLOP/s or its share of a peak and no time: "by" which formula
 //             of times.h it counts, and the "peak" in TFLOP/s that the share is of
-//   pool      with what other sources' rows times are fitted together
+//   pool      with what other sources' rows times are scored together
+//   stack     the software stack (simulate.h) where it is not that of the trainer
 //   no_memory why memory is not scored
 //   graphs    what CUDA graphs launch: "parts" of layers, "layers" or the whole "step"
 //   skip, broken, time_broken, undetermined, note, correction   why
@@ -63,8 +64,8 @@ struct FlopsRule {
 struct SourceRule {
   std::vector<Condition> when;  // all of them
   std::optional<Learned> only;
-  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, graphs, note,
-      correction;
+  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, stack, graphs,
+      note, correction;
   Json columns = Json::object(), model = Json::object(), trainer = Json::object(),
        layout = Json::object(), job = Json::object();
   bool fresh_model = false;  // "model" names a shape or one of the zoo

@@ -44,18 +44,34 @@ class Places {
       places_{};
 };
 
+std::int64_t most_experts_per_token(const Model& model) {
+  std::int64_t most = 0;
+  for (const LayerKind& kind : model.kinds) {
+    if (const auto* experts = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
+      most = std::max(most, experts->experts_per_token);
+    }
+  }
+  return most;
+}
+
 // What a collective's time hangs on beside its list.
 struct Wires {
   const Layout& layout;
   const Cluster& cluster;
   const Trainer& trainer;
   const AcceleratorRates& rates;
+  std::int64_t experts_per_token;
   Places places;
 
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
     const GroupPlacement& place = places.at(group);
     if (place.group.size < 2 || bytes == Bytes(0)) return {};
-    return collective_time(kind, bytes, place, cluster, rates);
+    const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
+                        layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
+    if (!tokens) return collective_time(kind, bytes, place, cluster, rates);
+    // Lists count the most copies that a token can have.
+    return dispatch_time(bytes / std::min(experts_per_token, layout.ep), experts_per_token, place,
+                         cluster, rates);
   }
   bool hides(Beside beside) const {
     switch (beside) {
@@ -122,11 +138,11 @@ class ListTimer {
       pieces.at(Piece::Products) += product(op, effort, pass);
     } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
       pieces.at(Piece::AttentionCores) += attention_time({.flops = effort.matmul,
-                                                     .head_width = op.head_width,
-                                                     .keys = op.keys,
-                                                     .backward = backward,
-                                                     .flash = flash_},
-                                                    rates_);
+                                                          .head_width = op.head_width,
+                                                          .keys = op.keys,
+                                                          .backward = backward,
+                                                          .flash = flash_},
+                                                         rates_);
     } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
       const AttentionCall unfused{
           .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
@@ -175,6 +191,8 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
     const Seconds time = wires.time(call.kind, call.group, call.bytes);
     if (time == Seconds(0)) continue;
     pieces.kernels += 1;
+    if (call.group == GroupKind::Tp)
+      pieces.hops += real(wires.places.at(call.group).group.size - 1);
     if (call.beside == Beside::RingSteps) {
       pieces.at(Piece::Ring) += time;
       // Each step sends, receives, attends to a part and adds it up.
@@ -191,12 +209,14 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
 PassPieces& PassPieces::operator+=(const PassPieces& more) {
   for (std::size_t i = 0; i < kPieces; ++i) seconds[i] += more.seconds[i];
   kernels += more.kernels;
+  hops += more.hops;
   return *this;
 }
 
 PassPieces operator*(PassPieces pieces, double times) {
   for (Seconds& one : pieces.seconds) one = one * times;
   pieces.kernels *= times;
+  pieces.hops *= times;
   return pieces;
 }
 
@@ -333,7 +353,12 @@ Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* sched
   const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout.precision, s.trainer));
   if (const auto large = too_large(s.model, slice_of(layout, s.trainer))) return fail({*large});
   State::Lists& lists = s.lists_for(layout.precision);
-  Wires wires{layout, s.cluster, s.trainer, s.rates, Places(layout, s.cluster)};
+  Wires wires{layout,
+              s.cluster,
+              s.trainer,
+              s.rates,
+              most_experts_per_token(s.model),
+              Places(layout, s.cluster)};
   State::Placed known;
   StepPieces step;
   step.ranks.resize(static_cast<std::size_t>(layout.pp));
@@ -358,7 +383,9 @@ Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* sched
   step.micro_batches = micro_batch_count(layout);
   step.group = running_group(layout);
   step.world = world_size(layout);
+  step.tensor_apart = wires.places.at(GroupKind::Tp).node.together < layout.tp;
   if (layout.pp > 1) {
+    step.stages_apart = wires.places.at(GroupKind::Pp).node.together < layout.pp;
     step.transfer =
         transfer_time(boundary_bytes(s.model, slice_of(layout, s.trainer), lists.recipe),
                       wires.places.at(GroupKind::Pp), s.cluster, s.rates);

@@ -9,6 +9,7 @@
 //
 //      g = products + attention + streams + loss + launches x launch + exposed collectives
 //      t = (g^4 + h^4)^(1/4)          the host is a floor under the device, not an addend
+//      h = kernels x host + hops x hop     hops between members of tp on several nodes
 //
 // 3. The pipeline's clock runs over the stages. For m micro-batches on p ranks of v chunks, t_r the
 //    time of a micro-batch on rank r with its transfers:
@@ -22,7 +23,7 @@
 // 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
 //    the optimizer. All ranks wait for each other, the longer the more there are:
 //
-//      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8)))
+//      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
 // The parts add up to the step. Pieces cost O(lists + stages); a step from pieces O(stages), or the
 // clock's O(4 p^2 v) actions.
@@ -57,6 +58,7 @@ inline constexpr std::size_t kPieces = static_cast<std::size_t>(Piece::Ring) + 1
 struct PassPieces {
   std::array<Seconds, kPieces> seconds{};
   double kernels = 0;  // operators and collectives to launch
+  double hops = 0;     // between members of tp: n - 1 for each of their collectives
   Seconds& at(Piece piece) { return seconds[static_cast<std::size_t>(piece)]; }
   Seconds at(Piece piece) const { return seconds[static_cast<std::size_t>(piece)]; }
   PassPieces& operator+=(const PassPieces& more);
@@ -82,6 +84,7 @@ struct StepPieces {
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
   double host_share = 1;  // of kernels that the host launches; 0 under CUDA graphs
   Seconds transfer;       // of one tensor to the next stage
+  bool tensor_apart = false, stages_apart = false;  // on several nodes
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
   std::optional<Schedule> order;  // of schedule=csv
   // Micro-batches that would fit into what the slowest rank stands idle, where that is known.

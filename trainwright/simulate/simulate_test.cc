@@ -162,6 +162,32 @@ TEST_CASE("the host is a floor: where it is slow, the device waits, and not the 
   CHECK(with_host.value() < host + device.value());
 }
 
+TEST_CASE("hops of tensor parallelism wait only where it, or the pipeline, leaves its node") {
+  const Eight one, two("16xH100");
+  StackConstants waits = two.stack;
+  waits.values[static_cast<std::size_t>(StackConstant::Hop)] = 1e-3;
+  waits.values[static_cast<std::size_t>(StackConstant::StalledHop)] = 1e-3;
+  const auto slower = [&](const Eight& on, const char* text) {
+    return step_time(on.pieces(text), waits).step > step_time(on.pieces(text), two.stack).step;
+  };
+  CHECK_FALSE(slower(two, "tp=8,sp,dp=2,gbs=64,seq=4096"));
+  CHECK(slower(two, "tp=16,sp,dp=1,gbs=64,seq=4096"));
+  CHECK(slower(two, "tp=8,sp,pp=2,dp=1,gbs=64,seq=4096"));
+  CHECK_FALSE(slower(one, "tp=2,sp,pp=4,dp=1,gbs=64,seq=4096"));
+}
+
+TEST_CASE("a scale is on all parts, but no machine beats its peak") {
+  const Eight eight;
+  const StepPieces pieces = eight.pieces("dp=8,zero=1,gbs=64,seq=4096");
+  const StepTime usual = step_time(pieces, eight.stack);
+  StackConstants other = eight.stack;
+  double& scale = other.values[static_cast<std::size_t>(StackConstant::Scale)];
+  scale = 1.2;
+  CHECK(step_time(pieces, other).step.value() == doctest::Approx(1.2 * usual.step.value()));
+  scale = 0.1;
+  CHECK(step_time(pieces, other).step.value() == doctest::Approx(usual.bound.value()));
+}
+
 TEST_CASE("a mixed cluster has the pace of its slowest") {
   const Eight mixed("8xH200+8xA100-40GB"), slow("16xA100-40GB");
   const char* text = "dp=16,mbs=1,gbs=64,seq=4096";

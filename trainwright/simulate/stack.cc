@@ -18,6 +18,10 @@ constexpr std::array<StackPrior, kStackConstants> kPriors = {{
     {"loss", "factor", "on the loss, which lists have as one pass", 0.3, 12, 2, 0.5},
     {"launch", "s", "that each kernel adds on the device", 1e-7, 1e-4, 8e-6, 0.8},
     {"host", "s", "that the host needs for each kernel", 1e-7, 5e-4, 4e-5, 0.8},
+    {"hop", "s", "that a hop of a tensor-parallel collective across nodes takes", 1e-7, 1e-3, 1e-6,
+     2},
+    {"stalled_hop", "s", "the same where stages of the pipeline sit on several nodes", 1e-7, 1e-3,
+     1e-6, 2},
     {"collectives", "factor", "on collectives within a micro-batch", 0.3, 6, 1.2, 0.3},
     {"reductions", "factor", "on all-reduces beside that", 0.5, 4, 1.1, 0.25},
     {"exposed", "share", "of collectives beside other work that shows", 0.02, 1, 0.5, 0.5},
@@ -29,10 +33,24 @@ constexpr std::array<StackPrior, kStackConstants> kPriors = {{
     {"optimizer", "factor", "on its bytes at full bandwidth", 0.3, 20, 1.5, 0.6},
     {"growth", "share", "of a step with every doubling of the ranks beyond 8", 0.0005, 0.05, 0.006,
      0.7},
+    {"scale", "factor", "on the whole step of one's own machine", 0.3, 3, 1, 0.14},
 }};
 
 // More digits than the runs determine.
 double rounded(double value) { return parse_number(fmt::format("{:.4g}", value)).value_or(value); }
+
+void read_spreads(JsonFields& fields, Stack& stack) {
+  const Json* list = fields.array("spread");
+  if (list == nullptr) return;
+  bool good = list->items.size() == stack.spreads.size();
+  for (std::size_t i = 0; good && i < stack.spreads.size(); ++i) {
+    const Json& item = list->items[i];
+    good = item.is_number() && item.number > 0 && item.number < 5;
+    stack.spreads[i] = item.number;
+  }
+  if (!good) fields.fault("spread", "not three numbers between 0 and 5");
+  stack.constants.spread = stack.spreads.front();
+}
 
 Stack read_stack(const Json& json, const std::string& origin, const std::string& path,
                  Diagnostics& faults) {
@@ -41,18 +59,17 @@ Stack read_stack(const Json& json, const std::string& origin, const std::string&
   stack.name = fields.string("name");
   stack.trainers = fields.optional_strings("trainers");
   stack.source = fields.string("source");
-  stack.constants.spread = fields.number("spread");
-  if (!(stack.constants.spread > 0 && stack.constants.spread < 5)) {
-    fields.fault("spread", "it is not between 0 and 5");
-  }
+  read_spreads(fields, stack);
   if (const Json* constants = fields.object("constants")) {
     JsonFields of(*constants, origin, fields.path("constants"), faults);
     for (std::size_t i = 0; i < kStackConstants; ++i) {
-      const double value = of.number(kPriors[i].name);
-      // Written so that NaN fails, too.
-      if (!(value >= kPriors[i].least && value <= kPriors[i].most)) {
-        of.fault(kPriors[i].name, fmt::format("it is not between {} and {} {}", kPriors[i].least,
-                                              kPriors[i].most, kPriors[i].unit));
+      const StackPrior& known = kPriors[i];
+      const std::size_t before = faults.size();
+      const double value = of.number(known.name);
+      // Written so that NaN fails, too. What is absent has its fault already.
+      if (faults.size() == before && !(value >= known.least && value <= known.most)) {
+        of.fault(known.name,
+                 fmt::format("not between {} and {} ({})", known.least, known.most, known.unit));
       }
       stack.constants.values[i] = value;
     }
@@ -105,11 +122,13 @@ Json to_json(const Stacks& stacks) {
     for (std::size_t i = 0; i < kStackConstants; ++i) {
       constants.add(std::string(kPriors[i].name), Json::of(rounded(stack.constants.values[i])));
     }
+    Json spreads = Json::array();
+    for (const double spread : stack.spreads) spreads.push(Json::of(rounded(spread)));
     list.push(Json::object()
                   .add("name", Json::of(stack.name))
                   .add("trainers", std::move(trainers))
                   .add("constants", std::move(constants))
-                  .add("spread", Json::of(rounded(stack.constants.spread)))
+                  .add("spread", std::move(spreads))
                   .add("source", Json::of(stack.source)));
   }
   return Json::object().add("stacks", std::move(list));

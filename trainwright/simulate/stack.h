@@ -26,6 +26,8 @@ enum class StackConstant : std::uint8_t {
   Loss,        // factor on the loss: several passes where a list has one
   Launch,      // seconds that each kernel adds on the device
   Host,        // seconds that the host needs for each kernel: a floor
+  Hop,         // likewise for each hop of a collective of tp that leaves its node
+  StalledHop,  // the same where stages sit on several nodes, which slows all of tp in some stacks
   Collectives, // factor on collectives within a micro-batch
   Reductions,  // factor on all-reduces beside that
   Exposed,     // share of collectives beside other work that shows all the same
@@ -35,9 +37,10 @@ enum class StackConstant : std::uint8_t {
   DataGrowth,  // of these with every doubling of the ranks beyond 64
   Optimizer,   // factor on its bytes at full bandwidth
   Growth,      // of a step with every doubling of the ranks beyond 8
+  Scale,       // of a whole step: machines with one and the same stack differ; 1 until one is measured
 };
 // clang-format on
-inline constexpr std::size_t kStackConstants = static_cast<std::size_t>(StackConstant::Growth) + 1;
+inline constexpr std::size_t kStackConstants = static_cast<std::size_t>(StackConstant::Scale) + 1;
 
 struct StackConstants {
   std::array<double, kStackConstants> values{};
@@ -59,6 +62,9 @@ struct Stack {
   std::string name;                   // "vendor", "megatron", "pytorch"
   std::vector<std::string> trainers;  // names of trainers; the stack of none is that of all others
   StackConstants constants;
+  // Half widths when no run of one's own is known, when one is, and when there are more: `spread`
+  // is the first.
+  std::array<double, 3> spreads = {0.4, 0.3, 0.2};
   std::string source;  // which runs it was fitted to
 };
 struct Stacks {

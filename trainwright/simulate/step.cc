@@ -37,8 +37,21 @@ Seconds shown(Seconds traffic, Seconds beside, double exposed) {
   return std::max(traffic * exposed, traffic - beside);
 }
 
+// What the host and the network's latency take at least.
+struct Floor {
+  Seconds kernel, hop;
+};
+Floor floor_of(const StepPieces& step, const StackConstants& stack) {
+  Floor floor{.kernel = Seconds(stack.at(StackConstant::Host) * step.host_share), .hop = {}};
+  if (step.tensor_apart) floor.hop = Seconds(stack.at(StackConstant::Hop));
+  if (step.stages_apart) {
+    floor.hop = std::max(floor.hop, Seconds(stack.at(StackConstant::StalledHop)));
+  }
+  return floor;
+}
+
 // A pass of a stage, by part.
-Parts pass_parts(const PassPieces& pass, double host_share, const StackConstants& stack) {
+Parts pass_parts(const PassPieces& pass, const Floor& floor, const StackConstants& stack) {
   const auto factor = [&](StackConstant which) { return stack.at(which); };
   const double collectives = factor(StackConstant::Collectives);
   Parts parts{};
@@ -59,7 +72,7 @@ Parts pass_parts(const PassPieces& pass, double host_share, const StackConstants
   parts[index(TimePart::Expert)] =
       (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives;
   const double device = sum(parts).value();
-  const double host = factor(StackConstant::Host) * pass.kernels * host_share;
+  const double host = (floor.kernel * pass.kernels + floor.hop * pass.hops).value();
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
   parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
   return parts;
@@ -78,15 +91,15 @@ bool alike(const StagePieces& a, const StagePieces& b) {
 }
 
 // `blocking`: the transfer that each pass waits for.
-Visit visit_of(const StagePieces& stage, Seconds blocking, double host_share,
+Visit visit_of(const StagePieces& stage, Seconds blocking, const Floor& floor,
                const StackConstants& stack) {
   Visit visit;
-  visit.forward = pass_parts(stage.forward, host_share, stack);
+  visit.forward = pass_parts(stage.forward, floor, stack);
   visit.forward[index(TimePart::Pipeline)] = blocking;
-  visit.backward = pass_parts(stage.backward_input, host_share, stack);
+  visit.backward = pass_parts(stage.backward_input, floor, stack);
   visit.backward[index(TimePart::Pipeline)] = blocking;
   visit.input = sum(visit.backward);
-  const Parts weight = pass_parts(stage.backward_weight, host_share, stack);
+  const Parts weight = pass_parts(stage.backward_weight, floor, stack);
   visit.weight = sum(weight);
   visit.backward += weight;
   return visit;
@@ -143,7 +156,7 @@ Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& stages,
   }
   const double m = real(step.micro_batches), p = real(step.pp), v = real(step.vpp);
   if (step.idle) return slowest * (m + *step.idle);
-  if (step.pp == 1 && !step.order) return slowest * m;
+  if (step.pp == 1 && !step.order) return {};  // no rank waits for another
   if (!step.order) {
     if (step.schedule == ScheduleKind::OneFOneB) return slowest * (m - 1) + all;
     if (step.schedule == ScheduleKind::GPipe) {
@@ -168,13 +181,13 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   // A pass waits for what it gets and sends, all of it or what shows beside other work.
   const Seconds blocking =
       transfer * (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0);
+  const Floor floor = floor_of(step, stack);
   std::vector<Visit> stages, ranks(step.ranks.size());
   stages.reserve(step.stages.size());
   for (std::size_t i = 0; i < step.stages.size(); ++i) {
     const StagePieces& pieces = step.stages[i];
     const bool as_before = i > 0 && alike(pieces, step.stages[i - 1]);
-    stages.push_back(as_before ? stages.back()
-                               : visit_of(pieces, blocking, step.host_share, stack));
+    stages.push_back(as_before ? stages.back() : visit_of(pieces, blocking, floor, stack));
     const Visit& visit = stages.back();
     Visit& rank = ranks[static_cast<std::size_t>(pieces.rank)];
     rank.forward += visit.forward;
@@ -242,6 +255,8 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   const double doublings = std::log2(std::max(1.0, real(step.world) / 8));
   time.parts[index(TimePart::Waiting)] =
       sum(time.parts) * (stack.at(StackConstant::Growth) * doublings);
+  // However fast a machine was found to be, it does not beat its peak.
+  time.parts = time.parts * std::max(stack.at(StackConstant::Scale), step.bound / sum(time.parts));
   time.step = sum(time.parts);
   time.low = time.step * std::exp(-stack.spread);
   time.high = time.step * std::exp(stack.spread);

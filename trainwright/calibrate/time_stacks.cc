@@ -1,0 +1,198 @@
+// Stacks from all published runs, and what of them is left when a source has no say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "trainwright/base/parallel.h"
+#include "trainwright/base/text.h"
+#include "trainwright/calibrate/calibrate.h"
+
+namespace trainwright {
+namespace {
+
+using Runs = std::vector<const TimedRun*>;
+using BySource = std::map<std::string, Runs>;
+
+constexpr std::size_t kSay = 40;       // errors of one source that count for a spread
+constexpr std::size_t kAlone = 25;     // runs that are tried as the only one measured
+constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
+constexpr double kOneRun = 0.5;        // and one run, which can tell little but the scale
+constexpr double kUnknown = 0.4;       // half the width where too few runs tell
+constexpr std::size_t kFewSources = 3;
+constexpr std::int64_t kFewRuns = 5;
+
+// The runs, of one stack or of all, that are sound and whose inputs are known.
+BySource sources_of(const TimedRuns& timed, const std::optional<std::string>& stack = {}) {
+  BySource sources;
+  for (const TimedRun& run : timed.runs) {
+    const bool known = !run.broken && !run.undetermined;
+    if (known && (!stack || run.stack == *stack)) sources[run.source].push_back(&run);
+  }
+  return sources;
+}
+
+Runs all_but(const BySource& sources, const std::string& without) {
+  Runs runs;
+  for (const auto& [source, own] : sources) {
+    if (source != without) runs.insert(runs.end(), own.begin(), own.end());
+  }
+  return runs;
+}
+
+StackConstants fitted_without(const BySource& everywhere, const BySource& of_stack,
+                              const std::string& without) {
+  StackConstants common = fit_stack(all_but(everywhere, without), usual_stack(), 1.0);
+  // Quirks of one stack are no prior for another.
+  for (const StackConstant quirk : {StackConstant::Hop, StackConstant::StalledHop}) {
+    common.values[static_cast<std::size_t>(quirk)] = usual_stack().at(quirk);
+  }
+  return fit_stack(all_but(of_stack, without), common, kWithinStacks);
+}
+
+// What the source's own runs make of constants that ship.
+WithoutSource learned_about(const Runs& own, const StackConstants& constants) {
+  WithoutSource learned{.constants = constants, .by_fold = {}, .alone = {}};
+  std::set<std::string> folds;
+  for (const TimedRun* run : own) folds.insert(run->fold);
+  for (const std::string& fold : folds) {
+    Runs others;
+    for (const TimedRun* run : own) {
+      if (run->fold != fold) others.push_back(run);
+    }
+    learned.by_fold.emplace(fold, fit_stack(others, constants));
+  }
+  const std::size_t every = std::max<std::size_t>(1, (own.size() + kAlone - 1) / kAlone);
+  for (std::size_t i = 0; i < own.size() && own.size() > 1; i += every) {
+    learned.alone.emplace_back(own[i], fit_stack({&own[i], 1}, constants, kOneRun));
+  }
+  return learned;
+}
+
+double log_error(const TimedRun& run, const StackConstants& constants) {
+  return std::log(run.measured / step_time(run.pieces, constants).step.value());
+}
+
+// log(measured / predicted) of some runs of a source, by what is known of it: nothing, one run, all
+// folds but their own.
+std::array<std::vector<double>, 3> errors_of(const Runs& runs, const WithoutSource& learned) {
+  std::array<std::vector<double>, 3> errors;
+  const std::size_t every = (runs.size() + kSay - 1) / kSay;
+  for (std::size_t i = 0; i < runs.size(); i += every) {
+    errors[0].push_back(log_error(*runs[i], learned.constants));
+    errors[2].push_back(log_error(*runs[i], learned.by_fold.at(runs[i]->fold)));
+    if (learned.alone.empty()) continue;
+    const auto& [known, constants] = learned.alone[errors[0].size() % learned.alone.size()];
+    if (known != runs[i]) errors[1].push_back(log_error(*runs[i], constants));
+  }
+  return errors;
+}
+
+// Half the width that holds 90 % of the errors.
+double half_width(const std::vector<double>& errors) {
+  const Interval interval = conformal_log_interval(errors);
+  const double half = std::max(-interval.low, interval.high);
+  return std::isfinite(half) ? std::clamp(half, 0.05, 1.0) : kUnknown;
+}
+
+using Errors = std::map<std::string, std::array<std::vector<double>, 3>>;  // by source
+
+// What sources meet, all but one: those of the stack, or everybody where these are few.
+std::array<double, 3> spreads_of(const Errors& errors, const BySource& of_stack,
+                                 const std::string& without = {}) {
+  const std::size_t own = of_stack.size() - (of_stack.contains(without) ? 1 : 0);
+  std::array<double, 3> spreads{};
+  for (std::size_t known = 0; known < spreads.size(); ++known) {
+    std::vector<double> all;
+    for (const auto& [source, of] : errors) {
+      if (source == without || (own >= kFewSources && !of_stack.contains(source))) continue;
+      all.insert(all.end(), of[known].begin(), of[known].end());
+    }
+    spreads[known] = half_width(all);
+  }
+  return spreads;
+}
+
+Errors errors_of_all(const BySource& sources, const LeftOut& left) {
+  Errors errors;
+  for (const auto& [source, runs] : sources) errors[source] = errors_of(runs, left.at(source));
+  return errors;
+}
+
+}  // namespace
+
+LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
+  const BySource everywhere = sources_of(timed);
+  std::vector<std::string> names;
+  for (const auto& [source, runs] : everywhere) names.push_back(source);
+  const auto stack_of_source = [&](const std::string& source) {
+    return everywhere.at(source).front()->stack;
+  };
+  const std::vector<WithoutSource> learned = parallel_map(names.size(), {}, [&](std::size_t i) {
+    const BySource of_stack = sources_of(timed, stack_of_source(names[i]));
+    return learned_about(everywhere.at(names[i]), fitted_without(everywhere, of_stack, names[i]));
+  });
+  LeftOut left;
+  for (std::size_t i = 0; i < names.size(); ++i) left[names[i]] = learned[i];
+  const Errors errors = errors_of_all(everywhere, left);
+  for (const Stack& stack : stacks.list) {
+    const BySource of_stack = sources_of(timed, stack.name);
+    for (auto& [source, without] : left) {
+      if (stack_of_source(source) != stack.name) continue;
+      without.constants.spread = spreads_of(errors, of_stack, source).front();
+    }
+  }
+  return left;
+}
+
+LeftOut shipped(const TimedRuns& timed, const Stacks& stacks) {
+  LeftOut left;
+  for (const Stack& stack : stacks.list) {
+    for (const auto& [source, own] : sources_of(timed, stack.name)) {
+      left[source] = learned_about(own, stack.constants);
+    }
+  }
+  return left;
+}
+
+Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
+  Stacks learned = shipped;
+  for (Stack& stack : learned.list) {
+    // One user's runs are of one machine, whatever he calls them.
+    std::vector<TimedRun> own;
+    for (const auto& [source, runs] : sources_of(timed, stack.name)) {
+      for (const TimedRun* run : runs) own.push_back(*run), own.back().source = "own";
+    }
+    if (own.empty()) continue;
+    Runs runs;
+    for (const TimedRun& run : own) runs.push_back(&run);
+    const std::size_t known = std::ssize(runs) < kFewRuns ? 1 : 2;
+    stack.constants = fit_stack(runs, stack.constants, known == 1 ? kOneRun : 1.0);
+    std::fill_n(stack.spreads.begin(), known, stack.spreads[known]);
+    stack.constants.spread = stack.spreads.front();
+    stack.source += fmt::format("; then {} runs of one's own", std::ssize(runs));
+  }
+  return learned;
+}
+
+Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& left) {
+  const BySource everywhere = sources_of(timed);
+  const Errors errors = errors_of_all(everywhere, left);
+  Stacks fitted = stacks;
+  for (Stack& stack : fitted.list) {
+    const BySource sources = sources_of(timed, stack.name);
+    stack.constants = fitted_without(everywhere, sources, {});
+    stack.spreads = spreads_of(errors, sources);
+    stack.constants.spread = stack.spreads.front();
+    std::vector<std::string> names;
+    for (const auto& [source, own] : sources) {
+      names.push_back(fmt::format("{} ({})", source, own.size()));
+    }
+    stack.source = names.empty() ? "all stacks together: no runs of these trainers"
+                                 : "all stacks together, then " + join(names, ", ");
+  }
+  return fitted;
+}
+
+}  // namespace trainwright
