@@ -138,5 +138,6 @@ std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double l
 }  // namespace trainwright
 
 // The rest of the public face; include this header only.
+#include "trainwright/calibrate/choice.h"    // which layout would be picked, and what it costs
 #include "trainwright/calibrate/time.h"      // step times, fitted and scored
 #include "trainwright/calibrate/validate.h"  // memory, scored on published runs

@@ -106,23 +106,28 @@ double host_share_of(std::string_view graphs) {
 
 }  // namespace
 
+Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels& kernels) {
+  Layout layout = made.layout;
+  if (made.stands_for) layout.schedule = *made.stands_for;
+  StepPieces pieces =
+      TW_TRY(step_pieces({.model = cases.model_of(made),
+                          .cluster = cases.cluster_of(made),
+                          .trainer = cases.trainer_of(made),
+                          .layout = layout,
+                          .job = made.job,
+                          .kernels = kernels,
+                          .schedule = made.order && !made.stands_for ? &*made.order : nullptr}));
+  pieces.host_share = host_share_of(made.graphs);
+  return pieces;
+}
+
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {
   std::vector<const Case*> timed;
   for (const Case& made : cases.cases) {
     if (made.step_time && made.outcome == Outcome::Ok) timed.push_back(&made);
   }
-  const auto pieces = parallel_map(timed.size(), {}, [&](std::size_t i) {
-    const Case& made = *timed[i];
-    Layout layout = made.layout;
-    if (made.stands_for) layout.schedule = *made.stands_for;
-    return step_pieces({.model = cases.model_of(made),
-                        .cluster = cases.cluster_of(made),
-                        .trainer = cases.trainer_of(made),
-                        .layout = layout,
-                        .job = made.job,
-                        .kernels = kernels,
-                        .schedule = made.order && !made.stands_for ? &*made.order : nullptr});
-  });
+  const auto pieces = parallel_map(
+      timed.size(), {}, [&](std::size_t i) { return pieces_of(*timed[i], cases, kernels); });
   TimedRuns runs;
   for (std::size_t i = 0; i < timed.size(); ++i) {
     const Case& made = *timed[i];
@@ -135,7 +140,6 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
          static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
          made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack,
          !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});
-    runs.runs.back().pieces.host_share = host_share_of(made.graphs);
   }
   return runs;
 }

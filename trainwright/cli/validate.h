@@ -21,5 +21,6 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
                                              std::initializer_list<const char*> options);
 
 Command validate_time_command();
+Command validate_choice_command();
 
 }  // namespace trainwright::cli

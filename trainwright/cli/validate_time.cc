@@ -123,6 +123,65 @@ Command validate_time_command() {
           .run = run_validate_time};
 }
 
+namespace {
+
+std::string choice_text(const std::vector<Sweep>& sweeps, int width) {
+  Table table{{{"pick among what was tried"},
+               {"sweeps", Align::Right},
+               {"mean", Align::Right},
+               {"median", Align::Right},
+               {"worst", Align::Right},
+               {"OOM", Align::Right}},
+              {}};
+  std::map<std::string, std::vector<Sweep>> by_source;
+  for (const Sweep& sweep : sweeps) by_source[sweep.source].push_back(sweep);
+  for (const auto& [source, own] : by_source) {
+    const auto add = [&](const std::string& name, Sweep::Pick Sweep::* which) {
+      const ChoiceScore score = score_choice(own, which);
+      table.rows.push_back({name, with_thousands(std::ssize(own)), share(score.mean),
+                            share(score.median), share(score.most),
+                            with_thousands(score.first_picks_oom)});
+    };
+    add(source + ", as shipped", &Sweep::as_shipped);
+    add("  held out", &Sweep::held_out);
+    add("  most dp, least tp", &Sweep::simple);
+  }
+  return "how much longer than the best measured step the one takes that we would pick\n"
+         "first among all that was tried; OOM: first picks that ran out of memory\n\n" +
+         to_text(table, width);
+}
+
+Result<Output> run_validate_choice(const Invocation& invocation) {
+  const std::string data = invocation.data.path();
+  const Knowledge knowledge = TW_TRY(load_knowledge(data));
+  const auto measured = TW_TRY(read_measured_runs(*invocation.text("measurements")));
+  const Cases cases = cases_of(measured, knowledge);
+  const TimeConstants constants = TW_TRY(load_time_constants(data));
+  const TimedRuns runs = time_runs(cases, constants.kernels, constants.stacks);
+  const MemoryConstants memory = TW_TRY(load_memory_constants(data));
+  const LeftOut left = leave_sources_out(runs, constants.stacks);
+  const std::vector<Sweep> sweeps =
+      sweeps_of(cases, {constants.kernels, memory, left},
+                {"aleph-alpha-2023", "flagperf", "nanotron_playbook", "vtrain_multi"});
+  if (invocation.json) return Output{to_text(choice_json(sweeps)), Exit::Ok};
+  return Output{choice_text(sweeps, invocation.width), Exit::Ok};
+}
+
+}  // namespace
+
+Command validate_choice_command() {
+  return {.name = "choice",
+          .summary = "whether the layout picked first is the fastest of those that were tried",
+          .details =
+              "Sweeps of published runs: one model, one number of accelerators, one batch. The "
+              "pick is the least predicted step time among layouts with a chance of OOM of at "
+              "most 5 %; its regret is how much longer its measured step takes than the best. "
+              "Beside it a simple rule: most data parallelism, then the least tp.",
+          .examples = {"trainwright validate choice --measurements ../shared/measurements"},
+          .arguments = measurement_arguments(),
+          .run = run_validate_choice};
+}
+
 Command calibrate_command() {
   std::vector<Argument> arguments = measurement_arguments();
   arguments.push_back({"--out", Argument::Kind::Text,
