@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/setting.h"
@@ -24,6 +25,12 @@ struct Wanted {
   std::optional<AttentionKernel> attention;
   std::int64_t gbs = 0, seq = 0;
   double risk = kUsualRisk;
+  std::size_t top = 10;
+  Limits limits;
+  // Of the whole run, where its tokens are told.
+  std::optional<double> tokens;
+  std::optional<double> price;  // of an accelerator for an hour
+  double goodput = 1;           // share of time that is spent in steps that count
 };
 
 // As in the text of a layout.
@@ -38,6 +45,56 @@ Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation,
   const std::vector<std::string> names = to_strings(all_names(PrecisionKind{}));
   return fail("--precision", fmt::format("'{}' is not a precision", *text),
               did_you_mean(*text, names, "one of " + enumerate(names, "or")));
+}
+
+// --fix tp=8, --no pp, --only fsdp
+Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
+  Limits limits;
+  const auto add = [&](const std::string& text, const std::string& where) {
+    if (const auto limit = value_or_faults(parse_limit(text, where), faults)) {
+      limits.push_back(*limit);
+    }
+  };
+  for (const std::string& text : invocation.texts("fix")) add(text, "--fix");
+  for (const std::string& key : invocation.texts("no")) {
+    add(key + (key == "recompute" ? "=none" : key == "zero" ? "=0" : "=1"), "--no");
+  }
+  if (const auto kind = invocation.text("only")) add("sharding=" + *kind, "--only");
+  return limits;
+}
+
+// "15T", "300B", "1e12"
+Result<std::optional<double>> tokens_in(const Invocation& invocation) {
+  const auto text = invocation.text("tokens");
+  if (!text) return std::nullopt;
+  const std::string number = lower_case(*text);
+  const auto suffix = std::string_view("kmbt").find(number.empty() ? '?' : number.back());
+  const bool has = suffix != std::string_view::npos;
+  const auto value = parse_number(has ? std::string_view(number).substr(0, number.size() - 1)
+                                      : std::string_view(number));
+  if (!value || !(*value > 0)) {
+    return fail("--tokens", fmt::format("'{}' is no number of tokens", *text),
+                "for instance 15T, 300B or 1e12");
+  }
+  constexpr double kScale[] = {1e3, 1e6, 1e9, 1e12};
+  return has ? *value * kScale[suffix] : *value;
+}
+
+void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults) {
+  if (const auto tokens = value_or_faults(tokens_in(invocation), faults)) wanted.tokens = *tokens;
+  wanted.price = invocation.number("price");
+  wanted.goodput = invocation.number("goodput").value_or(1);
+  if (!(wanted.goodput > 0 && wanted.goodput <= 1)) {
+    faults.push_back({"--goodput", "it is not above 0 and at most 1", "for instance 0.9"});
+  }
+  if (wanted.price && !(*wanted.price > 0)) {
+    faults.push_back({"--price", "it is not above 0", "per accelerator and hour: 2.5"});
+  }
+  const std::int64_t top = invocation.integer("top").value_or(10);
+  if (top < 1 || top > 1000) {
+    faults.push_back({"--top", fmt::format("{} is out of range", top), "1 to 1,000"});
+  }
+  wanted.top = static_cast<std::size_t>(std::max<std::int64_t>(top, 1));
 }
 
 // All faults of all arguments at once.
@@ -62,6 +119,8 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   };
   in_range("--batch", wanted.gbs);
   in_range("--seq", wanted.seq);
+  wanted.limits = read_limits(invocation, faults);
+  read_run(invocation, wanted, faults);
   if (!faults.empty()) return fail(std::move(faults));
   wanted.model = *std::move(around.model);
   wanted.cluster = *std::move(around.cluster);
@@ -114,10 +173,25 @@ std::string settings_text(const Wanted& wanted, const Layout& layout) {
   return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
 }
 
+// "also vpp4 to vpp16, up to 1.5 % slower"
+std::string alike_text(const PlannedLayout& plan) {
+  if (plan.alike.empty()) return {};
+  std::int64_t least = plan.layout.vpp, most = plan.layout.vpp;
+  Seconds slowest = plan.time.step;
+  for (const auto& [layout, step] : plan.alike) {
+    least = std::min(least, layout.vpp);
+    most = std::max(most, layout.vpp);
+    slowest = std::max(slowest, step);
+  }
+  const std::string slower = percent(slowest / plan.time.step - 1);
+  if (least == most) return fmt::format(" (other splits of layers up to {} slower)", slower);
+  return fmt::format(" (vpp{} to {} up to {} slower)", least, most, slower);
+}
+
 std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
   return {std::move(place),
-          short_text(plan.layout, model),
+          short_text(plan.layout, model) + alike_text(plan),
           fmt::format("{:.2f} s", plan.time.step.value()),
           percent(plan.time.mfu),
           to_text(worst.driver),
@@ -135,7 +209,9 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
           .attention = wanted.attention,
           .constants = wanted.constants,
           .time = wanted.time,
-          .risk = wanted.risk};
+          .risk = wanted.risk,
+          .most = wanted.top,
+          .limits = wanted.limits};
 }
 
 std::string table_text(const SearchResult& result, const Model& model, int width) {
@@ -196,7 +272,16 @@ std::string as_option(const std::string& hint) {
 }
 
 // Why there is no layout to show.
-std::string nothing_text(const SearchResult& result, const std::string& trainer) {
+std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
+  const std::string& trainer = wanted.trainer.title;
+  if (!result.refusal && !wanted.limits.empty()) {
+    SearchQuestion question = question_of(wanted, wanted.cluster);
+    question.limits.clear();
+    std::vector<std::string> limits;
+    for (const Limit& limit : wanted.limits) limits.push_back(to_text(limit));
+    return fmt::format("None of the {} layouts that divide has {}.\n",
+                       with_thousands(std::ssize(list_layouts(question))), enumerate(limits));
+  }
   if (!result.refusal) return "No layout divides this batch and model over the cluster.\n";
   const Refusal& refusal = *result.refusal;
   std::string text = fmt::format(
@@ -220,12 +305,62 @@ std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>
   return fmt::format("Fits on {}: {}", larger->name, short_text(larger->plan.layout, wanted.model));
 }
 
+std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
+  const double margin = 100 * kMargin;
+  if (result.recommended == 0) {
+    return fmt::format("Recommended: 1; none that is simpler takes at most {:.0f} % longer.",
+                       margin);
+  }
+  const PlannedLayout& plan = result.best[result.recommended];
+  return fmt::format(
+      "Recommended: {}, simpler and {} slower, which is less than such predictions tell apart. As "
+      "--layout: {}",
+      result.recommended + 1, percent(plan.time.step / result.best.front().time.step - 1),
+      settings_text(wanted, plan.layout));
+}
+
+// A run of so many tokens: steps x step time / goodput.
+struct RunCost {
+  double steps = 0, days = 0, hours = 0;  // hours of all accelerators together
+};
+RunCost cost_of(const Wanted& wanted, const StepTime& time) {
+  RunCost cost;
+  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
+  const double seconds = cost.steps * time.step.value() / wanted.goodput;
+  cost.days = seconds / 86400;
+  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
+  return cost;
+}
+
+// "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
+std::string run_text(const Wanted& wanted, const StepTime& time) {
+  std::string text;
+  const auto whole = [](double value) { return with_thousands(static_cast<std::int64_t>(value)); };
+  if (wanted.tokens) {
+    const RunCost cost = cost_of(wanted, time);
+    text = fmt::format(
+        "1 for {} tokens: {} steps, {:.1f} days ({:.1f} to {:.1f}), {} "
+        "accelerator-hours",
+        whole(*wanted.tokens), whole(cost.steps), cost.days, cost.days * (time.low / time.step),
+        cost.days * (time.high / time.step), whole(cost.hours));
+    if (wanted.price)
+      text += fmt::format(", {} at {} each", whole(cost.hours * *wanted.price), *wanted.price);
+    if (wanted.goodput < 1) text += fmt::format("; {} of the time counts", percent(wanted.goodput));
+    text += ".";
+  } else if (wanted.price) {
+    const double second = *wanted.price / 3600 / tokens_per_second_per_rank(time);
+    text = fmt::format("1 costs {:.3g} per million tokens at {} per accelerator and hour.",
+                       second * 1e6 / wanted.goodput, *wanted.price);
+  }
+  return text;
+}
+
 std::string answer_text(const Wanted& wanted, const SearchResult& result,
                         const std::optional<LargerCluster>& larger, int width) {
   std::string text = heading(wanted, width) + '\n';
   const auto say = [&](const std::string& prose) { text += wrapped_lines(prose, width); };
   if (result.best.empty() && !result.smallest) {
-    say(nothing_text(result, wanted.trainer.title));
+    say(nothing_text(wanted, result));
     return text;
   }
   if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
@@ -238,6 +373,8 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result,
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));
     say("As --layout: " + settings_text(wanted, result.best.front().layout));
+    say(recommended_text(wanted, result));
+    if (wanted.tokens || wanted.price) say(run_text(wanted, result.best.front().time));
   }
   say(counts_text(result, wanted.risk));
   if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, larger));
@@ -258,6 +395,21 @@ Json answer_json(const Wanted& wanted, const SearchResult& result,
       .add("precision", Json::of(name_of(wanted.precision)))
       .add("risk", Json::of(wanted.risk));
   if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
+  if (!wanted.limits.empty()) {
+    Json limits = Json::array();
+    for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
+    json.add("fixed", std::move(limits));
+  }
+  if (wanted.tokens && !result.best.empty()) {
+    const RunCost cost = cost_of(wanted, result.best.front().time);
+    Json run = Json::object();
+    run.add("tokens", Json::of(*wanted.tokens))
+        .add("steps", Json::of(cost.steps))
+        .add("days", Json::of(cost.days))
+        .add("accelerator_hours", Json::of(cost.hours));
+    if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
+    json.add("run", std::move(run));
+  }
   const Json found = to_json(result);
   for (const auto& [key, value] : found.members) json.add(key, value);
   if (larger) {
@@ -283,24 +435,50 @@ Result<Output> run_plan(const Invocation& invocation) {
 
 }  // namespace
 
+namespace {
+
+std::vector<Argument> wish_arguments() {
+  using Kind = Argument::Kind;
+  return {
+      {"--fix", Kind::Texts, "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none; repeatable",
+       false, "KEY=VALUE"},
+      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero or recompute; repeatable", false,
+       "KEY"},
+      {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
+      {"--top", Kind::Integer, "rows (default: 10)", false, "N"},
+      {"--tokens", Kind::Text, "of the whole run, 15T: its days and accelerator-hours", false,
+       "TOKENS"},
+      {"--price", Kind::Number, "of an accelerator for an hour: the cost of the run", false,
+       "PRICE"},
+      {"--goodput", Kind::Number, "share of time spent in steps that count (default: 1)", false,
+       "SHARE"}};
+}
+
+}  // namespace
+
 Command plan_command() {
   return {
       .name = "plan",
-      .summary = "the ten fastest layouts that fit",
+      .summary = "the fastest layouts that fit",
       .details =
           "Lists every layout that divides, drops those whose chance of OOM is above --risk, and "
-          "ranks the rest by step time. Dropped layouts with a chance of up to 50 % are counted as "
-          "tight.",
-      .examples = {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
-                   "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
-                   "paddlenlp --json"},
+          "ranks the rest by step time. Layouts that differ in chunks and splits of layers alone "
+          "are "
+          "one row. Dropped layouts with a chance of up to 50 % are counted as tight.",
+      .examples =
+          {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
+           "trainwright plan llama-3.1-8b --on 16xH100 --batch 512 --seq 8192 --no pp --fix "
+           "mbs=..4 --tokens 15T --price 2.5",
+           "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
+           "paddlenlp --json"},
       .topics = {"job"},
       .arguments = joined({surroundings_arguments(),
                            {{"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
                             {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096",
                              true, "TOKENS"}},
                            training_arguments(),
-                           verdict_arguments()}),
+                           verdict_arguments(),
+                           wish_arguments()}),
       .run = run_plan};
 }
 

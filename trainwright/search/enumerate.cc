@@ -95,12 +95,14 @@ class Lister {
     const std::int64_t world = accelerator_count(question_.cluster);
     const std::int64_t domain = smallest_domain(question_.cluster);
     for (const std::int64_t tp : divisors(world)) {
-      if (tp > domain || !splits_.by_tp(tp)) continue;
+      if (tp > domain || !splits_.by_tp(tp) || !allowed("tp", tp)) continue;
       for (const std::int64_t pp : divisors(world / tp)) {
         if (pp > layers()) break;
+        if (!allowed("pp", pp)) continue;
         for (const std::int64_t cp : divisors(world / (tp * pp))) {
           // Causal attention is balanced by giving each member two pieces of a sequence.
           if (cp > 1 && question_.seq % (2 * cp * tp) != 0) continue;
+          if (!allowed("cp", cp) || !allowed("dp", world / (tp * pp * cp))) continue;
           Layout layout = usual_;
           layout.tp = tp;
           layout.pp = pp;
@@ -115,6 +117,9 @@ class Lister {
   }
 
  private:
+  bool allowed(std::string_view key, std::int64_t value) const {
+    return allows(question_.limits, key, value);
+  }
   std::int64_t layers() const { return static_cast<std::int64_t>(question_.model.layers.size()); }
 
   void experts(Layout layout) {
@@ -123,7 +128,7 @@ class Lister {
     const std::int64_t ranks = layout.tp * layout.cp * layout.dp;
     for (const std::int64_t ep : divisors(splits_.experts)) {
       for (const std::int64_t etp : {std::int64_t{1}, layout.tp}) {
-        if (ranks % (ep * etp) != 0) continue;
+        if (ranks % (ep * etp) != 0 || !allowed("ep", ep)) continue;
         layout.ep = ep;
         layout.etp = etp;
         micro_batches(layout);
@@ -136,6 +141,7 @@ class Lister {
     const std::int64_t share = question_.gbs / layout.dp;
     for (std::int64_t mbs = 1; mbs <= std::min<std::int64_t>(share, 64); mbs *= 2) {
       if (share % mbs != 0) break;
+      if (!allowed("mbs", mbs)) continue;
       layout.mbs = mbs;
       chunks(layout);
     }
@@ -146,6 +152,7 @@ class Lister {
     const std::int64_t most = layout.pp == 1 ? 1 : (layers() + 2) / layout.pp;
     for (std::int64_t vpp = 1; vpp <= most; ++vpp) {
       if (vpp > 1 && micro_batch_count(layout) < layout.pp) break;
+      if (!allowed("vpp", vpp)) continue;
       layout.vpp = vpp;
       layout.schedule = usual_schedule(layout.pp, vpp);
       layout.placement = usual_placement(layout.schedule, vpp);
@@ -172,7 +179,7 @@ class Lister {
       layout.zero = zero;
       for (const Recompute& recompute : offers_.recomputes) {
         layout.recompute = recompute;
-        layouts_.push_back(layout);
+        if (allows(question_.limits, layout)) layouts_.push_back(layout);
       }
     }
   }

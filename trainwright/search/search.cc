@@ -1,6 +1,8 @@
 #include "trainwright/search/search.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace trainwright {
 namespace {
@@ -130,11 +132,40 @@ struct Progress {
 
 Bytes driver_of(const PlannedLayout& plan) { return plan.memory.classes[plan.memory.worst].driver; }
 
-// Asks about the fastest until there are enough that are accepted and fit.
+// What layouts of one family have in common.
+std::string family_of(Layout layout) {
+  layout.vpp = 1;
+  layout.schedule = ScheduleKind::None;
+  layout.placement = Layout{}.placement;
+  layout.count_embedding = layout.count_loss = layout.first_layers = layout.last_layers = 0;
+  layout.layers.clear();
+  return to_text(layout);
+}
+
+// Ways of splitting and running again: what has to be understood, and can go wrong.
+int ways_of(const Layout& layout) {
+  return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
+         (layout.recompute.kind != RecomputeKind::None);
+}
+
+std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
+  std::size_t found = 0;
+  const auto worth = [](const PlannedLayout& plan) {
+    return std::tuple(ways_of(plan.layout), plan.memory.oom, plan.time.step);
+  };
+  for (std::size_t i = 1; i < best.size(); ++i) {
+    if (best[i].time.step > best.front().time.step * (1 + kMargin)) break;
+    if (worth(best[i]) < worth(best[found])) found = i;
+  }
+  return found;
+}
+
+// Asks about the fastest until there are enough families that are accepted and fit.
 Result<Progress> with_best(const SearchQuestion& question, const std::vector<Fitting>& fitting,
                            Progress progress) {
   SearchResult& result = progress.result;
   std::size_t asked = 0;
+  std::map<std::string, std::size_t> families;
   for (; asked < fitting.size() && result.best.size() < question.most; ++asked) {
     const Layout& layout = *fitting[asked].layout;
     if (!progress.refusals.accepts(question, layout)) {
@@ -144,12 +175,18 @@ Result<Progress> with_best(const SearchQuestion& question, const std::vector<Fit
     PlannedLayout plan = TW_TRY(planned(question, fitting[asked]));
     const Fit fit = fit_of(plan.memory.oom, question.risk);
     if (fit == Fit::Fits) {
-      result.best.push_back(std::move(plan));
+      const auto [family, fresh] = families.emplace(family_of(layout), result.best.size());
+      if (fresh) {
+        result.best.push_back(std::move(plan));
+      } else {
+        result.best[family->second].alike.emplace_back(layout, plan.time.step);
+      }
     } else {
       progress.add_large(fit, driver_of(plan), layout);
     }
   }
   result.not_asked = static_cast<std::int64_t>(fitting.size() - asked);
+  result.recommended = recommended_of(result.best);
   return progress;
 }
 

@@ -19,6 +19,7 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/search/limits.h"
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
@@ -35,16 +36,20 @@ struct SearchQuestion {
   const MemoryConstants& constants;
   const TimeConstants& time;
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
-  std::size_t most = 10;     // layouts to report
+  std::size_t most = 10;     // families of layouts to report
+  Limits limits = {};        // what is fixed beforehand
   Threads threads = {};
 };
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
+// A layout that fits, with slower ones of its family: those that differ in the number of chunks
+// and in how layers are dealt out alone.
 struct PlannedLayout {
   Layout layout;
   StepTime time;
   MemoryEstimate memory;
+  std::vector<std::pair<Layout, Seconds>> alike = {};  // that fit, and their step times
 };
 
 // Why there are no further layouts.
@@ -63,11 +68,18 @@ struct Refusal {
   std::int64_t refused = 0;  // of so many
 };
 
+// With other runs of a source measured, half of its predictions are off by 2 to 6 % (docs/time.md).
+inline constexpr double kMargin = 0.05;
+
 struct SearchResult {
   SearchEnd end = SearchEnd::Found;
-  std::vector<PlannedLayout> best;  // fastest first; equal times in order of their text
-  // What became of the layouts: listed = best + tight + too_large + refused + not_asked. Most are
-  // judged without a replay, which could only be worse for them.
+  // Of each family the fastest, fastest first; equal times in order of their text.
+  std::vector<PlannedLayout> best;
+  // Of these the simplest that takes at most kMargin longer than the first: the fewest ways of
+  // splitting, then the least chance of OOM. Predictions do not tell such layouts apart.
+  std::size_t recommended = 0;
+  // What became of the layouts: listed = best + alike + tight + too_large + refused + not_asked.
+  // Most are judged without a replay, which could only be worse for them.
   std::int64_t listed = 0;
   std::int64_t tight = 0;      // more risk than asked for, but at most one half
   std::int64_t too_large = 0;  // does not fit

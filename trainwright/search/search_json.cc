@@ -4,9 +4,16 @@ namespace trainwright {
 namespace {
 
 Json to_json(const PlannedLayout& plan) {
+  Json alike = Json::array();
+  for (const auto& [layout, step] : plan.alike) {
+    alike.push(Json::object()
+                   .add("layout", Json::of(to_text(layout)))
+                   .add("step", Json::of(step.value())));
+  }
   Json json = Json::object();
   json.add("layout", Json::of(to_text(plan.layout)))
       .add("time", trainwright::to_json(plan.time))
+      .add("alike", std::move(alike))
       .add("memory", trainwright::to_json(plan.memory));
   return json;
 }
@@ -30,6 +37,7 @@ Json to_json(const SearchResult& result) {
   Json json = Json::object();
   json.add("end", Json::of(name_of(result.end)))
       .add("best", std::move(best))
+      .add("recommended", Json::of(static_cast<std::int64_t>(result.recommended)))
       .add("listed", Json::of(result.listed))
       .add("tight", Json::of(result.tight))
       .add("too_large", Json::of(result.too_large))

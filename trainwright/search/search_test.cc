@@ -72,8 +72,60 @@ TEST_CASE("a search gives legal layouts that fit, fastest first, and accounts fo
     if (i > 0) CHECK(result.best[i - 1].time.step <= plan.time.step);
   }
   CHECK(result.end == SearchEnd::Found);
-  CHECK(result.listed == static_cast<std::int64_t>(result.best.size()) + result.tight +
-                             result.too_large + result.refused + result.not_asked);
+  std::int64_t reported = 0;
+  for (const PlannedLayout& plan : result.best) reported += 1 + std::ssize(plan.alike);
+  CHECK(result.listed ==
+        reported + result.tight + result.too_large + result.refused + result.not_asked);
+}
+
+TEST_CASE("what is recommended is as simple as any that takes 5 % longer at most") {
+  const Job8 job;
+  const SearchResult result = *search(job.question());
+  const auto ways = [](const Layout& l) {
+    return (l.tp > 1) + (l.pp > 1) + (l.vpp > 1) + (l.cp > 1) + (l.ep > 1) +
+           (l.recompute.kind != RecomputeKind::None);
+  };
+  const PlannedLayout& chosen = result.best[result.recommended];
+  CHECK(chosen.time.step <= result.best.front().time.step * 1.05);
+  for (const PlannedLayout& plan : result.best) {
+    if (plan.time.step <= result.best.front().time.step * 1.05) {
+      CHECK(ways(chosen.layout) <= ways(plan.layout));
+    }
+  }
+}
+
+TEST_CASE("a search keeps to what is fixed beforehand") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  for (const char* text : {"tp=2..4", "recompute=full", "mbs=..2"}) {
+    question.limits.push_back(*parse_limit(text, "--fix"));
+  }
+  const std::vector<Layout> listed = list_layouts(question);
+  CHECK(!listed.empty());
+  for (const Layout& layout : listed) {
+    CHECK((layout.tp == 2 || layout.tp == 4));
+    CHECK(layout.recompute.kind == RecomputeKind::Full);
+    CHECK(layout.mbs <= 2);
+  }
+  // And leaves out nothing else.
+  question.limits.clear();
+  std::size_t meeting = 0;
+  for (const Layout& layout : list_layouts(question)) {
+    meeting += (layout.tp == 2 || layout.tp == 4) && layout.mbs <= 2 &&
+               layout.recompute.kind == RecomputeKind::Full;
+  }
+  CHECK(meeting == listed.size());
+}
+
+TEST_CASE("limits are read as they are written, and what is none has a hint") {
+  for (const char* text : {"tp=8", "vpp=..4", "mbs=2..", "dp=8..64", "sharding=fsdp"}) {
+    CHECK(to_text(*parse_limit(text, "--fix")) == text);
+  }
+  for (const char* text : {"tp", "tp=x", "tp=4..2", "tp=..", "banana=3", "recompute=most"}) {
+    const auto limit = parse_limit(text, "--fix");
+    REQUIRE(!limit.has_value());
+    CHECK(!limit.error().diagnostics.front().hint.empty());
+  }
 }
 
 TEST_CASE("where nothing fits, the layout that needs least is given") {

@@ -1,0 +1,110 @@
+#include "trainwright/search/limits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "trainwright/base/count.h"
+#include "trainwright/base/text.h"
+
+namespace trainwright {
+namespace {
+
+struct Degree {
+  std::string_view key;
+  std::int64_t Layout::* value;
+};
+constexpr std::array<Degree, 8> kDegrees = {{{"tp", &Layout::tp},
+                                             {"pp", &Layout::pp},
+                                             {"vpp", &Layout::vpp},
+                                             {"cp", &Layout::cp},
+                                             {"dp", &Layout::dp},
+                                             {"ep", &Layout::ep},
+                                             {"etp", &Layout::etp},
+                                             {"mbs", &Layout::mbs}}};
+constexpr std::string_view kKeys =
+    "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding or schedule";
+
+std::vector<std::string> kinds_of(std::string_view key) {
+  if (key == "recompute") return to_strings(all_names(RecomputeKind{}));
+  if (key == "sharding") return to_strings(all_names(ShardingKind{}));
+  if (key == "schedule") return to_strings(all_names(ScheduleKind{}));
+  return {};
+}
+
+bool is_degree(std::string_view key) {
+  return key == "zero" || std::any_of(kDegrees.begin(), kDegrees.end(),
+                                      [&](const Degree& degree) { return degree.key == key; });
+}
+
+// "8", "..4", "2..", "8..64"
+Result<Limit> range_of(Limit limit, std::string_view value, const std::string& where) {
+  const auto dots = value.find("..");
+  const std::string_view low = value.substr(0, dots);
+  const std::string_view high = dots == value.npos ? low : value.substr(dots + 2);
+  const auto least = low.empty() && dots != value.npos ? limit.least : parse_count(low);
+  const auto most = high.empty() && dots != value.npos ? limit.most : parse_count(high);
+  if (!least || !most || *least > *most || (low.empty() && high.empty())) {
+    return fail(where, fmt::format("'{}' is no number and no range", value),
+                "for instance 8, ..4, 2.. or 2..8");
+  }
+  limit.least = *least;
+  limit.most = *most;
+  return limit;
+}
+
+std::string_view kind_in(const Layout& layout, std::string_view key) {
+  if (key == "recompute") return name_of(layout.recompute.kind);
+  if (key == "sharding") return name_of(layout.sharding);
+  return name_of(layout.schedule);
+}
+
+}  // namespace
+
+Result<Limit> parse_limit(std::string_view text, const std::string& where) {
+  const auto equals = text.find('=');
+  Limit limit{.key = lower_case(trim(text.substr(0, equals)))};
+  if (equals == text.npos) {
+    return fail(where, fmt::format("'{}' has no '='", text), "for instance tp=8 or vpp=..4");
+  }
+  const std::string value = lower_case(trim(text.substr(equals + 1)));
+  if (is_degree(limit.key)) return range_of(std::move(limit), value, where);
+  const std::vector<std::string> kinds = kinds_of(limit.key);
+  if (kinds.empty()) {
+    return fail(where, fmt::format("'{}' cannot be fixed", limit.key),
+                fmt::format("one of {}", kKeys));
+  }
+  if (std::find(kinds.begin(), kinds.end(), value) == kinds.end()) {
+    return fail(where, fmt::format("'{}' is no kind of {}", value, limit.key),
+                did_you_mean(value, kinds, "one of " + enumerate(kinds, "or")));
+  }
+  limit.kind = value;
+  return limit;
+}
+
+std::string to_text(const Limit& limit) {
+  if (!limit.kind.empty()) return fmt::format("{}={}", limit.key, limit.kind);
+  if (limit.least == limit.most) return fmt::format("{}={}", limit.key, limit.least);
+  const bool open = limit.most == std::numeric_limits<std::int64_t>::max();
+  return fmt::format("{}={}..{}", limit.key, limit.least > 0 ? std::to_string(limit.least) : "",
+                     open ? "" : std::to_string(limit.most));
+}
+
+bool allows(const Limits& limits, std::string_view key, std::int64_t value) {
+  return std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
+    return limit.key != key || (value >= limit.least && value <= limit.most);
+  });
+}
+
+bool allows(const Limits& limits, const Layout& layout) {
+  const bool degrees = std::all_of(kDegrees.begin(), kDegrees.end(), [&](const Degree& degree) {
+    return allows(limits, degree.key, layout.*degree.value);
+  });
+  return degrees && allows(limits, "zero", layout.zero) &&
+         std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
+           return limit.kind.empty() || kind_in(layout, limit.key) == limit.kind;
+         });
+}
+
+}  // namespace trainwright

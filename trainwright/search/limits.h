@@ -1,0 +1,33 @@
+#pragma once
+// What somebody fixes of the decision beforehand. Part of search.h: include that one.
+//
+//   tp=8        one value            recompute=none   a kind by its name
+//   vpp=..4     at most              sharding=fsdp
+//   mbs=2..     at least             schedule=1f1b
+//   dp=8..64    between
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trainwright/base/result.h"
+#include "trainwright/layout/layout.h"
+
+namespace trainwright {
+
+struct Limit {
+  std::string key;  // of the layout's text
+  std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
+  std::string kind = {};  // of recompute, sharding and schedule
+};
+// Diagnoses unknown keys and kinds, and ranges that are none. `where` is the option's name.
+Result<Limit> parse_limit(std::string_view text, const std::string& where);
+std::string to_text(const Limit& limit);
+
+using Limits = std::vector<Limit>;
+bool allows(const Limits& limits, std::string_view key, std::int64_t value);
+// Kinds, too.
+bool allows(const Limits& limits, const Layout& layout);
+
+}  // namespace trainwright
