@@ -32,16 +32,22 @@ struct Registered {
   Command command;
 };
 
+constexpr int kHelpWidth = 80;
+
+// Beside the names of options, which take thirty characters.
+std::string in_lines(const std::string& help) { return join(wrapped(help, kHelpWidth - 30), "\n"); }
+
 void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   const std::string name = bare_name(argument.name);
   if (argument.kind == Argument::Kind::Flag) {
-    app.add_flag_callback(argument.name, [&values, name] { values[name]; }, argument.help);
+    app.add_flag_callback(
+        argument.name, [&values, name] { values[name]; }, in_lines(argument.help));
     return;
   }
   auto* option = app.add_option_function<std::vector<std::string>>(
       argument.name,
       [&values, name](const std::vector<std::string>& given) { values[name] = given; },
-      argument.help);
+      in_lines(argument.help));
   option->required(argument.required);
   const bool several = argument.kind == Argument::Kind::Texts;
   option->expected(several ? -1 : 1)->allow_extra_args(several);
@@ -58,7 +64,6 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   }
 }
 
-constexpr int kHelpWidth = 80;
 constexpr std::int64_t kNarrowest = 40, kWidest = 400;  // lines that tables are made for
 
 std::string footer(const Command& command) {

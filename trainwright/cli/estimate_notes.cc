@@ -36,7 +36,7 @@ std::string routing_note(const Answer& answer, const MemoryConstants& constants)
   if (!even || !twice) return {};
   const Bytes more = worst_of(*twice).allocated - worst_of(*even).allocated;
   return fmt::format(
-      "Every expert gets an even share of the tokens; twice that share on one rank takes {} more.",
+      "Tokens are taken to spread evenly over experts; twice the share on one rank takes {} more.",
       to_text(more));
 }
 
@@ -132,10 +132,10 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
     if (!note.empty()) notes.push_back(std::move(note));
   };
   if (answer.host) {
-    add(fmt::format("Offloaded to host memory: {} per rank, {} per node of {}, buffers aside.",
-                    to_text(answer.host->per_rank),
-                    to_text(answer.host->per_rank * answer.host->ranks_per_node),
-                    answer.host->ranks_per_node));
+    add(fmt::format(
+        "Offloaded to host memory: {} per rank, {} per node of {}, not counting buffers.",
+        to_text(answer.host->per_rank),
+        to_text(answer.host->per_rank * answer.host->ranks_per_node), answer.host->ranks_per_node));
   }
   add(routing_note(answer, constants));
   add(assumed_note(answer));

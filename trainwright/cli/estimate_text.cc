@@ -179,7 +179,7 @@ std::string intervals_text(const RankClass& rank) {
                                 gib(hundredths(exceeded_with(0.95, figure, spread))),
                                 gib(hundredths(exceeded_with(0.05, figure, spread)))));
   }
-  return fmt::format("90 % intervals of its GiB: {}.\n", enumerate(parts));
+  return fmt::format("90 % intervals, GiB: {}.\n", enumerate(parts));
 }
 
 // "context 0.80 (0.52 to 1.12); communicators: world of 64: 0.49, tp of 8: 0.47, ..."

@@ -31,12 +31,11 @@ Words export_words(const Invocation& invocation) {
 }
 
 std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time) {
-  return {
-      fmt::format("expected: {:.3g} s a step ({:.3g} to {:.3g} s with a chance of 90 %), MFU {}",
-                  time.step.value(), time.low.value(), time.high.value(), percent(time.mfu)),
-      fmt::format("fullest rank: {} of {} as the driver counts; chance of OOM {}",
-                  to_text(worst_of(memory).driver), to_text(memory.capacity),
-                  chance_text(memory.oom))};
+  return {fmt::format("expected: {:.3g} s a step (90 % interval {:.3g} to {:.3g} s), MFU {}",
+                      time.step.value(), time.low.value(), time.high.value(), percent(time.mfu)),
+          fmt::format("fullest rank: {} of {} by the driver's count; chance of OOM {}",
+                      to_text(worst_of(memory).driver), to_text(memory.capacity),
+                      chance_text(memory.oom))};
 }
 
 // What the files say beside the settings: memory and time as `estimate` has them.
@@ -97,13 +96,14 @@ Output refused(const Question& setting, const Target& target, const Translation&
     if (near) document.add("nearest", Json::of(to_text(*near)));
     return {to_text(document), Exit::DoesNotFit};
   }
-  std::string text = fmt::format("{} cannot be told all of this plan:\n", target.name);
+  std::string text = fmt::format("{} has no settings for part of this plan:\n", target.name);
   for (const Unsayable& one : translation.unsayable) {
     text += wrapped_lines(fmt::format("- {}: {}", one.what, one.why), invocation.width);
   }
   if (near) {
-    text += wrapped_lines(fmt::format("the nearest that it can be told: {}", to_text(*near)),
-                          invocation.width);
+    text += wrapped_lines(
+        fmt::format("the nearest layout that it has settings for: {}", to_text(*near)),
+        invocation.width);
   }
   return {text, Exit::DoesNotFit};
 }

@@ -164,7 +164,7 @@ std::string help_text(std::string_view name, int width) {
 
 Command help_command() {
   return {.name = "help",
-          .summary = "the words of a layout, a job, a cluster or a trainer; of a command",
+          .summary = "keys and values of a layout, a job, a cluster or a trainer",
           .examples = {"trainwright help layout", "trainwright help estimate"},
           .arguments = {{"topic", Argument::Kind::Text,
                          enumerate(help_topics(), "or") + ", or a command", true, "TOPIC"}},

@@ -445,11 +445,12 @@ std::vector<Argument> wish_arguments() {
       {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero or recompute; repeatable", false,
        "KEY"},
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
-      {"--top", Kind::Integer, "rows (default: 10)", false, "N"},
-      {"--tokens", Kind::Text, "of the whole run, 15T: its days and accelerator-hours", false,
+      {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},
+      {"--tokens", Kind::Text,
+       "tokens of the whole run, such as 15T: tells its days and accelerator-hours", false,
        "TOKENS"},
-      {"--price", Kind::Number, "of an accelerator for an hour: the cost of the run", false,
-       "PRICE"},
+      {"--price", Kind::Number, "price of an accelerator for an hour: tells the cost of the run",
+       false, "PRICE"},
       {"--goodput", Kind::Number, "share of time spent in steps that count (default: 1)", false,
        "SHARE"}};
 }
@@ -461,10 +462,10 @@ Command plan_command() {
       .name = "plan",
       .summary = "the fastest layouts that fit",
       .details =
-          "Lists every layout that divides, drops those whose chance of OOM is above --risk, and "
-          "ranks the rest by step time. Layouts that differ in chunks and splits of layers alone "
-          "are "
-          "one row. Dropped layouts with a chance of up to 50 % are counted as tight.",
+          "Lists every layout whose degrees divide the model, the batch and the cluster, drops "
+          "those whose chance of OOM is above --risk, and ranks the rest by step time. Layouts "
+          "that differ only in chunks and splits of layers share a row. Dropped layouts with a "
+          "chance of up to 50 % are counted as tight.",
       .examples =
           {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
            "trainwright plan llama-3.1-8b --on 16xH100 --batch 512 --seq 8192 --no pp --fix "

@@ -138,7 +138,7 @@ Result<Output> run_show_layout(const Invocation& invocation) {
 Command show_layout_command() {
   return {
       .name = "layout",
-      .summary = "who sits where, and whether a layout is legal",
+      .summary = "which ranks sit where, and whether a layout is legal",
       .details =
           "A layout is key=value pairs joined by commas; dp is what the cluster leaves "
           "when it is not given. Exit code 1 means not legal.",

@@ -118,7 +118,8 @@ Command show_model_command() {
               "Face config.json, or a directory that holds one.",
           .examples = {"trainwright show model llama-3.1-70b",
                        "trainwright show model ./my-model/config.json --seq 8192 --json"},
-          .arguments = {{"model", Argument::Kind::Texts, "names or paths", true, "MODEL..."},
+          .arguments = {{"model", Argument::Kind::Texts, "zoo names, Hugging Face ids or paths",
+                         true, "MODEL"},
                         {"--seq", Argument::Kind::Integer, "sequence length in tokens for FLOPs",
                          false, "TOKENS"}},
           .run = run_show_model};

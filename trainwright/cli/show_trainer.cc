@@ -135,7 +135,7 @@ Result<Output> run_show_trainer(const Invocation& invocation) {
 
 Command show_trainer_command() {
   return {.name = "trainer",
-          .summary = "what a trainer keeps, fuses, hides and refuses",
+          .summary = "what a trainer keeps, fuses, overlaps and refuses",
           .examples = {"trainwright show trainer megatron@0.12",
                        "trainwright show trainer torchtitan --sources"},
           .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"},

@@ -184,12 +184,12 @@ Command validate_memory_command() {
       .name = "memory",
       .summary = "memory against published runs: errors, verdicts, intervals",
       .details =
-          "As shipped: what `estimate` answers with constants in which the row's source had no "
-          "say. Held out: constants fitted on the other folds of the source (sweep, model size, "
-          "test case). Unlearned: as shipped, without facts that only measured rows could tell. "
-          "Broken: rows that contradict themselves or that their source calls so; undetermined: "
-          "rows that leave out something memory hangs on, not in the source's own line. Tight: "
-          "verdicts with a chance of OOM between 5 and 50 %.",
+          "As shipped: what `estimate` answers with constants fitted without the row's source. "
+          "Held out: constants fitted on the other folds of the source (sweep, model size, test "
+          "case). Unlearned: as shipped, without facts that only measured rows could tell. Broken: "
+          "rows that contradict themselves, or that their source calls broken. Undetermined: rows "
+          "that leave out something memory depends on; they are not in the source's own line. "
+          "Tight: verdicts with a chance of OOM between 5 and 50 %.",
       .examples = {"trainwright validate memory --measurements ../shared/measurements",
                    "trainwright validate memory --measurements ../shared/measurements "
                    "--source simumax_b200 --json",
@@ -198,7 +198,7 @@ Command validate_memory_command() {
           {{"--measurements", Argument::Kind::Text,
             "a table of measured runs (CSV), published or your own, or a directory of them", true,
             "PATH"},
-           {"--source", Argument::Kind::Text, "only this one", false, "SOURCE"},
+           {"--source", Argument::Kind::Text, "score this source only", false, "SOURCE"},
            {"--rows", Argument::Kind::Flag,
             "every row: measured, predicted, and the command that predicts it, as CSV or "
             "with --json"},

@@ -94,7 +94,7 @@ Result<Output> run_calibrate(const Invocation& invocation) {
   const std::string text = to_text(to_json(fitted)) + '\n';
   const auto out = invocation.text("out");
   if (!out) return Output{text, Exit::Ok};
-  return Output{fmt::format("constants of {} stacks in {}\n", fitted.list.size(), *out),
+  return Output{fmt::format("wrote the constants of {} stacks to {}\n", fitted.list.size(), *out),
                 Exit::Ok,
                 {File{*out, text}}};
 }
@@ -109,18 +109,20 @@ std::vector<Argument> measurement_arguments() {
 
 Command validate_time_command() {
   std::vector<Argument> arguments = measurement_arguments();
-  arguments.push_back({"--source", Argument::Kind::Text, "only this one", false, "SOURCE"});
+  arguments.push_back(
+      {"--source", Argument::Kind::Text, "score this source only", false, "SOURCE"});
   arguments.push_back({"--rows", Argument::Kind::Flag, "every row, with --json"});
-  return {.name = "time",
-          .summary = "step times against published runs: errors and intervals",
-          .details =
-              "As shipped: what `estimate` answers with constants in which the row's source had no "
-              "say. One row: the same with one run of the source measured, the mean over such "
-              "runs. Held out: with the other folds of the source measured (sweep, model size, "
-              "release).",
-          .examples = {"trainwright validate time --measurements ../shared/measurements"},
-          .arguments = std::move(arguments),
-          .run = run_validate_time};
+  return {
+      .name = "time",
+      .summary = "step times against published runs: errors and intervals",
+      .details =
+          "As shipped: what `estimate` answers with constants fitted without the row's source. "
+          "One row: the same after one run of the source was measured, as a mean over its runs. "
+          "Held out: after the other folds of the source were measured (sweep, model size, "
+          "release).",
+      .examples = {"trainwright validate time --measurements ../shared/measurements"},
+      .arguments = std::move(arguments),
+      .run = run_validate_time};
 }
 
 namespace {
@@ -146,8 +148,8 @@ std::string choice_text(const std::vector<Sweep>& sweeps, int width) {
     add("  held out", &Sweep::held_out);
     add("  most dp, least tp", &Sweep::simple);
   }
-  return "how much longer than the best measured step the one takes that we would pick\n"
-         "first among all that was tried; OOM: first picks that ran out of memory\n\n" +
+  return "how much longer the step of our first pick takes than the best one measured;\n"
+         "OOM: first picks that ran out of memory\n\n" +
          to_text(table, width);
 }
 
@@ -174,9 +176,9 @@ Command validate_choice_command() {
           .summary = "whether the layout picked first is the fastest of those that were tried",
           .details =
               "Sweeps of published runs: one model, one number of accelerators, one batch. The "
-              "pick is the least predicted step time among layouts with a chance of OOM of at "
+              "pick has the least predicted step time among layouts with a chance of OOM of at "
               "most 5 %; its regret is how much longer its measured step takes than the best. "
-              "Beside it a simple rule: most data parallelism, then the least tp.",
+              "For comparison, a simple rule: most data parallelism, then the least tp.",
           .examples = {"trainwright validate choice --measurements ../shared/measurements"},
           .arguments = measurement_arguments(),
           .run = run_validate_choice};
@@ -185,16 +187,17 @@ Command validate_choice_command() {
 Command calibrate_command() {
   std::vector<Argument> arguments = measurement_arguments();
   arguments.push_back({"--out", Argument::Kind::Text,
-                       "write them to this file, which `--calibration` reads", false, "FILE"});
-  return {.name = "calibrate",
-          .summary = "constants of software stacks from measured step times",
-          .details =
-              "Fits the constants of data/calibrations/time.json to runs and prints such a file. A "
-              "table of your own (columns model, on, trainer, layout, kind = step, measured) moves "
-              "them from where they ship; one run is enough, more are better.",
-          .examples = {"trainwright calibrate --measurements mine.csv --out mine.json"},
-          .arguments = std::move(arguments),
-          .run = run_calibrate};
+                       "write to this file, for `--calibration` (default: print)", false, "FILE"});
+  return {
+      .name = "calibrate",
+      .summary = "constants of software stacks from measured step times",
+      .details =
+          "Fits the constants of data/calibrations/time.json to runs and prints such a file. A "
+          "table of your own (columns model, on, trainer, layout, kind = step, measured) adjusts "
+          "the constants that ship; one run is enough, more are better.",
+      .examples = {"trainwright calibrate --measurements mine.csv --out mine.json"},
+      .arguments = std::move(arguments),
+      .run = run_calibrate};
 }
 
 }  // namespace trainwright::cli

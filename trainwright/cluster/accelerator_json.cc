@@ -61,7 +61,7 @@ void check_nesting(JsonFields& fields, const Accelerator& accelerator) {
     inner = tier.domain;
   }
   if (accelerator.node.accelerators < 1 || inner % accelerator.node.accelerators != 0) {
-    fields.fault("node", fmt::format("a scale-up domain of {} is no whole number of nodes of {}",
+    fields.fault("node", fmt::format("a scale-up domain of {} is not a whole number of nodes of {}",
                                      inner, accelerator.node.accelerators));
     return;
   }

@@ -38,7 +38,7 @@ std::optional<Accelerator> read_accelerator_field(JsonFields& fields, const Hard
 // Reports the first thing that does not nest, because the others follow from it.
 void check_nesting(JsonFields& fields, const Group& group) {
   if (group.per_domain % group.per_node != 0) {
-    return fields.fault("per_domain", fmt::format("{} is no whole number of nodes of {}",
+    return fields.fault("per_domain", fmt::format("{} is not a whole number of nodes of {}",
                                                   group.per_domain, group.per_node));
   }
   if (group.count % group.per_domain != 0) {

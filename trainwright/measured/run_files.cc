@@ -57,7 +57,8 @@ void join_apart(std::vector<MeasuredRun>& runs, Diagnostics& diagnostics) {
     if (run.source != "nanotron_set_apart") continue;
     const auto at = by_line.find(run.source_ref);
     if (at == by_line.end() || runs[at->second].tokens_per_s_per_gpu != run.tokens_per_s_per_gpu) {
-      diagnostics.push_back({run.origin, "sets apart what is no such run: " + run.source_ref,
+      diagnostics.push_back({run.origin,
+                             "sets apart a run that is not in the tables: " + run.source_ref,
                              "its lines and tokens/s are those of nanotron_playbook.csv"});
       continue;
     }

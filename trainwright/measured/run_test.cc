@@ -73,8 +73,9 @@ TEST_CASE("a list beside the tables sets runs of nanotron apart by their line") 
   const auto other = read_with("3,tiny,8,8,1,1,1,1,486.0,stalled\n");
   REQUIRE_FALSE(other.has_value());
   CHECK(whats(other.error()) ==
-        std::vector<std::string>{"nanotron_set_apart.csv:2: sets apart what is no such run: "
-                                 "nanotron_playbook.csv:3"});
+        std::vector<std::string>{
+            "nanotron_set_apart.csv:2: sets apart a run that is not in the tables: "
+            "nanotron_playbook.csv:3"});
 }
 
 TEST_CASE("columns may stand in any order") {

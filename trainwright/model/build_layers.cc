@@ -50,7 +50,7 @@ std::vector<LayerType> read_layer_types(ConfigFields& fields, std::int64_t layer
     } else if (name == "linear_attention") {
       types.push_back(LayerType::Linear);
     } else {
-      fields.fault("layer_types", fmt::format("'{}' is no known layer type", name.substr(0, 60)),
+      fields.fault("layer_types", fmt::format("'{}' is not a known layer type", name.substr(0, 60)),
                    "full_attention, sliding_attention, chunked_attention or linear_attention");
       return {};
     }

@@ -103,7 +103,7 @@ TEST_CASE("a list per layer must have as many entries as there are layers") {
   CHECK(mentions(faults_of(R"({"model_type": "gemma2", "layer_types": ["full_attention"]})"),
                  "layer_types", "1 layer types for 26 layers"));
   CHECK(mentions(faults_of(R"({"model_type": "gemma2", "layer_types": ["fuller"]})"), "layer_types",
-                 "'fuller' is no known layer type"));
+                 "'fuller' is not a known layer type"));
 }
 
 TEST_CASE("absurd sizes are diagnosed before anything overflows") {

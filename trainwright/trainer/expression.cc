@@ -210,7 +210,7 @@ class Parser {
     const auto found = std::find(kinds.begin(), kinds.end(), token_.text);
     if (found == kinds.end()) {
       const std::vector<std::string> names(kinds.begin(), kinds.end());
-      fault(token_.begin, fmt::format("{} is no {}", token_.text, name_of(variable)),
+      fault(token_.begin, fmt::format("{} is not a value of {}", token_.text, name_of(variable)),
             did_you_mean(token_.text, names, "known: " + enumerate(names)));
     }
     emit(Op::Load, static_cast<std::int64_t>(variable));

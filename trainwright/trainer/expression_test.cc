@@ -74,7 +74,7 @@ TEST_CASE("every unknown name of an expression is reported, with the nearest kno
   const std::string faults = faults_of("kvheads % tp == 0 and schedule == 'zb-w' and hiden > 1");
   CHECK(contains(faults, "unknown variable kvheads"));
   CHECK(contains(faults, "kv_heads"));
-  CHECK(contains(faults, "zb-w is no schedule"));
+  CHECK(contains(faults, "zb-w is not a value of schedule"));
   CHECK(contains(faults, "zb-v"));
   CHECK(contains(faults, "unknown variable hiden"));
   CHECK(contains(faults, "column 1 "));

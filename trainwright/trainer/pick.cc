@@ -68,7 +68,7 @@ Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> tra
   if (mark == std::string_view::npos) return at_version(**newest, (*newest)->to);
   const auto version = parse_version(trim(text.substr(mark + 1)));
   if (!version) {
-    return fail(std::string(text), fmt::format("'{}' is no version", text.substr(mark + 1)),
+    return fail(std::string(text), fmt::format("'{}' is not a version", text.substr(mark + 1)),
                 fmt::format("for instance {}@{}", name, to_text((*newest)->to)));
   }
   std::vector<std::string> ranges;

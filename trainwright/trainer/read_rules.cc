@@ -31,7 +31,7 @@ std::string text_in(JsonFields& fields, std::string_view key) {
     }
     const std::string name = text.substr(open + 1, close - open - 1);
     if (!variable_named(name)) {
-      fields.fault(key, fmt::format("'{{{}}}' is no variable", name),
+      fields.fault(key, fmt::format("'{{{}}}' is not a variable", name),
                    "braces hold the name of a variable, as in {tp}");
     }
     open = close;
@@ -43,7 +43,7 @@ std::optional<Version> version_in(JsonFields& fields, std::string_view key) {
   const auto text = fields.optional_string(key);
   if (!text) return std::nullopt;
   const auto version = parse_version(*text);
-  if (!version) fields.fault(key, fmt::format("'{}' is no version", *text), "for instance 0.12");
+  if (!version) fields.fault(key, fmt::format("'{}' is not a version", *text), "for instance 0.12");
   return version;
 }
 

@@ -43,7 +43,7 @@ Version version_in(JsonFields& fields, std::string_view key) {
   const std::string text = fields.string(key);
   const auto version = parse_version(text);
   if (!version && !text.empty()) {
-    fields.fault(key, fmt::format("'{}' is no version", text), "for instance 0.12");
+    fields.fault(key, fmt::format("'{}' is not a version", text), "for instance 0.12");
   }
   return version.value_or(Version{});
 }

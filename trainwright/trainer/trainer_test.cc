@@ -182,8 +182,8 @@ TEST_CASE("an unknown trainer or version is answered with what is known") {
                "known trainers: aa-scaling, accelerate, accelerate-deepspeed, deepspeed, litgpt"));
   CHECK(contains(refusal("megatron@0.7"), "Megatron-Core 0.7 is not known"));
   CHECK(contains(refusal("megatron@0.7"), "0.8, 0.9, 0.10, 0.11"));
-  CHECK(contains(refusal("megatron@new"), "'new' is no version"));
-  CHECK(contains(refusal("megatron@"), "no version"));
+  CHECK(contains(refusal("megatron@new"), "'new' is not a version"));
+  CHECK(contains(refusal("megatron@"), "not a version"));
   CHECK(contains(refusal(""), "unknown trainer ''"));
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("all faults of a file are reported at once, each with its place") {
   "rules": [{"id": "r", "require": "tpp > 1", "reason": "{xx}", "hint": "", "source": "s"},
             {"id": "r", "require": "tp > ", "reason": "", "hint": "", "source": "s"}]
 })"}});
-  for (const char* part : {"'zero' is no version",
+  for (const char* part : {"'zero' is not a version",
                            "unknown name 'xx'",
                            "unknown name 'bf17'",
                            "unknown name 'bf61'",
@@ -248,7 +248,7 @@ TEST_CASE("all faults of a file are reported at once, each with its place") {
                            "unknown name 'tpp'",
                            "unknown field 'kernals'",
                            "unknown variable tpp",
-                           "'{xx}' is no variable",
+                           "'{xx}' is not a variable",
                            "expected a number",
                            "a second rule 'r'",
                            "no schedules",
