@@ -7,6 +7,9 @@
 namespace trainwright {
 namespace {
 
+// What an elementwise operator costs to launch, of what others do: it is one kernel without a
+// module around it, where norms, rotations and attention are several.
+constexpr double kElementwise = 0.1;
 constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
 
 double real(std::int64_t n) { return static_cast<double>(n); }
@@ -132,7 +135,8 @@ class ListTimer {
     const Bytes moved = effort.read + effort.written;
     if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
     PassPieces& pieces = time.passes[static_cast<std::size_t>(pass)];
-    pieces.kernels += 1;
+    const bool elementwise = op.kind == OperatorKind::Elementwise;
+    pieces.kernels += elementwise ? kElementwise : 1.0;
     const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
     if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
       pieces.at(Piece::Products) += product(op, effort, pass);
@@ -151,7 +155,7 @@ class ListTimer {
     } else if (op.kind == OperatorKind::Loss) {
       pieces.at(Piece::Loss) += streamed_time(moved, backward, rates_);
     } else {
-      pieces.at(Piece::Streams) += streamed_time(moved, backward, rates_);
+      pieces.at(Piece::Streams) += streamed_time(moved, backward && !elementwise, rates_);
     }
   }
 
