@@ -217,13 +217,14 @@ Command validate_memory_command() {
 Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
                                              std::vector<std::string> known, const char* scored,
                                              std::initializer_list<const char*> options) {
-  Diagnostics faults;
-  auto runs = value_or_faults(read_measured_runs(*invocation.text("measurements")), faults);
-  for (const MeasuredRun& run : runs.value_or(std::vector<MeasuredRun>())) {
+  // Which sources are known depends on the table, so its own faults come first.
+  std::vector<MeasuredRun> runs = TW_TRY(read_measured_runs(*invocation.text("measurements")));
+  for (const MeasuredRun& run : runs) {
     if (run.asked && std::find(known.begin(), known.end(), run.source) == known.end()) {
       known.push_back(run.source);
     }
   }
+  Diagnostics faults;
   for (const char* option : options) {
     const auto source = invocation.text(option);
     if (!source || std::find(known.begin(), known.end(), *source) != known.end()) continue;
@@ -232,7 +233,7 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
                       did_you_mean(*source, known, "the sources are " + enumerate(known))});
   }
   if (!faults.empty()) return fail(std::move(faults));
-  return *std::move(runs);
+  return runs;
 }
 
 Command validate_command() {
