@@ -4,7 +4,7 @@ import random
 FAMILIES = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
 gemma2 gemma3_text phi3 gpt2 gpt_neox gptj falcon bloom opt mpt starcoder2 cohere2 granite
 granitemoe olmo2 olmoe deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
-ernie4_5_moe minimax smollm3""".split()
+ernie4_5_moe minimax smollm3 phi phimoe stablelm glm""".split()
 
 # What the class default leaves out and the class cannot do without.
 EXPLICIT = {
@@ -142,12 +142,16 @@ def variation(family, r):
         return config
     if family == "olmo2":
         return llama_like(r) | flag(r, "attention_bias")
-    if family in ("glm4", "nemotron"):
+    if family == "phi":
+        return llama_like(r, head_dim=False) | flag(r, "qk_layernorm")
+    if family == "stablelm":
+        return llama_like(r, head_dim=False) | flag(r, "use_qkv_bias", "qk_layernorm", "use_parallel_residual")
+    if family in ("glm", "glm4", "nemotron"):
         config = llama_like(r) | flag(r, "attention_bias")
         return config | (flag(r, "mlp_bias") if family == "nemotron" else {})
     if family == "seed_oss":
         return llama_like(r) | flag(r, "attention_bias", "attention_out_bias", "mlp_bias")
-    if family in ("mixtral", "granitemoe", "minimax", "gpt_oss", "olmoe"):
+    if family in ("mixtral", "granitemoe", "minimax", "gpt_oss", "olmoe", "phimoe"):
         return variation_experts(family, r)
     if family in ("qwen2_moe", "qwen3_moe", "qwen3_next"):
         return variation_qwen(family, r)
@@ -177,7 +181,9 @@ def variation_experts(family, r):
     if family == "olmoe":
         return llama_like(r, head_dim=False) | flag(r, "attention_bias") | local_experts(
             r, "num_experts")
-    config = llama_like(r) | local_experts(r)
+    config = llama_like(r, head_dim=family != "phimoe") | local_experts(r)
+    if family == "phimoe":
+        config |= flag(r, "attention_bias", "lm_head_bias") | window(r)
     if family in ("granitemoe", "gpt_oss"):
         config |= flag(r, "attention_bias")
     if family in ("mixtral", "minimax"):

@@ -1,7 +1,20 @@
 // Families older than Llama: LayerNorm, biases, plain feed-forwards, names of their own.
+#include "trainwright/model/config_fields.h"
 #include "trainwright/model/family_tables.h"
 
 namespace trainwright::detail {
+namespace {
+
+// Parallel branches share their norm.
+Family stablelm_norms(const Family& family, ConfigFields& fields) {
+  Family decided = family;
+  if (fields.boolean({"use_parallel_residual", false})) {
+    decided.norm_plan = NormPlan::SharedParallel;
+  }
+  return decided;
+}
+
+}  // namespace
 
 std::vector<Family> classic_families() {
   return {
@@ -187,6 +200,42 @@ std::vector<Family> classic_families() {
                      "attn_config.softmax_scale|attn_config.prefix_lm|attn_config.model_type|"
                      "attn_config.attn_uses_sequence_id|attn_config.alibi_bias_max|init_device|"
                      "logit_scale|embedding_fraction|norm_type|init_config|verbose|tokenizer_name",
+      },
+      Family{
+          .model_type = "phi",
+          .vocabulary = {"vocab_size", 51200},
+          .hidden = {"hidden_size", 2048},
+          .layers = {"num_hidden_layers", 24},
+          .width = {"intermediate_size", 8192},
+          .head_bias = {{}, true},
+          .activation = {"hidden_act", "gelu_new"},
+          .gated = false,
+          .norm = Norm::Layer,
+          .norm_plan = NormPlan::SharedParallel,
+          .qkv_bias = {{}, true},
+          .output_bias = {{}, true},
+          .mlp_bias = {{}, true},
+          .qk_norm = Norm::Layer,
+          .qk_norm_on = {"qk_layernorm", false},
+          .dropout_hidden = {"resid_pdrop"},
+      },
+      Family{
+          .model_type = "stablelm",
+          .vocabulary = {"vocab_size", 50304},
+          .hidden = {"hidden_size", 2560},
+          .kv_heads = {"num_key_value_heads", 32},
+          .head_dim = {},
+          .width = {"intermediate_size", 6912},
+          .sequence = {"max_position_embeddings", 4096},
+          .norm = Norm::Layer,
+          .qkv_bias = {"use_qkv_bias", false},
+          .qk_norm = Norm::LayerGain,
+          .qk_norm_per_head = false,  // a gain for each head
+          .qk_norm_on = {"qk_layernorm", false},
+          .dropout_hidden = {"hidden_dropout"},
+          .ignored = "norm_eps|rope_pct",
+          .deciding = "use_parallel_residual",
+          .decided = stablelm_norms,
       },
   };
 }

@@ -1,7 +1,29 @@
 // Families with dense feed-forwards and the Llama way of naming things.
+#include "trainwright/model/build.h"
 #include "trainwright/model/family_tables.h"
 
 namespace trainwright::detail {
+namespace {
+
+// The 13B models have ALiBi and no table of positions, the 7B models rotate.
+Family baichuan_positions(const Family& family, ConfigFields& fields) {
+  Family decided = family;
+  if (!fields.is_set("max_position_embeddings")) decided.positions = Positions::Alibi;
+  return decided;
+}
+
+// intermediate_size counts gate and up together.
+Family qwen_feed_forward(const Family& family, ConfigFields& fields) {
+  Family decided = family;
+  const std::int64_t both = required(fields, {"intermediate_size", 22016}, kWidthRange);
+  if (both % 2 != 0) fields.fault("intermediate_size", "gate and up do not share it evenly");
+  decided.width = {{}, both / 2};
+  const bool biases = !fields.boolean({"no_bias", true});
+  decided.output_bias = decided.mlp_bias = {{}, biases};
+  return decided;
+}
+
+}  // namespace
 
 std::vector<Family> dense_families() {
   return {
@@ -21,6 +43,7 @@ std::vector<Family> dense_families() {
       },
       Family{
           .model_type = "qwen2",
+          .same_as = "qwen2_vl|qwen2_vl_text|qwen2_5_vl|qwen2_5_vl_text",
           .vocabulary = {"vocab_size", 151936},
           .kv_heads = {"num_key_value_heads", 32},
           .width = {"intermediate_size", 22016},
@@ -33,6 +56,7 @@ std::vector<Family> dense_families() {
       },
       Family{
           .model_type = "qwen3",
+          .same_as = "qwen3_vl_text",
           .vocabulary = {"vocab_size", 151936},
           .kv_heads = {"num_key_value_heads", 32},
           .head_dim = {"head_dim", 128},
@@ -259,6 +283,51 @@ std::vector<Family> dense_families() {
           .window_on = {"use_sliding_window", false},
           .period = {"no_rope_layer_interval", 4},
           .ignored = "max_window_layers",
+      },
+      Family{
+          .model_type = "glm",
+          .vocabulary = {"vocab_size", 151552},
+          .layers = {"num_hidden_layers", 40},
+          .kv_heads = {"num_key_value_heads", 2},
+          .head_dim = {"head_dim", 128},
+          .width = {"intermediate_size", 13696},
+          .sequence = {"max_position_embeddings", 131072},
+          .qkv_bias = {"attention_bias", true},
+      },
+      // The three below come with their own code (modeling_*.py beside the config.json on the Hub).
+      Family{
+          .model_type = "internlm2",
+          .vocabulary = {"vocab_size", 103168},
+          .qkv_bias = {"bias", true},
+          .output_bias = {"bias", true},
+          .ignored = "attn_implementation",
+      },
+      Family{
+          .model_type = "baichuan",
+          .vocabulary = {"vocab_size", 125696},
+          .kv_heads = {},
+          .head_dim = {},
+          .sequence = {"max_position_embeddings|model_max_length", 4096},
+          .ignored = "_from_model_config|gradient_checkpointing|z_loss_weight|"
+                     "max_z_loss|num_key_value_heads",
+          .deciding = "max_position_embeddings",
+          .decided = baichuan_positions,
+      },
+      Family{
+          .model_type = "qwen",
+          .vocabulary = {"vocab_size", 151936},
+          .kv_heads = {},
+          .head_dim = {"kv_channels", 128},
+          .sequence = {"seq_length|max_position_embeddings", 8192},
+          .activation = {{}, "silu"},
+          .qkv_bias = {{}, true},
+          .dropout_hidden = {},
+          .dropout_attention = {"attn_dropout_prob"},
+          .ignored = "bf16|fp16|fp32|emb_dropout_prob|onnx_safe|rotary_emb_base|rotary_pct|"
+                     "scale_attn_weights|softmax_in_fp32|use_cache_kernel|use_cache_quantization|"
+                     "use_dynamic_ntk|use_logn_attn",
+          .deciding = "intermediate_size|no_bias",
+          .decided = qwen_feed_forward,
       },
   };
 }

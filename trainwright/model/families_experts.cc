@@ -108,6 +108,7 @@ Family qwen2_moe() {
 Family qwen3_moe() {
   return Family{
       .model_type = "qwen3_moe",
+      .same_as = "qwen3_vl_moe_text",
       .vocabulary = {"vocab_size", 151936},
       .hidden = {"hidden_size", 2048},
       .layers = {"num_hidden_layers", 24},
@@ -307,6 +308,26 @@ std::vector<Family> expert_families() {
       .experts = {"num_local_experts|num_experts", 8},
       .experts_per_token = {"num_experts_per_tok", 2},
   };
+  Family phimoe{
+      .model_type = "phimoe",
+      .vocabulary = {"vocab_size", 32064},
+      .kv_heads = {"num_key_value_heads", 8},
+      .width = {"intermediate_size", 6400},
+      .sequence = {"max_position_embeddings", 131072},
+      .head_bias = {"lm_head_bias", false},
+      .norm = Norm::Layer,
+      .qkv_bias = {"attention_bias", false},
+      .output_bias = {"attention_bias", false},
+      .attention_plan = AttentionPlan::Window,
+      .window = {"sliding_window", kNull},
+      .expert_plan = ExpertPlan::All,
+      .experts = {"num_local_experts|num_experts", 16},
+      .experts_per_token = {{}, 2},
+      .assumed = {{.names = "num_experts_per_tok",
+                   .assumed = "2",
+                   .why = "the class always chooses two experts"}},
+      .ignored = "input_jitter_noise|hidden_dropout|original_max_position_embeddings",
+  };
   Family olmoe{
       .model_type = "olmoe",
       .vocabulary = {"vocab_size", 50304},
@@ -323,9 +344,9 @@ std::vector<Family> expert_families() {
       .experts = {"num_experts|num_local_experts", 64},
       .experts_per_token = {"num_experts_per_tok", 8},
   };
-  return {mixtral(),   minimax(),      deepseek_v2(),         deepseek_v3(),   qwen2_moe(),
-          qwen3_moe(), qwen3_next(),   llama4_text(),         glm4_moe(),      gpt_oss(),
-          dbrx(),      ernie4_5_moe(), std::move(granitemoe), std::move(olmoe)};
+  return {mixtral(),   minimax(),      deepseek_v2(),         deepseek_v3(),    qwen2_moe(),
+          qwen3_moe(), qwen3_next(),   llama4_text(),         glm4_moe(),       gpt_oss(),
+          dbrx(),      ernie4_5_moe(), std::move(granitemoe), std::move(olmoe), std::move(phimoe)};
 }
 
 }  // namespace trainwright::detail

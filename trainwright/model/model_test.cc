@@ -123,6 +123,27 @@ TEST_CASE("the text model of a multimodal wrapper is read, saying what is left o
   CHECK(model.notes[0] == "this is the text model of gemma3; vision_config is left out");
 }
 
+TEST_CASE("the text model of a config that keeps its tower beside it") {
+  const Model model = model_of(
+      R"({"model_type": "qwen2_5_vl", "hidden_size": 3584, "num_hidden_layers": 28,
+          "num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_size": 18944,
+          "vocab_size": 152064, "vision_config": {"depth": 32}})");
+  CHECK(parameters(model).total() == Params(7'615'616'512));  // Qwen2.5-7B
+  REQUIRE(model.notes.size() == 1);
+  CHECK(model.notes[0] == "this is the text model of qwen2_5_vl; vision_config is left out");
+}
+
+TEST_CASE("families that bring their own code have the totals they publish") {
+  // Qwen-7B counts gate and up together.
+  CHECK(total_of(R"({"model_type": "qwen"})") == 7'721'324'544);
+  const Model baichuan = model_of(
+      R"({"model_type": "baichuan", "vocab_size": 64000, "hidden_size": 5120,
+          "intermediate_size": 13696, "num_hidden_layers": 40, "num_attention_heads": 40,
+          "model_max_length": 4096})");
+  CHECK(parameters(baichuan).total() == Params(13'264'901'120));
+  CHECK(baichuan.positions == Positions::Alibi);
+}
+
 TEST_CASE("a field the class does not act upon is noted, not followed") {
   const Model model =
       model_of(R"({"model_type": "mpt", "expansion_ratio": 3, "d_model": 2048, "n_layers": 24})");

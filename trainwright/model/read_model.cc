@@ -125,16 +125,26 @@ void add_default_note(const Json& config, Model& model) {
                                     enumerate(silent), model.family));
 }
 
+std::string text_model_note(std::string_view wrapper, const std::vector<std::string>& left_out) {
+  return fmt::format("this is the text model of {}{}", wrapper.empty() ? "a larger model" : wrapper,
+                     left_out.empty() ? ""
+                                      : fmt::format("; {} {} left out", enumerate(left_out),
+                                                    left_out.size() == 1 ? "is" : "are"));
+}
+
 Result<Model> read_family(const Family& family, const Json& config, std::string_view origin,
                           const std::string& path) {
   Diagnostics diagnostics;
   detail::ConfigFields fields(config, std::string(origin), path, diagnostics);
-  fields.ignore("quantization_config");
+  fields.ignore("quantization_config|vision_config");
   Model model = detail::build_model(family, fields, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
   add_default_note(config, model);
   if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
     model.notes.push_back("quantization_config is left out: weights are counted unquantized");
+  }
+  if (const Json* at = config.find("vision_config"); at != nullptr && !at->is_null()) {
+    model.notes.push_back(text_model_note(model_type_of(config), {"vision_config"}));
   }
   return model;
 }
@@ -164,11 +174,7 @@ Result<Model> read_wrapper(const Json& config, const Json& text, std::string_vie
       left_out.push_back(key.substr(0, 60));
     }
   }
-  model.notes.push_back(
-      fmt::format("this is the text model of {}{}", wrapper.empty() ? "a larger model" : wrapper,
-                  left_out.empty() ? ""
-                                   : fmt::format("; {} {} left out", enumerate(left_out),
-                                                 left_out.size() == 1 ? "is" : "are")));
+  model.notes.push_back(text_model_note(wrapper, left_out));
   return model;
 }
 
@@ -179,6 +185,8 @@ Result<Model> model_from_json(const Json& config, std::string_view origin) {
     return fail(json_place(origin, config, ""),
                 fmt::format("expected a config object, found {}", name_of(config.kind)));
   }
+  const Json* text = config.find("text_config");
+  if (text != nullptr && text->is_object()) return read_wrapper(config, *text, origin);
   const std::string type = model_type_of(config);
   const Family* family = detail::find_family(type);
   if (family == nullptr) {
@@ -187,8 +195,6 @@ Result<Model> model_from_json(const Json& config, std::string_view origin) {
     if (type.empty() && inner != nullptr && inner->is_object() && inner->find("model_type")) {
       return model_from_json(*inner, origin);
     }
-    const Json* text = config.find("text_config");
-    if (text != nullptr && text->is_object()) return read_wrapper(config, *text, origin);
     return unknown_family(config, origin, "", type);
   }
   return read_family(*family, config, origin, "");

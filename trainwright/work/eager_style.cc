@@ -19,11 +19,11 @@ constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
 constexpr std::array<std::string_view, 1> kOnePlusNormGain = {"nemotron"};
 constexpr std::array<std::string_view, 5> kJoinedAttention = {"gpt2", "gpt_neox", "phi3", "bloom",
                                                               "megatron"};
-constexpr std::array<std::string_view, 2> kJoinedFeedForward = {"phi3", "glm4"};
+constexpr std::array<std::string_view, 3> kJoinedFeedForward = {"phi3", "glm4", "glm"};
 constexpr std::array<std::string_view, 2> kSoftmaxAsIs = {"gpt2", "megatron"};
-constexpr std::array<std::string_view, 5> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",
-                                                          "nemotron"};
-constexpr std::array<std::string_view, 2> kGeluInSteps = {"gpt2", "gptj"};
+constexpr std::array<std::string_view, 8> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",
+                                                          "nemotron", "phi",  "stablelm", "glm"};
+constexpr std::array<std::string_view, 3> kGeluInSteps = {"gpt2", "gptj", "phi"};
 constexpr std::array<std::string_view, 2> kRouterInFp32 = {"deepseek_v3", "glm4_moe"};
 
 }  // namespace
