@@ -124,11 +124,15 @@ Json files_json(const Target& target, const Translation& translation,
   return document;
 }
 
-Output written(const std::vector<Artefact>& files, const std::string& folder) {
+Output written(const std::vector<Artefact>& files, const Translation& translation,
+               const std::string& folder, int width) {
   Output output;
   for (const Artefact& file : files) {
     output.files.push_back({folder + '/' + file.path, file.text, true});
     output.text += fmt::format("{}/{}\n", folder, file.path);
+  }
+  for (const std::string& note : translation.notes) {
+    output.text += wrapped_lines("note: " + note, width);
   }
   return output;
 }
@@ -161,7 +165,7 @@ Output settings_alone(const Question& setting, const Target& target,
   const bool refused = !is_legal(found) || !translation.unsayable.empty();
   Output output{.text = {}, .exit = refused ? Exit::DoesNotFit : Exit::Ok};
   if (!invocation.json) {
-    output.text = settings_line(settings, target) + '\n';
+    output.text = settings_text(settings, target);
     return output;
   }
   Json document = Json::object();
@@ -169,7 +173,9 @@ Output settings_alone(const Question& setting, const Target& target,
       .add("violations", violations_json(found))
       .add("cannot_be_said", unsayable_json(translation))
       .add("world", Json::of(world_size(plan.layout)))
-      .add("settings", settings_json(settings));
+      .add("layout", Json::of(to_text(plan.layout)))
+      .add("settings", settings_json(settings))
+      .add("text", Json::of(settings_text(settings, target)));
   output.text = to_text(document);
   return output;
 }
@@ -194,11 +200,16 @@ Result<Output> run_export(const Invocation& invocation) {
   const Plan plan = plan_of(setting);
   Translation translation = translate(plan, target);
   if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
-  for (const LayoutViolation& advice : found) translation.notes.push_back(advice.reason);
+  for (const LayoutViolation& advice : found) {
+    if (advice.id == "recompute-default") continue;  // the settings say what is recomputed
+    translation.notes.push_back(fmt::format("{}: {}", advice.reason, advice.hint));
+  }
   const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
   const auto files = write_files(plan, target, translation, occasion);
   Output output;
-  if (const auto folder = invocation.text("out")) output = written(files, *folder);
+  if (const auto folder = invocation.text("out")) {
+    output = written(files, translation, *folder, invocation.width);
+  }
   if (invocation.json) {
     output.text = to_text(files_json(target, translation, files));
   } else if (output.files.empty()) {

@@ -20,9 +20,10 @@
 //   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
 //
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
-// before all else; "-" says that the trainer does it, but not by a setting. "always" and "with_pp"
-// are set on every run and on every pipeline. A number 1 is left out unless its key says otherwise,
-// being what every trainer does unasked.
+// before all else; "-" says that the trainer does it, but not by a setting. "always", "with_pp" and
+// "with_ep" are set on every run, on every pipeline and wherever experts are spread; "key.unasked"
+// where a switch is not on. A number 1 is left out unless its key says otherwise ("tp.1"), being
+// what trainers do unasked, save those that start from a configuration of theirs.
 //
 // The keys of these settings are all that is ever written (`known_keys`): most trainers take a
 // misspelt one without a word.
@@ -107,7 +108,9 @@ std::vector<std::string> known_keys(const Trainer& trainer, const Target& target
 // as the same model. Diagnoses what they cannot describe.
 Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence);
 
-// As words of a command line, quoted for a shell.
+// As the target reads them: words of a command line, or a file without what is not its own.
+std::string settings_text(const std::vector<Setting>& settings, const Target& target);
+// As words of a command line, quoted for a shell; subcommands come last.
 std::string settings_line(const std::vector<Setting>& settings, const Target& target);
 Json settings_json(const std::vector<Setting>& settings);
 

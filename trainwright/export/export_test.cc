@@ -111,6 +111,32 @@ TEST_CASE("torchtitan is told every module of every stage") {
   CHECK(contains(text, "--training.disable_cuda_graphs"));
 }
 
+TEST_CASE("torchtitan 0.3 is told degrees of 1, which its configurations set otherwise") {
+  // 0.3.0 models/llama3/config_registry.py: llama3_70b sets tensor_parallel_degree to 8, and
+  // models/deepseek_v3/config_registry.py: deepseek_v3_16b ep to 8 and compiles the loss.
+  const std::string text = said(
+      asked("torchtitan@0.3", "sharding=fsdp,mbs=1,gbs=64,seq=2048", "llama-3.1-70b", "64xH100"));
+  for (const char* degree : {"tensor", "context", "pipeline"}) {
+    CHECK(contains(text, fmt::format("--parallelism.{}_parallel_degree 1 ", degree)));
+  }
+  CHECK(contains(text, "--parallelism.data_parallel_replicate_degree 1 "));
+  CHECK(contains(text, "--compile.no-enable "));
+  CHECK(!contains(text, "expert_parallel_degree"));
+  CHECK(contains(said(asked("torchtitan@0.3", "sharding=fsdp,mbs=1,gbs=64,seq=2048",
+                            "deepseek-v2-lite", "8xH100")),
+                 "--parallelism.expert_parallel_degree 1 "));
+}
+
+TEST_CASE("torchtitan 0.3 records no graph where experts are spread") {
+  // 0.3.0 trainer.py _validate_cuda_graphs: a dispatcher that waits for the host is refused.
+  const char* off = "--training.disable_cuda_graphs";
+  CHECK(contains(
+      said(asked("torchtitan@0.3", "sharding=fsdp,ep=8,mbs=1,gbs=64,seq=2048", "qwen3-30b-a3b")),
+      off));
+  CHECK(!contains(
+      said(asked("torchtitan@0.3", "sharding=fsdp,mbs=1,gbs=64,seq=2048", "qwen3-30b-a3b")), off));
+}
+
 TEST_CASE("torchtitan 0.2 reads a file, 0.3 a command line whose subcommand stands alone") {
   const char* layout = "sharding=fsdp,mbs=1,gbs=64,seq=2048,recompute=full";
   const Question old = asked("torchtitan@0.2", layout), now = asked("torchtitan@0.3", layout);

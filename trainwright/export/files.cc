@@ -154,17 +154,32 @@ std::string readme(const Plan& plan, const Target& target, const Translation& tr
 }  // namespace
 }  // namespace detail
 
+std::string settings_text(const std::vector<Setting>& settings, const Target& target) {
+  const auto own = detail::those(settings, [](const Setting& setting) {
+    return !is_environment(setting) && !detail::is_of_script(setting);
+  });
+  switch (target.form) {
+    case SettingsForm::Options:
+    case SettingsForm::Overrides: break;
+    case SettingsForm::Toml: return detail::to_toml(own);
+    case SettingsForm::Yaml: return detail::to_yaml(own);
+    case SettingsForm::Json: return to_text(detail::to_json_tree(own));
+  }
+  return settings_line(settings, target) + '\n';
+}
+
 std::string settings_line(const std::vector<Setting>& settings, const Target& target) {
-  std::vector<std::string> words;
+  std::vector<std::string> words, last;
   for (const Setting& setting : settings) {
     if (is_environment(setting)) {
       words.insert(words.begin(), setting.key + '=' + setting.values.front());
       continue;
     }
     for (const std::string& word : detail::words_of(setting, target.form)) {
-      words.push_back(detail::shell_word(word));
+      (detail::is_subcommand(setting) ? last : words).push_back(detail::shell_word(word));
     }
   }
+  words.insert(words.end(), last.begin(), last.end());
   return join(words, " ");
 }
 

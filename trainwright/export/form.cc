@@ -37,7 +37,7 @@ std::string value_text(const Setting& setting) {
   return setting.values.empty() ? "true" : setting.values.front();
 }
 
-// "a,b" of [a,b]: how a command line takes a list inside a list.
+// "a,b" of [a,b]: how such a command line takes a list; lists of them are words.
 std::string inner_text(const std::string& item) {
   const auto items = list_items(item);
   return items ? join(*items, ",") : item;
@@ -52,10 +52,11 @@ std::vector<std::string> dotted_words(const Setting& setting) {
     return {"--" + key.insert(key.rfind('.') + 1, "no-")};
   }
   std::vector<std::string> words = {"--" + setting.key};
-  if (const auto items = list_items(value)) {
+  const auto items = list_items(value);
+  if (items && !items->empty() && items->front().starts_with('[')) {
     for (const std::string& item : *items) words.push_back(inner_text(item));
   } else {
-    words.push_back(value);
+    words.push_back(inner_text(value));
   }
   return words;
 }

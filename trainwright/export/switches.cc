@@ -43,6 +43,9 @@ std::string key_of(Switch what) {
 void say_switch(Speech& speech, Switch what) {
   const Layout& layout = speech.plan.layout;
   const bool on = layout.on.has(what);
+  if (const std::string unasked = key_of(what) + ".unasked"; !on && has_setting(speech, unasked)) {
+    return say(speech, {.key = unasked, .value = std::string(name_of(what))});
+  }
   if (!on && !layout.off.has(what)) return;
   Layout silent = layout;
   silent.on = {};

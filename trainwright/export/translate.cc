@@ -78,6 +78,7 @@ void say(Speech& speech, const Saying& saying) {
 std::string place_text(const Plan& plan, GroupKind kind) {
   if (world_size(plan.layout) != accelerator_count(plan.cluster)) return "";
   const GroupPlacement place = place_group(plan.layout, kind, plan.cluster);
+  if (place.group.size == 1) return "";
   const std::string& tier = plan.cluster.groups[place.hardware].tiers[place.spanned].name;
   return fmt::format("{} ranks over {}", place.group.size, tier);
 }
@@ -308,6 +309,7 @@ Translation translate(const Plan& plan, const Target& target) {
   detail::say_order(speech);
   detail::say_job(speech);
   if (plan.layout.pp > 1) named("with_pp");
+  if (plan.layout.ep > 1) named("with_ep");
   named("always");
   return std::move(speech.said);
 }
