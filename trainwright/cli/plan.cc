@@ -158,10 +158,14 @@ std::string short_text(const Layout& layout, const Model& model) {
   add("cp", layout.cp);
   add("ep", layout.ep);
   if (layout.ep > 1) add("etp", layout.etp);
+  if (layout.schedule != usual_schedule(layout.pp, layout.vpp)) {
+    text += fmt::format(" {}", name_of(layout.schedule));
+  }
   text += fmt::format(" dp{} mbs{}", layout.dp, layout.mbs);
   if (layout.zero > 0) {
     text += layout.sharding == ShardingKind::Zero ? fmt::format(" zero{}", layout.zero)
                                                   : fmt::format(" {}", name_of(layout.sharding));
+    if (layout.dp_replicate > 1) text += fmt::format(" x{}", layout.dp_replicate);
   }
   if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
   return text + split_text(layout, model);
@@ -173,7 +177,7 @@ std::string settings_text(const Wanted& wanted, const Layout& layout) {
   return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
 }
 
-// "also vpp4 to vpp16, up to 1.5 % slower"
+// "; vpp1-16 +1.5 %": others of its family
 std::string alike_text(const PlannedLayout& plan) {
   if (plan.alike.empty()) return {};
   std::int64_t least = plan.layout.vpp, most = plan.layout.vpp;
@@ -183,9 +187,8 @@ std::string alike_text(const PlannedLayout& plan) {
     most = std::max(most, layout.vpp);
     slowest = std::max(slowest, step);
   }
-  const std::string slower = percent(slowest / plan.time.step - 1);
-  if (least == most) return fmt::format(" (other splits of layers up to {} slower)", slower);
-  return fmt::format(" (vpp{} to {} up to {} slower)", least, most, slower);
+  const std::string chunks = least == most ? "others" : fmt::format("vpp{}-{}", least, most);
+  return fmt::format("; {} +{}", chunks, percent(slowest / plan.time.step - 1));
 }
 
 std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
@@ -292,12 +295,22 @@ std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
   return text;
 }
 
+// What was looked at, and what that proves.
 std::string counts_text(const SearchResult& result, double risk) {
-  return fmt::format(
-      "{} layouts listed: {} do not fit, {} are tight (OOM above {}), {} are refused by the "
-      "trainer, {} are slower.",
-      with_thousands(result.listed), with_thousands(result.too_large), with_thousands(result.tight),
-      risk_text(risk), with_thousands(result.refused), with_thousands(result.not_asked));
+  std::string text = fmt::format(
+      "{} layouts in the space, {} evaluated: {} do not fit, {} are tight (OOM above {}), {} are "
+      "refused by the trainer.",
+      with_thousands(result.space), with_thousands(result.evaluated),
+      with_thousands(result.too_large), with_thousands(result.tight), risk_text(risk),
+      with_thousands(result.refused));
+  if (result.best.empty()) return text;
+  if (result.proven) {
+    return text + " None of the others can be faster than 1: their lower bounds are above it.";
+  }
+  return text +
+         fmt::format(" Stopped by --budget: a layout not looked at may take {:.2f} s, {} less.",
+                     result.bound.value(),
+                     percent(1 - result.bound / result.best.front().time.step));
 }
 
 std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>& larger) {
@@ -306,16 +319,20 @@ std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>
 }
 
 std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
-  const double margin = 100 * kMargin;
+  const PlannedLayout &first = result.best.front(), &plan = result.best[result.recommended];
   if (result.recommended == 0) {
     return fmt::format("Recommended: 1; none that is simpler takes at most {:.0f} % longer.",
-                       margin);
+                       100 * kMargin);
   }
-  const PlannedLayout& plan = result.best[result.recommended];
+  const bool simpler = ways_of(plan.layout) < ways_of(first.layout);
+  const std::string why =
+      simpler ? "simpler"
+              : fmt::format("less likely to run out of memory ({} against {})",
+                            chance_text(plan.memory.oom), chance_text(first.memory.oom));
   return fmt::format(
-      "Recommended: {}, simpler and {} slower, which is less than such predictions tell apart. As "
+      "Recommended: {}, which is {} and {} slower, less than such predictions tell apart. As "
       "--layout: {}",
-      result.recommended + 1, percent(plan.time.step / result.best.front().time.step - 1),
+      result.recommended + 1, why, percent(plan.time.step / first.time.step - 1),
       settings_text(wanted, plan.layout));
 }
 
@@ -369,6 +386,12 @@ std::string answer_text(const Wanted& wanted, const SearchResult& result,
         return !split_text(plan.layout, wanted.model).empty();
       })) {
     say("a-b-c: layers of the first stage, of those between, of the last");
+  }
+  if (std::any_of(result.best.begin(), result.best.end(),
+                  [](const PlannedLayout& plan) { return !plan.alike.empty(); })) {
+    say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers or copies "
+        "of "
+        "sharded weights takes up to 2 % longer");
   }
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));

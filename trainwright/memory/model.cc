@@ -3,6 +3,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "trainwright/base/hash.h"
 #include "trainwright/memory/peak.h"
 #include "trainwright/memory/settle.h"
 
@@ -11,19 +12,6 @@ namespace {
 
 using detail::ChunkBytes;
 using detail::Moments;
-
-// A mixer of the words of a key (as in WorkCache; Murmur3's finaliser).
-class Hash {
- public:
-  void add(std::int64_t value) {
-    hash_ = (hash_ ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
-    hash_ ^= hash_ >> 32U;
-  }
-  std::size_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0x9e3779b97f4a7c15U;
-};
 
 // What decides which rank holds what.
 struct PartitionKey {
@@ -105,20 +93,12 @@ struct JoinedHash {
   }
 };
 
-// The degrees that communicators depend on.
-struct DegreeKey {
-  std::array<std::int64_t, 8> degrees{};
-  RankOrder order{};
-  friend bool operator==(const DegreeKey&, const DegreeKey&) = default;
-};
-struct DegreeHash {
-  std::size_t operator()(const DegreeKey& key) const {
-    Hash hash;
-    for (const std::int64_t degree : key.degrees) hash.add(degree);
-    for (const Axis axis : key.order) hash.add(static_cast<std::int64_t>(axis));
-    return hash.value();
-  }
-};
+// Axes are fewer than eight.
+std::int64_t number_of(const RankOrder& order) {
+  std::int64_t number = 0;
+  for (const Axis axis : order) number = number * 8 + static_cast<std::int64_t>(axis);
+  return number;
+}
 
 }  // namespace
 
@@ -141,7 +121,7 @@ struct MemoryModel::State {
   std::unordered_map<ChunkKey, std::vector<ChunkBytes>, ChunkHash> chunks = {};
   std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
   std::unordered_map<JoinedKey, std::vector<Moments>, JoinedHash> joined = {};  // by group
-  std::unordered_map<DegreeKey, detail::Outside, DegreeHash> outside = {};
+  std::unordered_map<std::array<std::int64_t, 9>, detail::Outside, NumbersHash> outside = {};
   detail::GroupTerms terms = {};  // scratch
 
   const detail::Partition* partition_for(const Layout& layout) {
@@ -207,9 +187,10 @@ struct MemoryModel::State {
   }
 
   const detail::Outside& outside_for(const Layout& layout) {
-    const DegreeKey key{{layout.tp, layout.pp, layout.dp, layout.cp, layout.ep, layout.etp,
-                         layout.dp_replicate, layout.zero},
-                        layout.order};
+    const std::array<std::int64_t, 9> key = {
+        layout.tp,           layout.pp,   layout.dp,
+        layout.cp,           layout.ep,   layout.etp,
+        layout.dp_replicate, layout.zero, number_of(layout.order)};
     const auto found = outside.find(key);
     if (found != outside.end()) return found->second;
     detail::Outside made;

@@ -11,18 +11,8 @@
 namespace trainwright {
 namespace {
 
-struct Degree {
-  std::string_view key;
-  std::int64_t Layout::* value;
-};
-constexpr std::array<Degree, 8> kDegrees = {{{"tp", &Layout::tp},
-                                             {"pp", &Layout::pp},
-                                             {"vpp", &Layout::vpp},
-                                             {"cp", &Layout::cp},
-                                             {"dp", &Layout::dp},
-                                             {"ep", &Layout::ep},
-                                             {"etp", &Layout::etp},
-                                             {"mbs", &Layout::mbs}}};
+constexpr std::array<std::string_view, 9> kDegrees = {"tp", "pp",  "vpp", "cp",  "dp",
+                                                      "ep", "etp", "mbs", "zero"};
 constexpr std::string_view kKeys =
     "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding or schedule";
 
@@ -34,8 +24,7 @@ std::vector<std::string> kinds_of(std::string_view key) {
 }
 
 bool is_degree(std::string_view key) {
-  return key == "zero" || std::any_of(kDegrees.begin(), kDegrees.end(),
-                                      [&](const Degree& degree) { return degree.key == key; });
+  return std::find(kDegrees.begin(), kDegrees.end(), key) != kDegrees.end();
 }
 
 // "8", "..4", "2..", "8..64"
@@ -52,12 +41,6 @@ Result<Limit> range_of(Limit limit, std::string_view value, const std::string& w
   limit.least = *least;
   limit.most = *most;
   return limit;
-}
-
-std::string_view kind_in(const Layout& layout, std::string_view key) {
-  if (key == "recompute") return name_of(layout.recompute.kind);
-  if (key == "sharding") return name_of(layout.sharding);
-  return name_of(layout.schedule);
 }
 
 }  // namespace
@@ -97,14 +80,9 @@ bool allows(const Limits& limits, std::string_view key, std::int64_t value) {
   });
 }
 
-bool allows(const Limits& limits, const Layout& layout) {
-  const bool degrees = std::all_of(kDegrees.begin(), kDegrees.end(), [&](const Degree& degree) {
-    return allows(limits, degree.key, layout.*degree.value);
-  });
-  return degrees && allows(limits, "zero", layout.zero) &&
-         std::all_of(limits.begin(), limits.end(), [&](const Limit& limit) {
-           return limit.kind.empty() || kind_in(layout, limit.key) == limit.kind;
-         });
+bool allows(const Limits& limits, std::string_view key, std::string_view kind) {
+  return std::all_of(limits.begin(), limits.end(),
+                     [&](const Limit& limit) { return limit.key != key || limit.kind == kind; });
 }
 
 }  // namespace trainwright

@@ -27,7 +27,6 @@ std::string to_text(const Limit& limit);
 
 using Limits = std::vector<Limit>;
 bool allows(const Limits& limits, std::string_view key, std::int64_t value);
-// Kinds, too.
-bool allows(const Limits& limits, const Layout& layout);
+bool allows(const Limits& limits, std::string_view key, std::string_view kind);
 
 }  // namespace trainwright

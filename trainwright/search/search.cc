@@ -4,53 +4,31 @@
 #include <map>
 #include <tuple>
 
+#include "trainwright/search/branch.h"
+
 namespace trainwright {
 namespace {
 
-// A layout that fits by the fast estimate.
-struct Fitting {
-  const Layout* layout;
-  StepTime time;
-  std::string text;
-};
-
-// Fastest first; equal times in the order of their text, so that the answer never depends on how
-// layouts were listed.
-bool faster(const Fitting& a, const Fitting& b) {
-  if (a.time.step != b.time.step) return a.time.step < b.time.step;
-  return a.text < b.text;
-}
-
-// Of the layouts of one question.
-class Stopwatch {
- public:
-  explicit Stopwatch(const SearchQuestion& question)
-      : model_(question.model, question.cluster, question.trainer, question.job,
-               question.time.kernels, question.attention),
-        stack_(stack_of(question.time.stacks, question.trainer).constants) {}
-  // Its layers can be dealt out.
-  StepTime time(const Layout& layout) {
-    const auto pieces = model_.pieces(layout);
-    TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
-    return step_time(*pieces, stack_);
-  }
-
- private:
-  StepModel model_;
-  const StackConstants& stack_;
-};
-
-Result<PlannedLayout> planned(const SearchQuestion& question, const Fitting& fitting) {
-  const MemoryQuestion memory{.model = question.model,
-                              .cluster = question.cluster,
-                              .trainer = question.trainer,
-                              .layout = *fitting.layout,
-                              .job = question.job,
-                              .attention = question.attention,
-                              .constants = question.constants};
-  auto estimate = estimate_memory(memory);
-  if (!estimate) return fail(estimate.error().diagnostics);
-  return PlannedLayout{*fitting.layout, fitting.time, *std::move(estimate)};
+// The referee: both figures by a path without shortcuts.
+Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout) {
+  auto memory = estimate_memory({.model = question.model,
+                                 .cluster = question.cluster,
+                                 .trainer = question.trainer,
+                                 .layout = layout,
+                                 .job = question.job,
+                                 .attention = question.attention,
+                                 .constants = question.constants});
+  if (!memory) return fail(memory.error().diagnostics);
+  const auto pieces = step_pieces({.model = question.model,
+                                   .cluster = question.cluster,
+                                   .trainer = question.trainer,
+                                   .layout = layout,
+                                   .job = question.job,
+                                   .kernels = question.time.kernels,
+                                   .attention = question.attention});
+  if (!pieces) return fail(pieces.error().diagnostics);
+  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
+  return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
 }
 
 // Asks the trainer, and remembers what it said.
@@ -66,6 +44,7 @@ class Refusals {
     }
     return false;
   }
+  std::int64_t refused() const { return refused_; }
   std::optional<Refusal> most_frequent() const {
     if (list_.empty()) return std::nullopt;
     Refusal most =
@@ -90,46 +69,6 @@ class Refusals {
   std::int64_t refused_ = 0;
 };
 
-// What is known of a listed layout without a replay: with one its verdict is no better.
-struct Weighed {
-  std::optional<Bytes> bytes;  // of the fullest rank; nullopt if the layers cannot be dealt out
-  Fit fit = Fit::DoesNotFit;
-  std::optional<StepTime> time;  // if it fits
-};
-
-// Neighbours in the list share slices, so each piece of it has caches of its own; the pieces do not
-// depend on the number of threads.
-std::vector<Weighed> weigh(const SearchQuestion& question, const std::vector<Layout>& layouts) {
-  constexpr std::size_t kPieces = 16;
-  std::vector<Weighed> weighed(layouts.size());
-  parallel_for(kPieces, question.threads, [&](std::size_t piece) {
-    MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
-                       question.constants, question.attention);
-    Stopwatch watch(question);
-    const std::size_t end = layouts.size() * (piece + 1) / kPieces;
-    for (std::size_t i = layouts.size() * piece / kPieces; i < end; ++i) {
-      const auto least = memory.least(layouts[i]);
-      if (!least) continue;
-      weighed[i].bytes = least->driver;
-      weighed[i].fit = fit_of(least->oom, question.risk);
-      if (weighed[i].fit == Fit::Fits) weighed[i].time = watch.time(layouts[i]);
-    }
-  });
-  return weighed;
-}
-
-// What a search has found so far.
-struct Progress {
-  SearchResult result = {};
-  Refusals refusals = {};
-  std::vector<std::pair<Bytes, const Layout*>> large = {};  // what does not fit, or is tight
-
-  void add_large(Fit fit, Bytes bytes, const Layout& layout) {
-    ++(fit == Fit::Tight ? result.tight : result.too_large);
-    large.emplace_back(bytes, &layout);
-  }
-};
-
 Bytes driver_of(const PlannedLayout& plan) { return plan.memory.classes[plan.memory.worst].driver; }
 
 // What layouts of one family have in common.
@@ -138,20 +77,15 @@ std::string family_of(Layout layout) {
   layout.schedule = ScheduleKind::None;
   layout.placement = Layout{}.placement;
   layout.count_embedding = layout.count_loss = layout.first_layers = layout.last_layers = 0;
-  layout.layers.clear();
+  if (layout.sharding == ShardingKind::Hsdp) layout.sharding = ShardingKind::Fsdp;
+  layout.dp_replicate = 1;
   return to_text(layout);
-}
-
-// Ways of splitting and running again: what has to be understood, and can go wrong.
-int ways_of(const Layout& layout) {
-  return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
-         (layout.recompute.kind != RecomputeKind::None);
 }
 
 std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   std::size_t found = 0;
   const auto worth = [](const PlannedLayout& plan) {
-    return std::tuple(ways_of(plan.layout), plan.memory.oom, plan.time.step);
+    return std::tuple(ways_of(plan.layout), plan.memory.oom > kSafe, plan.time.step);
   };
   for (std::size_t i = 1; i < best.size(); ++i) {
     if (best[i].time.step > best.front().time.step * (1 + kMargin)) break;
@@ -160,83 +94,125 @@ std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   return found;
 }
 
-// Asks about the fastest until there are enough families that are accepted and fit.
-Result<Progress> with_best(const SearchQuestion& question, const std::vector<Fitting>& fitting,
-                           Progress progress) {
-  SearchResult& result = progress.result;
-  std::size_t asked = 0;
-  std::map<std::string, std::size_t> families;
-  for (; asked < fitting.size() && result.best.size() < question.most; ++asked) {
-    const Layout& layout = *fitting[asked].layout;
-    if (!progress.refusals.accepts(question, layout)) {
-      ++result.refused;
-      continue;
-    }
-    PlannedLayout plan = TW_TRY(planned(question, fitting[asked]));
-    const Fit fit = fit_of(plan.memory.oom, question.risk);
-    if (fit == Fit::Fits) {
-      const auto [family, fresh] = families.emplace(family_of(layout), result.best.size());
-      if (fresh) {
-        result.best.push_back(std::move(plan));
-      } else {
-        result.best[family->second].alike.emplace_back(layout, plan.time.step);
-      }
-    } else {
-      progress.add_large(fit, driver_of(plan), layout);
-    }
-  }
-  result.not_asked = static_cast<std::int64_t>(fitting.size() - asked);
-  result.recommended = recommended_of(result.best);
-  return progress;
-}
+// What does not fit, or fits at a higher risk only.
+struct LargeLayout {
+  Bytes bytes;  // of the fullest rank, at least
+  Layout layout;
+};
 
-// Bytes are lower bounds where nothing was replayed, so the first ones are, until none can be less.
-Result<Progress> with_smallest(const SearchQuestion& question, Progress progress) {
-  constexpr int kMostReplayed = 64;
-  std::stable_sort(progress.large.begin(), progress.large.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  Stopwatch watch(question);
-  std::optional<PlannedLayout>& smallest = progress.result.smallest;
-  int replayed = 0;
-  for (const auto& [bytes, layout] : progress.large) {
-    if (smallest && (bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
-    if (!progress.refusals.accepts(question, *layout)) continue;
-    const Fitting of{layout, watch.time(*layout), {}};
-    PlannedLayout plan = TW_TRY(planned(question, of));
-    ++replayed;
-    if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
+// Asks about the fastest until there are enough families that are accepted and fit.
+class Asking {
+ public:
+  Asking(const SearchQuestion& question, const detail::Space& space)
+      : question_(question), space_(space), fastest_(question, space) {}
+
+  Result<SearchResult> result() {
+    while (result_.best.size() < question_.most) {
+      const std::optional<Layout> layout = fastest_.next();
+      if (!layout) break;
+      TW_TRY(ask(*layout));
+    }
+    if (result_.best.empty()) result_.smallest = TW_TRY(smallest());
+    finish();
+    return std::move(result_);
   }
-  return progress;
-}
+
+ private:
+  // Nullopt if the trainer refuses it.
+  Result<std::optional<Fit>> ask(const Layout& layout) {
+    if (!refusals_.accepts(question_, layout)) return std::nullopt;
+    PlannedLayout plan = TW_TRY(planned(question_, layout));
+    ++result_.simulated;
+    const Fit fit = fit_of(plan.memory.oom, question_.risk);
+    if (fit != Fit::Fits) {
+      ++(fit == Fit::Tight ? result_.tight : result_.too_large);
+      large_.push_back({driver_of(plan), layout});
+      return fit;
+    }
+    add(std::move(plan));
+    return fit;
+  }
+
+  // Layouts come out fastest first, but for those that a spent budget leaves.
+  void add(PlannedLayout plan) {
+    const auto [family, fresh] = families_.emplace(family_of(plan.layout), result_.best.size());
+    if (fresh) {
+      result_.best.push_back(std::move(plan));
+      return;
+    }
+    PlannedLayout& first = result_.best[family->second];
+    if (plan.time.step < first.time.step) {
+      std::swap(plan.alike, first.alike);
+      std::swap(plan, first);
+    }
+    first.alike.emplace_back(plan.layout, plan.time.step);
+  }
+
+  // Bytes are lower bounds where nothing was replayed, so the first ones are, until none can be
+  // less.
+  Result<std::optional<PlannedLayout>> smallest() {
+    constexpr int kMostReplayed = 64;
+    for (const detail::Large& of : fastest_.large()) {
+      large_.push_back({of.bytes, space_.layout(of.branch)});
+    }
+    std::stable_sort(large_.begin(), large_.end(),
+                     [](const LargeLayout& a, const LargeLayout& b) { return a.bytes < b.bytes; });
+    std::optional<PlannedLayout> smallest;
+    int replayed = 0;
+    for (const LargeLayout& of : large_) {
+      if (smallest && (of.bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
+      if (!refusals_.accepts(question_, of.layout)) continue;
+      PlannedLayout plan = TW_TRY(planned(question_, of.layout));
+      ++replayed;
+      if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
+    }
+    return smallest;
+  }
+
+  void finish() {
+    result_.space = space_.size();
+    result_.bounded = fastest_.looked().bounded;
+    result_.evaluated = fastest_.looked().evaluated;
+    result_.timed = fastest_.looked().timed;
+    result_.refused = refusals_.refused();
+    for (const detail::Large& of : fastest_.large()) {
+      ++(of.fit == Fit::Tight ? result_.tight : result_.too_large);
+    }
+    result_.proven = !fastest_.spent();
+    result_.bound = fastest_.bound();
+    if (!result_.best.empty()) {
+      std::stable_sort(
+          result_.best.begin(), result_.best.end(),
+          [](const PlannedLayout& a, const PlannedLayout& b) { return a.time.step < b.time.step; });
+      result_.bound = std::min(result_.bound, result_.best.front().time.step);
+      result_.recommended = recommended_of(result_.best);
+    } else if (result_.smallest) {
+      result_.end = SearchEnd::NothingFits;
+    } else {
+      result_.end = result_.evaluated == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
+      result_.refusal = refusals_.most_frequent();
+    }
+  }
+
+  const SearchQuestion& question_;
+  const detail::Space& space_;
+  detail::Fastest fastest_;
+  SearchResult result_ = {};
+  Refusals refusals_ = {};
+  std::map<std::string, std::size_t> families_ = {};
+  std::vector<LargeLayout> large_ = {};
+};
 
 }  // namespace
 
+int ways_of(const Layout& layout) {
+  return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
+         (layout.recompute.kind != RecomputeKind::None);
+}
+
 Result<SearchResult> search(const SearchQuestion& question) {
-  const std::vector<Layout> layouts = list_layouts(question);
-  const std::vector<Weighed> weighed = weigh(question, layouts);
-  Progress progress;
-  std::vector<Fitting> fitting;
-  for (std::size_t i = 0; i < layouts.size(); ++i) {
-    if (!weighed[i].bytes) continue;
-    ++progress.result.listed;
-    if (weighed[i].fit == Fit::Fits) {
-      fitting.push_back({&layouts[i], *weighed[i].time, to_text(layouts[i])});
-    } else {
-      progress.add_large(weighed[i].fit, *weighed[i].bytes, layouts[i]);
-    }
-  }
-  std::sort(fitting.begin(), fitting.end(), faster);
-  progress = TW_TRY(with_best(question, fitting, std::move(progress)));
-  if (!progress.result.best.empty()) return std::move(progress.result);
-  progress = TW_TRY(with_smallest(question, std::move(progress)));
-  SearchResult& result = progress.result;
-  if (result.smallest) {
-    result.end = SearchEnd::NothingFits;
-  } else {
-    result.end = result.listed == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
-    result.refusal = progress.refusals.most_frequent();
-  }
-  return std::move(result);
+  const detail::Space space(question);
+  return Asking(question, space).result();
 }
 
 std::string_view name_of(SearchEnd end) {

@@ -1,21 +1,29 @@
 #pragma once
-// Which layouts to run: list them, drop what does not fit, rank the rest.
+// Which layouts to run: the fastest that the trainer accepts and that fit.
 //
-// Listed are all products tp x pp x cp x dp of the cluster whose parts divide what they split, with
-// every micro-batch, number of chunks, kind of recompute and of sharding that the trainer offers.
-// Reported is what fits (chance.h): the chance that some rank runs out of memory is at most `risk`.
-// They are ranked by their step time (simulate.h). In a cluster of several kinds of accelerators
+// The space is all products tp x pp x cp x dp of the cluster whose parts divide what they split,
+// with every expert split, micro-batch up to 64, way to recompute (none, selective, full), way to
+// share weights, schedule, number of chunks and split of layers that the trainer offers. tp stays
+// in one domain of fast links. What else a layout may say is as the trainer does it unasked.
+// Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
+// runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
 // every rank has the memory, the peak and the links of the smallest and slowest.
 //
-// Cost: O(layouts) memory and time evaluations of some microseconds each; the trainer's rules are
-// asked and the allocator is replayed for the best few only.
+// Branches of the space are looked at in the order of lower bounds of their step time (branch.h),
+// so what is reported first is optimal, unless the budget ended the search: then `bound` says how
+// much faster a layout that was not looked at could be at most. Each reported figure is made
+// again without any cache.
+//
+// Cost: O(branches whose bound is below the answer) and a few microseconds each, besides making
+// each list of operators once; the trainer's rules are asked and the allocator is replayed for the
+// fastest few only.
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "trainwright/base/json.h"
-#include "trainwright/base/parallel.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
@@ -38,13 +46,14 @@ struct SearchQuestion {
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
   std::size_t most = 10;     // families of layouts to report
   Limits limits = {};        // what is fixed beforehand
-  Threads threads = {};
+  // Bounds and memory evaluations after which a search ends with what it has, once it has anything.
+  std::int64_t budget = std::numeric_limits<std::int64_t>::max();
 };
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
-// A layout that fits, with slower ones of its family: those that differ in the number of chunks
-// and in how layers are dealt out alone.
+// A layout that fits, with slower ones of its family: those that differ in the schedule, the number
+// of chunks, how layers are dealt out and how many copies of sharded weights there are alone.
 struct PlannedLayout {
   Layout layout;
   StepTime time;
@@ -70,28 +79,36 @@ struct Refusal {
 
 // With other runs of a source measured, half of its predictions are off by 2 to 6 % (docs/time.md).
 inline constexpr double kMargin = 0.05;
+// A chance of OOM that nobody changes a layout for.
+inline constexpr double kSafe = 0.01;
 
 struct SearchResult {
   SearchEnd end = SearchEnd::Found;
   // Of each family the fastest, fastest first; equal times in order of their text.
   std::vector<PlannedLayout> best;
   // Of these the simplest that takes at most kMargin longer than the first: the fewest ways of
-  // splitting, then the least chance of OOM. Predictions do not tell such layouts apart.
+  // splitting, then a chance of OOM below kSafe. Predictions do not tell such layouts apart.
   std::size_t recommended = 0;
-  // What became of the layouts: listed = best + alike + tight + too_large + refused + not_asked.
-  // Most are judged without a replay, which could only be worse for them.
-  std::int64_t listed = 0;
-  std::int64_t tight = 0;      // more risk than asked for, but at most one half
-  std::int64_t too_large = 0;  // does not fit
-  std::int64_t refused = 0;    // by the trainer, among those that fit and were asked about
-  std::int64_t not_asked = 0;  // slower than the reported ones
+  bool proven = false;         // no layout of the space beats the first; false: the budget is spent
+  Seconds bound;               // none takes less
+  std::int64_t space = 0;      // layouts in it
+  std::int64_t bounded = 0;    // branches that a bound was asked for
+  std::int64_t evaluated = 0;  // of them, whose memory was asked for; the others are slower
+  std::int64_t timed = 0;      // of these, whose step was timed
+  std::int64_t simulated = 0;  // of these, that were accepted and judged with a replay
+  std::int64_t tight = 0;      // of those evaluated: more risk than asked for, at most one half
+  std::int64_t too_large = 0;  // of those evaluated: do not fit
+  std::int64_t refused = 0;    // by the trainer, of those that it was asked about
   // When nothing fits: the accepted layout that needs least.
   std::optional<PlannedLayout> smallest;
   std::optional<Refusal> refusal;  // when all are refused
 };
 Result<SearchResult> search(const SearchQuestion& question);
 
-// Every layout that divides, in a fixed order. Not yet asked whether the trainer accepts it.
+// Ways of splitting and running again: what has to be understood, and can go wrong.
+int ways_of(const Layout& layout);
+
+// The whole space, in a fixed order. Not yet asked whether the trainer accepts it.
 std::vector<Layout> list_layouts(const SearchQuestion& question);
 
 Json to_json(const SearchResult& result);

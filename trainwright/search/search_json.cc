@@ -37,12 +37,21 @@ Json to_json(const SearchResult& result) {
   Json json = Json::object();
   json.add("end", Json::of(name_of(result.end)))
       .add("best", std::move(best))
-      .add("recommended", Json::of(static_cast<std::int64_t>(result.recommended)))
-      .add("listed", Json::of(result.listed))
+      .add("recommended", Json::of(static_cast<std::int64_t>(result.recommended)));
+  Json search = Json::object();
+  search.add("space", Json::of(result.space))
+      .add("considered", Json::of(result.proven ? result.space : result.evaluated))
+      .add("bounded", Json::of(result.bounded))
+      .add("evaluated", Json::of(result.evaluated))
+      .add("timed", Json::of(result.timed))
+      .add("simulated", Json::of(result.simulated))
       .add("tight", Json::of(result.tight))
       .add("too_large", Json::of(result.too_large))
       .add("refused", Json::of(result.refused))
-      .add("not_asked", Json::of(result.not_asked));
+      .add("proven", Json::of(result.proven));
+  if (!result.best.empty()) search.add("bound", Json::of(result.bound.value()));
+  search.add("stopped", result.proven ? Json{} : Json::of("budget"));
+  json.add("search", std::move(search));
   if (result.smallest) json.add("smallest", to_json(*result.smallest));
   if (result.refusal) json.add("refusal", to_json(*result.refusal));
   return json;

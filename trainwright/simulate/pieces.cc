@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "trainwright/base/hash.h"
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
@@ -30,10 +31,10 @@ const Accelerator& slowest_accelerator(const Cluster& cluster) {
       ->accelerator;
 }
 
-// The groups of a layout, each placed once.
+// The groups of layouts with the same degrees, each placed once.
 class Places {
  public:
-  Places(const Layout& layout, const Cluster& cluster) : layout_(layout), cluster_(cluster) {}
+  Places(Layout layout, const Cluster& cluster) : layout_(std::move(layout)), cluster_(cluster) {}
   const GroupPlacement& at(GroupKind kind) {
     auto& place = places_[static_cast<std::size_t>(kind)];
     if (!place) place = place_group(layout_, kind, cluster_);
@@ -41,7 +42,7 @@ class Places {
   }
 
  private:
-  const Layout& layout_;
+  Layout layout_;
   const Cluster& cluster_;
   std::array<std::optional<GroupPlacement>, static_cast<std::size_t>(GroupKind::World) + 1>
       places_{};
@@ -64,7 +65,7 @@ struct Wires {
   const Trainer& trainer;
   const AcceleratorRates& rates;
   std::int64_t experts_per_token;
-  Places places;
+  Places& places;
 
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
     const GroupPlacement& place = places.at(group);
@@ -242,6 +243,15 @@ Flops needed_by_token(const Model& model, const Trainer& trainer, const Job& job
   return all * (work(job) / work({}));
 }
 
+// What decides which ranks form groups.
+using Degrees = std::array<std::int64_t, 13>;
+Degrees degrees_of(const Layout& of) {
+  Degrees degrees{of.tp, of.pp, of.dp, of.cp, of.ep, of.etp, of.dp_replicate, of.zero};
+  std::transform(of.order.begin(), of.order.end(), degrees.begin() + 8,
+                 [](Axis axis) { return static_cast<std::int64_t>(axis); });
+  return degrees;
+}
+
 }  // namespace
 
 struct StepModel::State {
@@ -260,6 +270,20 @@ struct StepModel::State {
     std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
   };
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
+  Widths widths = widths_of(model, job);
+  std::int64_t experts_per_token = most_experts_per_token(model);
+  std::vector<Stage> one_stage = *stage_layers(Layout{}, model);  // with all layers
+
+  std::unordered_map<Degrees, Places, NumbersHash> places = {};
+
+  Wires wires_of(const Layout& layout) {
+    Places& of = places.try_emplace(degrees_of(layout), layout, cluster).first->second;
+    return {layout, cluster, trainer, rates, experts_per_token, of};
+  }
+
+  Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages,
+                          std::int64_t ranks);
+  void set_surroundings(StepPieces& step, const Layout& layout, Lists& of, Wires& wires);
 
   Lists& lists_for(PrecisionKind precision) {
     auto& found = lists[static_cast<int>(precision)];
@@ -314,9 +338,8 @@ struct StepModel::State {
   }
 
   void add_parameters(RankPieces& rank, const Totals& sums, std::int64_t layers,
-                      const Recipe& recipe, const Layout& layout, const TrainedBytes& bytes,
-                      Wires& wires) {
-    const Sharding sharding = sharding_of(layout, trainer);
+                      const Recipe& recipe, const TrainedBytes& bytes, Wires& wires) {
+    const Sharding sharding = sharding_of(wires.layout, trainer);
     for (const ParameterTraffic& traffic :
          parameter_traffic(sums.parameters, layers, sharding, recipe, bytes)) {
       const Seconds one = wires.time(traffic.kind, traffic.group,
@@ -342,6 +365,64 @@ struct StepModel::State {
   }
 };
 
+Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages,
+                                          std::int64_t ranks) {
+  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  if (const auto large = too_large(widths, slice_of(layout, trainer))) return fail({*large});
+  Lists& of = lists_for(layout.precision);
+  Wires wires = wires_of(layout);
+  Placed known;
+  StepPieces step;
+  step.ranks.resize(static_cast<std::size_t>(ranks));
+  std::vector<Flops> flops(step.ranks.size());
+  for (const Stage& stage : stages) {
+    const Slice slice = slice_of(layout, trainer, stage.id.index(), attention);
+    std::vector<Portion> portions = of.work.stage(stage, slice);
+    for (const Portion& share : of.work.shares(stage, slice)) portions.push_back(share);
+    step.stages.push_back(this->stage(of, portions, stage.rank, wires, known));
+    if (layout.pp > 1) {  // sends and receives
+      step.stages.back().forward.kernels += 2;
+      step.stages.back().backward_input.kernels += 2;
+    }
+    const Totals sums = compose(portions);
+    const auto rank = static_cast<std::size_t>(stage.rank);
+    add_parameters(step.ranks[rank], sums, stage.count, of.recipe, bytes, wires);
+    for (const Effort& effort : sums.effort) flops[rank] += effort.matmul;
+  }
+  set_surroundings(step, layout, of, wires);
+  const double m = real(step.micro_batches);
+  const FlopsPerSecond peak = rates.of(compute_type(layout.precision)).peak;
+  step.bound = *std::max_element(flops.begin(), flops.end()) * m / peak;
+  for (const Flops& all : flops) step.executed += all * (m * real(step.world / layout.pp));
+  return step;
+}
+
+void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, Lists& of,
+                                        Wires& wires) {
+  step.schedule = running_schedule(layout);
+  step.pp = layout.pp;
+  step.vpp = layout.vpp;
+  step.micro_batches = micro_batch_count(layout);
+  step.group = running_group(layout);
+  step.world = world_size(layout);
+  step.tensor_apart = wires.places.at(GroupKind::Tp).node.together < layout.tp;
+  if (layout.pp > 1) {
+    step.stages_apart = wires.places.at(GroupKind::Pp).node.together < layout.pp;
+    step.transfer = transfer_time(boundary_bytes(model, slice_of(layout, trainer), of.recipe),
+                                  wires.places.at(GroupKind::Pp), cluster, rates);
+  }
+  step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
+  step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
+  step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);
+  step.tokens = tokens_per_step(layout);
+  step.needed = needed(of, layout) * real(step.tokens.value());
+  FlopsPerSecond all;
+  for (const Group& group : cluster.groups) {
+    all += peak_or_wider(group.accelerator, compute_type(layout.precision)) * real(group.count);
+  }
+  step.peak = all * (real(step.world) / real(accelerator_count(cluster)));
+}
+
 StepModel::StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
                      const Job& job, const Kernels& kernels,
                      std::optional<AttentionKernel> attention)
@@ -352,64 +433,28 @@ StepModel::StepModel(StepModel&&) noexcept = default;
 StepModel& StepModel::operator=(StepModel&&) noexcept = default;
 
 Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* schedule) {
-  State& s = *state_;
-  const std::vector<Stage> stages = TW_TRY(stage_layers(layout, s.model));
-  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout.precision, s.trainer));
-  if (const auto large = too_large(s.model, slice_of(layout, s.trainer))) return fail({*large});
-  State::Lists& lists = s.lists_for(layout.precision);
-  Wires wires{layout,
-              s.cluster,
-              s.trainer,
-              s.rates,
-              most_experts_per_token(s.model),
-              Places(layout, s.cluster)};
-  State::Placed known;
-  StepPieces step;
-  step.ranks.resize(static_cast<std::size_t>(layout.pp));
-  std::vector<Flops> flops(step.ranks.size());
-  for (const Stage& stage : stages) {
-    const Slice slice = slice_of(layout, s.trainer, stage.id.index(), s.attention);
-    std::vector<Portion> portions = lists.work.stage(stage, slice);
-    for (const Portion& share : lists.work.shares(stage, slice)) portions.push_back(share);
-    step.stages.push_back(s.stage(lists, portions, stage.rank, wires, known));
-    if (layout.pp > 1) {  // sends and receives
-      step.stages.back().forward.kernels += 2;
-      step.stages.back().backward_input.kernels += 2;
-    }
-    const Totals sums = compose(portions);
-    const auto rank = static_cast<std::size_t>(stage.rank);
-    s.add_parameters(step.ranks[rank], sums, stage.count, lists.recipe, layout, bytes, wires);
-    for (const Effort& effort : sums.effort) flops[rank] += effort.matmul;
-  }
-  step.schedule = running_schedule(layout);
-  step.pp = layout.pp;
-  step.vpp = layout.vpp;
-  step.micro_batches = micro_batch_count(layout);
-  step.group = running_group(layout);
-  step.world = world_size(layout);
-  step.tensor_apart = wires.places.at(GroupKind::Tp).node.together < layout.tp;
-  if (layout.pp > 1) {
-    step.stages_apart = wires.places.at(GroupKind::Pp).node.together < layout.pp;
-    step.transfer =
-        transfer_time(boundary_bytes(s.model, slice_of(layout, s.trainer), lists.recipe),
-                      wires.places.at(GroupKind::Pp), s.cluster, s.rates);
-  }
-  step.transfers_overlap = asks(layout, Switch::OverlapP2p, s.trainer);
-  step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, s.trainer);
-  step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, s.trainer);
+  const std::vector<Stage> stages = TW_TRY(stage_layers(layout, state_->model));
+  StepPieces step = TW_TRY(state_->step(layout, stages, layout.pp));
   if (schedule != nullptr) step.order = *schedule;
-  const double m = real(step.micro_batches);
-  const FlopsPerSecond peak = s.rates.of(compute_type(layout.precision)).peak;
-  step.bound = *std::max_element(flops.begin(), flops.end()) * m / peak;
-  step.tokens = tokens_per_step(layout);
-  step.needed = s.needed(lists, layout) * real(step.tokens.value());
-  for (const Flops& of : flops) step.executed += of * (m * real(step.world / layout.pp));
-  FlopsPerSecond all;
-  for (const Group& group : s.cluster.groups) {
-    all += peak_or_wider(group.accelerator, compute_type(layout.precision)) * real(group.count);
-  }
-  step.peak = all * (real(step.world) / real(accelerator_count(s.cluster)));
   return step;
+}
+
+Result<StepPieces> StepModel::whole(const Layout& layout) {
+  return state_->step(layout, state_->one_stage, 1);
+}
+
+Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
+  State& s = *state_;
+  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout.precision, s.trainer));
+  const Slice slice = slice_of(layout, s.trainer, 0, s.attention);
+  if (const auto large = too_large(s.widths, slice)) return fail({*large});
+  State::Lists& lists = s.lists_for(layout.precision);
+  Wires wires = s.wires_of(layout);
+  const Stage& stage = s.one_stage.front();
+  RankPieces rank;
+  s.add_parameters(rank, compose(lists.work.stage(stage, slice)), stage.count, lists.recipe, bytes,
+                   wires);
+  return rank;
 }
 
 Result<StepPieces> step_pieces(const StepQuestion& q) {

@@ -128,6 +128,10 @@ class StepModel {
   StepModel(StepModel&&) noexcept;
   StepModel& operator=(StepModel&&) noexcept;
   Result<StepPieces> pieces(const Layout& layout, const Schedule* schedule = nullptr);
+  // As if one stage on one rank held all layers, on the layout's links: for least_step. Its passes
+  // hang on recompute, what travels on sharding.
+  Result<StepPieces> whole(const Layout& layout);
+  Result<RankPieces> whole_rank(const Layout& layout);
 
  private:
   struct State;
@@ -159,6 +163,14 @@ struct StepTime {
   double hfu = 0;  // with what is run again
 };
 StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
+// A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
+// and sharding takes less, however its layers are dealt to stages, if its schedule leaves every
+// rank idle for at least `idle` micro-batches. The slowest rank takes at least the mean, and sums
+// of roots are at least the root of sums. O(1).
+Seconds least_step(const StepPieces& whole, double idle, const StackConstants& stack);
+// Micro-batches' worth of time that any rank stands idle at least: 1f1b and gpipe p - 1,
+// interleaved (p - 1) / v, others 0.
+double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp);
 // The same with the share of the bubble as these constants have it: for fits, which ask often.
 StepPieces with_known_idle(StepPieces pieces, const StackConstants& stack);
 double tokens_per_second_per_rank(const StepTime& time);

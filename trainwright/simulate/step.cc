@@ -179,11 +179,20 @@ double data_factor(const StepPieces& step, const StackConstants& stack) {
   return stack.at(StackConstant::Data) * (1 + stack.at(StackConstant::DataGrowth) * doublings);
 }
 
+// A pass waits for what it gets and sends, all of it or what shows beside other work.
+Seconds blocking_of(const StepPieces& step, const StackConstants& stack) {
+  return step.transfer * (stack.at(StackConstant::Transfer) *
+                          (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0));
+}
+
+// All ranks wait for each other, the longer the more there are.
+double waiting_factor(const StepPieces& step, const StackConstants& stack) {
+  return 1 + stack.at(StackConstant::Growth) * std::log2(std::max(1.0, real(step.world) / 8));
+}
+
 Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
-  // A pass waits for what it gets and sends, all of it or what shows beside other work.
-  const Seconds blocking =
-      transfer * (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0);
+  const Seconds blocking = blocking_of(step, stack);
   const Floor floor = floor_of(step, stack);
   std::vector<Visit> stages, ranks(step.ranks.size());
   stages.reserve(step.stages.size());
@@ -254,9 +263,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   }
   time.parts[index(TimePart::Data)] += data;
   time.parts[index(TimePart::Optimizer)] = optimizer;
-  const double doublings = std::log2(std::max(1.0, real(step.world) / 8));
-  time.parts[index(TimePart::Waiting)] =
-      sum(time.parts) * (stack.at(StackConstant::Growth) * doublings);
+  time.parts[index(TimePart::Waiting)] = sum(time.parts) * (waiting_factor(step, stack) - 1);
   // However fast a machine was found to be, it does not beat its peak.
   time.parts = time.parts * std::max(stack.at(StackConstant::Scale), step.bound / sum(time.parts));
   time.step = sum(time.parts);
@@ -268,6 +275,40 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   time.mfu = utilization(step.needed, time.step, step.peak);
   time.hfu = utilization(step.executed, time.step, step.peak);
   return time;
+}
+
+Seconds least_step(const StepPieces& whole, double idle, const StackConstants& stack) {
+  const double ranks = real(whole.pp), data = data_factor(whole, stack);
+  const double exposed = stack.at(StackConstant::DataExposed);
+  const RankPieces& of = whole.ranks.front();
+  const Visit visit = visit_of(whole.stages.front(), Seconds(0), floor_of(whole, stack), stack);
+  // A rank has at least one stage, whose passes wait for what they get and send.
+  const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
+  const auto pass = [&](const Parts& parts, Seconds travels) {
+    const Seconds alone = sum(parts) * (1 / ranks) + waits;
+    return alone + shown(travels * (data / ranks), alone, exposed);
+  };
+  const Seconds micro_batch =
+      pass(visit.forward, of.every_forward) + pass(visit.backward, of.every_backward);
+  const Seconds end = (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
+                       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
+                       of.optimizer * stack.at(StackConstant::Optimizer)) *
+                      (1 / ranks);
+  const Seconds step = (micro_batch * (real(whole.micro_batches) + idle) + end) *
+                       (waiting_factor(whole, stack) * stack.at(StackConstant::Scale));
+  // Sums in another order differ in their last digits.
+  constexpr double kRounding = 1 - 1e-9;
+  return std::max(step, whole.bound * (1 / ranks)) * kRounding;
+}
+
+double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp) {
+  if (pp == 1) return 0;
+  switch (schedule) {
+    case ScheduleKind::OneFOneB:
+    case ScheduleKind::GPipe: return real(pp - 1);
+    case ScheduleKind::InterleavedOneFOneB: return real(pp - 1) / real(vpp);
+    default: return 0;
+  }
 }
 
 double tokens_per_second_per_rank(const StepTime& time) {

@@ -2,6 +2,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "trainwright/base/hash.h"
 #include "trainwright/work/vocabulary.h"
 #include "trainwright/work/work.h"
 
@@ -12,25 +13,23 @@ using What = ListOf::What;
 
 struct ListHash {
   std::size_t operator()(const ListOf& key) const {
-    std::uint64_t hash = 0x9e3779b97f4a7c15U + static_cast<std::uint32_t>(key.kind.index());
-    const auto mix = [&hash](std::int64_t value) {
-      hash = (hash ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
-      hash ^= hash >> 32U;
-    };
+    Hash hash;
     const Slice& s = key.slice;
-    mix(s.tp | s.cp << 24);
-    mix(s.ep | s.etp << 24);
-    mix(s.mbs | s.vocabulary_ways << 36);
-    mix(s.seq);
-    mix(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
-        static_cast<std::int64_t>(s.dispatcher) << 16 |
-        static_cast<std::int64_t>(s.precision) << 8 | static_cast<std::int64_t>(s.attention) << 2 |
-        (s.sp ? 2 : 0) | (s.distribute_saved ? 1 : 0) |
-        (s.gradients_wait ? std::int64_t{1} << 62 : 0));
-    mix(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
-        static_cast<std::int64_t>(s.recompute.kind));
-    mix(static_cast<std::int64_t>(key.what) << 2 | (s.frozen ? 2 : 0) | (s.input_gradient ? 1 : 0));
-    return hash;
+    hash.add(key.kind.index());
+    hash.add(s.tp | s.cp << 24);
+    hash.add(s.ep | s.etp << 24);
+    hash.add(s.mbs | s.vocabulary_ways << 36);
+    hash.add(s.seq);
+    hash.add(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
+             static_cast<std::int64_t>(s.dispatcher) << 16 |
+             static_cast<std::int64_t>(s.precision) << 8 |
+             static_cast<std::int64_t>(s.attention) << 2 | (s.sp ? 2 : 0) |
+             (s.distribute_saved ? 1 : 0) | (s.gradients_wait ? std::int64_t{1} << 62 : 0));
+    hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
+             static_cast<std::int64_t>(s.recompute.kind));
+    hash.add(static_cast<std::int64_t>(key.what) << 2 | (s.frozen ? 2 : 0) |
+             (s.input_gradient ? 1 : 0));
+    return hash.value();
   }
 };
 
@@ -62,7 +61,21 @@ struct WorkCache::State {
   std::int64_t first_trained = -1;
   std::unordered_map<ListOf, Totals, ListHash> made = {};
 
-  Portion find(const ListOf& of) {
+  // A key without what its list does not hang on: lists are shared by more slices that way.
+  ListOf plainly(ListOf of) const {
+    const bool end = of.what != What::Layer && of.what != What::Mtp;
+    const bool dense = of.what == What::Layer &&
+                       std::holds_alternative<Mlp>(model.kinds[of.kind.at()].feed_forward);
+    if (end) of.slice.recompute = {};
+    if (end || dense) {
+      of.slice.ep = of.slice.etp = 1;
+      of.slice.dispatcher = {};
+    }
+    return of;
+  }
+
+  Portion find(const ListOf& asked) {
+    const ListOf of = plainly(asked);
     auto found = made.find(of);
     if (found == made.end()) {
       found = made.emplace(of, totals(model, recipe, of, make_list(model, recipe, of))).first;
@@ -78,6 +91,7 @@ struct WorkCache::State {
     ListOf plain = of;
     plain.slice.recompute = {};
     of.slice.recompute.n = n;
+    of = plainly(of);
     auto found = made.find(of);
     if (found == made.end()) {
       found = made.emplace(of, checkpointed_together(*find(plain).totals, *one.totals, n)).first;
@@ -91,16 +105,18 @@ struct WorkCache::State {
     of.slice.recompute.n = 1;
     return find(of);
   }
-  // How many of the next `left` layers, all of a kind, are run again together: those that are
-  // alike.
-  std::int64_t grouped(const Slice& of_stage, std::int64_t i, std::int64_t left) const {
-    if (of_stage.recompute.kind != RecomputeKind::Full) return 1;
-    std::int64_t n = 1;
-    while (n < std::min(left, of_stage.recompute.n) &&
-           slice_at(of_stage, i + n) == slice_at(of_stage, i)) {
-      ++n;
-    }
-    return n;
+  // Of `left` layers of a kind from the i-th of the model on, `at` in its stage, so many have the
+  // same list.
+  std::int64_t alike(const Slice& of_stage, std::int64_t i, std::int64_t at,
+                     std::int64_t left) const {
+    std::int64_t n = left;
+    const auto until = [&](std::int64_t border, std::int64_t here) {
+      if (here < border) n = std::min(n, border - here);
+    };
+    until(recipe.training.frozen_layers, i);
+    until(first_trained + 1, i);
+    if (of_stage.recompute.kind == RecomputeKind::Block) until(of_stage.recompute.n, at);
+    return of_stage.recompute.kind == RecomputeKind::EveryNth ? 1 : n;
   }
   // As the i-th layer of the model, or what follows all layers, has it.
   Slice slice_at(const Slice& of_stage, std::int64_t i) const {
@@ -138,11 +154,11 @@ const Totals& WorkCache::mtp(const Slice& slice) {
 
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
-  const auto add = [&](const Portion& one) {
+  const auto add = [&](const Portion& one, std::int64_t count = 1) {
     if (!portions.empty() && portions.back().totals == one.totals) {
-      ++portions.back().count;
+      portions.back().count += count;
     } else {
-      portions.push_back(one);
+      portions.push_back({one.totals, count, one.list});
     }
   };
   if (stage.embedding) add(state_->find({What::Embedding, LayerKindId(0), slice}));
@@ -150,9 +166,18 @@ std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   for (const LayerRun& run : stage.runs) {
     const std::int64_t end = at + run.count;
     while (at < end) {
-      const std::int64_t n = state_->grouped(slice, stage.first + at, end - at);
-      add(n > 1 ? state_->together(run.kind, state_->slice_at(slice, stage.first + at), n)
-                : state_->one(run.kind, slice, stage.first + at, at));
+      const std::int64_t i = stage.first + at;
+      const std::int64_t n = state_->alike(slice, i, at, end - at);
+      const std::int64_t unit = slice.recompute.kind == RecomputeKind::Full
+                                    ? std::max<std::int64_t>(slice.recompute.n, 1)
+                                    : 1;
+      if (unit == 1) {
+        add(state_->one(run.kind, slice, i, at), n);
+      } else {
+        const Slice own = state_->slice_at(slice, i);
+        if (n >= unit) add(state_->together(run.kind, own, unit), n / unit);
+        if (n % unit > 0) add(state_->together(run.kind, own, n % unit));
+      }
       at += n;
     }
   }

@@ -1,0 +1,31 @@
+#pragma once
+// A hash of a few whole numbers, for keys of caches: each is mixed in as Murmur3's finaliser does.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace trainwright {
+
+class Hash {
+ public:
+  void add(std::int64_t value) {
+    hash_ = (hash_ ^ static_cast<std::uint64_t>(value)) * 0xff51afd7ed558ccdU;
+    hash_ ^= hash_ >> 32U;
+  }
+  std::size_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0x9e3779b97f4a7c15U;
+};
+
+// Of a key that is nothing but numbers.
+struct NumbersHash {
+  template <std::size_t N>
+  std::size_t operator()(const std::array<std::int64_t, N>& numbers) const {
+    Hash hash;
+    for (const std::int64_t number : numbers) hash.add(number);
+    return hash.value();
+  }
+};
+
+}  // namespace trainwright

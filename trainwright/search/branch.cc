@@ -1,0 +1,159 @@
+#include "trainwright/search/branch.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace trainwright::detail {
+namespace {
+
+double least_idle_of(const std::vector<Pipeline>& pipelines) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Pipeline& pipeline : pipelines) least = std::min(least, pipeline.idle);
+  return least;
+}
+
+}  // namespace
+
+Fastest::Fastest(const SearchQuestion& question, const Space& space)
+    : question_(question),
+      space_(space),
+      stack_(stack_of(question.time.stacks, question.trainer).constants),
+      memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
+              question.attention),
+      steps_(question.model, question.cluster, question.trainer, question.job,
+             question.time.kernels, question.attention) {
+  push_trunks();
+}
+
+std::optional<StepPieces> Fastest::whole(const Branch& branch) {
+  Layout layout = space_.layout(branch);
+  // Which layers are run again is known once they are dealt out; none is the least.
+  const RecomputeKind kind = layout.recompute.kind;
+  if (kind == RecomputeKind::Block || kind == RecomputeKind::EveryNth) layout.recompute = {};
+  auto pieces = steps_.whole(layout);
+  if (!pieces) return std::nullopt;
+  ++looked_.bounded;
+  if (branch.sharing < 0) pieces->ranks = {RankPieces{}};
+  return *std::move(pieces);
+}
+
+void Fastest::push_trunks() {
+  for (std::int32_t t = 0; t < std::ssize(space_.trunks()); ++t) {
+    const Branch trunk{.trunk = t};
+    if (space_.leaves(t) == 0) continue;
+    const double idle = least_idle_of(space_.pipelines(t));
+    if (const auto pieces = whole(trunk)) {
+      push(least_step(*pieces, idle, stack_), Level::Trunk, trunk);
+    }
+  }
+}
+
+void Fastest::split_trunk(const Branch& trunk) {
+  const double idle = least_idle_of(space_.pipelines(trunk.trunk));
+  std::vector<std::optional<RankPieces>> ranks;
+  Branch twig = trunk;
+  for (twig.sharing = 0; twig.sharing < std::ssize(space_.sharings(trunk.trunk)); ++twig.sharing) {
+    const auto rank = steps_.whole_rank(space_.layout(twig));
+    ranks.push_back(rank ? std::optional(*rank) : std::nullopt);
+  }
+  for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
+    twig.sharing = -1;
+    auto pieces = whole(twig);
+    if (!pieces) continue;
+    for (twig.sharing = 0; twig.sharing < std::ssize(ranks); ++twig.sharing) {
+      const auto& rank = ranks[static_cast<std::size_t>(twig.sharing)];
+      if (!rank) continue;
+      pieces->ranks = {*rank};
+      push(least_step(*pieces, idle, stack_), Level::Twig, twig);
+    }
+  }
+}
+
+// Whether a layout fits is cheaper to tell than its time.
+void Fastest::split_twig(const Branch& twig) {
+  const auto pieces = whole(twig);
+  const std::vector<Pipeline>& pipelines = space_.pipelines(twig.trunk);
+  Branch leaf = twig;
+  for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
+    const auto least = memory_.least(space_.layout(leaf));
+    if (!least) continue;
+    ++looked_.evaluated;
+    const Fit fit = fit_of(least->oom, question_.risk);
+    if (fit == Fit::Fits) {
+      const double idle = pipelines[static_cast<std::size_t>(leaf.pipeline)].idle;
+      push(least_step(*pieces, idle, stack_), Level::Leaf, leaf);
+    } else {
+      large_.push_back({least->driver, fit, leaf});
+    }
+  }
+}
+
+void Fastest::time_leaf(const Branch& leaf) {
+  const auto pieces = steps_.pieces(space_.layout(leaf));
+  TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
+  ++looked_.timed;
+  push(step_time(*pieces, stack_).step, Level::Timed, leaf);
+}
+
+bool Fastest::spent() const {
+  return looked_.bounded + looked_.evaluated >= question_.budget && !heap_.empty();
+}
+
+Seconds Fastest::bound() const {
+  return heap_.empty() ? Seconds(std::numeric_limits<double>::infinity()) : heap_.front().bound;
+}
+
+std::optional<Layout> Fastest::next() {
+  while (!heap_.empty()) {
+    if (spent() && known_ > 0) return next_of_known();
+    const Node node = pop();
+    switch (node.level) {
+      case Level::Trunk: split_trunk(node.branch); break;
+      case Level::Twig: split_twig(node.branch); break;
+      case Level::Leaf: time_leaf(node.branch); break;
+      case Level::Timed: return space_.layout(node.branch);
+    }
+  }
+  return std::nullopt;
+}
+
+Layout Fastest::next_of_known() {
+  std::optional<std::size_t> first;
+  for (std::size_t i = 0; i < heap_.size(); ++i) {
+    if (is_known(heap_[i]) && (!first || later(heap_[*first], heap_[i]))) first = i;
+  }
+  const Branch branch = heap_[*first].branch;
+  heap_.erase(heap_.begin() + static_cast<std::ptrdiff_t>(*first));
+  std::make_heap(heap_.begin(), heap_.end(),
+                 [&](const Node& a, const Node& b) { return later(a, b); });
+  --known_;
+  return space_.layout(branch);
+}
+
+// Branches before times, so that all layouts of one time are known when the first comes out.
+bool Fastest::later(const Node& a, const Node& b) const {
+  if (a.bound != b.bound) return a.bound > b.bound;
+  if (a.level != b.level) return a.level > b.level;
+  if (a.level == Level::Timed) {
+    return to_text(space_.layout(a.branch)) > to_text(space_.layout(b.branch));
+  }
+  return a.branch > b.branch;
+}
+
+void Fastest::push(Seconds bound, Level level, const Branch& branch) {
+  heap_.push_back({bound, level, branch});
+  known_ += is_known(heap_.back()) ? 1 : 0;
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [&](const Node& a, const Node& b) { return later(a, b); });
+}
+
+Fastest::Node Fastest::pop() {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [&](const Node& a, const Node& b) { return later(a, b); });
+  const Node node = heap_.back();
+  heap_.pop_back();
+  known_ -= is_known(node) ? 1 : 0;
+  return node;
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,79 @@
+#pragma once
+// Private: best first over the tree of space.h.
+//
+// Every branch has a lower bound of the step time of its layouts: of a trunk its cheapest way to
+// recompute with nothing to travel between replicas, of a twig with its own, of a leaf with its
+// pipeline's least idle time, and last the time itself. The branch with the least bound is always
+// the next to be looked at, so layouts come out fastest first, and when one comes out no other can
+// be faster: that is the proof. Equal times come out in the order of their text.
+//
+// Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
+// slice, cost more than all of it.
+#include <optional>
+#include <vector>
+
+#include "trainwright/search/space.h"
+
+namespace trainwright::detail {
+
+// What was looked at.
+struct Looked {
+  std::int64_t bounded = 0;    // trunks and twigs
+  std::int64_t evaluated = 0;  // layouts whose memory was asked for
+  std::int64_t timed = 0;      // layouts whose step was timed
+};
+
+// A layout that does not fit, or is tight: its fullest rank needs at least so much.
+struct Large {
+  Bytes bytes;
+  Fit fit = Fit::DoesNotFit;
+  Branch branch = {};
+};
+
+class Fastest {
+ public:
+  Fastest(const SearchQuestion& question, const Space& space);
+
+  // The fastest layout that was not given yet and may fit: with a replay its verdict is no better.
+  // Nullopt when there is none. Once the budget is spent, what looks best of those met so far; a
+  // search goes on until one is met.
+  std::optional<Layout> next();
+  bool spent() const;     // the budget, with more to look at
+  Seconds bound() const;  // none that is still to come takes less
+  const Looked& looked() const { return looked_; }
+  const std::vector<Large>& large() const { return large_; }
+
+ private:
+  enum class Level : std::uint8_t { Trunk, Twig, Leaf, Timed };
+  struct Node {
+    Seconds bound;
+    Level level = Level::Trunk;
+    Branch branch = {};
+  };
+
+  void push_trunks();
+  void split_trunk(const Branch& trunk);
+  void split_twig(const Branch& twig);
+  void time_leaf(const Branch& leaf);
+  // What no recompute is, and nothing travelling, where those are not chosen.
+  std::optional<StepPieces> whole(const Branch& branch);
+  // Of the layouts that may fit the one that looks best, when the budget is spent.
+  Layout next_of_known();
+  bool later(const Node& a, const Node& b) const;
+  Node pop();
+  void push(Seconds bound, Level level, const Branch& branch);
+
+  const SearchQuestion& question_;
+  const Space& space_;
+  const StackConstants& stack_;
+  MemoryModel memory_;
+  StepModel steps_;
+  static bool is_known(const Node& node) { return node.level >= Level::Leaf; }
+
+  std::vector<Node> heap_;
+  std::int64_t known_ = 0;  // layouts in it that may fit
+  Looked looked_ = {};
+  std::vector<Large> large_ = {};
+};
+
+}  // namespace trainwright::detail

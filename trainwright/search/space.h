@@ -1,0 +1,62 @@
+#pragma once
+// Private: the layouts of a question as a tree, so that a bound on a branch speaks for all above
+// it.
+//
+//   trunk   tp, pp, cp, dp, ep, etp and the micro-batch: what the lists of a layer hang on
+//   twig    with a way to recompute and to share weights: what passes and traffic hang on
+//   leaf    with a pipeline: schedule, chunks, how layers are dealt out. One layout
+//
+// A tree of n layouts is held in O(trunks); a layout is put together when it is looked at.
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trainwright/search/search.h"
+
+namespace trainwright::detail {
+
+struct Pipeline {
+  std::int64_t vpp = 1;
+  ScheduleKind schedule = ScheduleKind::None;
+  StagePlacement placement = StagePlacement::Single;
+  std::int64_t count_embedding = 0, count_loss = 0, first_layers = 0, last_layers = 0;
+  double idle = 0;  // micro-batches' worth at least: least_idle
+};
+
+struct Sharing {
+  ShardingKind kind = ShardingKind::Ddp;
+  std::int64_t zero = 0, replicas = 1;
+};
+
+// Where a branch ends: what is not chosen yet is -1.
+struct Branch {
+  std::int32_t trunk = -1, recompute = -1, sharing = -1, pipeline = -1;
+  friend auto operator<=>(const Branch&, const Branch&) = default;
+};
+
+class Space {
+ public:
+  explicit Space(const SearchQuestion& question);
+
+  const std::vector<Layout>& trunks() const { return trunks_; }
+  const std::vector<Recompute>& recomputes() const { return recomputes_; }
+  const std::vector<Sharing>& sharings(std::int32_t trunk) const;
+  const std::vector<Pipeline>& pipelines(std::int32_t trunk) const;
+  std::int64_t leaves(std::int32_t trunk) const;  // of a trunk
+  std::int64_t size() const;                      // of all
+  // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
+  // chunk.
+  Layout layout(const Branch& branch) const;
+
+ private:
+  std::vector<Layout> trunks_;
+  std::vector<Recompute> recomputes_;
+  // By ranks that hold the same weights: (dp, cp > 1).
+  std::map<std::pair<std::int64_t, bool>, std::vector<Sharing>> sharings_;
+  // By pp and whether there are as many micro-batches.
+  std::map<std::pair<std::int64_t, bool>, std::vector<Pipeline>> pipelines_;
+};
+
+}  // namespace trainwright::detail
