@@ -27,6 +27,7 @@ struct Wanted {
   double risk = kUsualRisk;
   std::size_t top = 10;
   Limits limits;
+  std::optional<std::int64_t> budget;  // of the search
   // Of the whole run, where its tokens are told.
   std::optional<double> tokens;
   std::optional<double> price;  // of an accelerator for an hour
@@ -95,6 +96,10 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
     faults.push_back({"--top", fmt::format("{} is out of range", top), "1 to 1,000"});
   }
   wanted.top = static_cast<std::size_t>(std::max<std::int64_t>(top, 1));
+  wanted.budget = invocation.integer("budget");
+  if (wanted.budget && *wanted.budget < 1) {
+    faults.push_back({"--budget", "it is not above 0", "for instance 100000"});
+  }
 }
 
 // All faults of all arguments at once.
@@ -202,19 +207,21 @@ std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, s
 }
 
 SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
-  return {.model = wanted.model,
-          .cluster = cluster,
-          .trainer = wanted.trainer,
-          .job = wanted.job,
-          .gbs = wanted.gbs,
-          .seq = wanted.seq,
-          .precision = wanted.precision,
-          .attention = wanted.attention,
-          .constants = wanted.constants,
-          .time = wanted.time,
-          .risk = wanted.risk,
-          .most = wanted.top,
-          .limits = wanted.limits};
+  SearchQuestion question{.model = wanted.model,
+                          .cluster = cluster,
+                          .trainer = wanted.trainer,
+                          .job = wanted.job,
+                          .gbs = wanted.gbs,
+                          .seq = wanted.seq,
+                          .precision = wanted.precision,
+                          .attention = wanted.attention,
+                          .constants = wanted.constants,
+                          .time = wanted.time,
+                          .risk = wanted.risk,
+                          .most = wanted.top,
+                          .limits = wanted.limits};
+  if (wanted.budget) question.budget = *wanted.budget;
+  return question;
 }
 
 std::string table_text(const SearchResult& result, const Model& model, int width) {
@@ -349,6 +356,15 @@ RunCost cost_of(const Wanted& wanted, const StepTime& time) {
   return cost;
 }
 
+// 15e12 -> "15T"
+std::string short_count(double count) {
+  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
+  for (const auto& [scale, letter] : kScales) {
+    if (count >= scale) return fmt::format("{:.4g}{}", count / scale, letter);
+  }
+  return fmt::format("{:.0f}", count);
+}
+
 // "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
 std::string run_text(const Wanted& wanted, const StepTime& time) {
   std::string text;
@@ -358,10 +374,10 @@ std::string run_text(const Wanted& wanted, const StepTime& time) {
     text = fmt::format(
         "1 for {} tokens: {} steps, {:.1f} days ({:.1f} to {:.1f}), {} "
         "accelerator-hours",
-        whole(*wanted.tokens), whole(cost.steps), cost.days, cost.days * (time.low / time.step),
-        cost.days * (time.high / time.step), whole(cost.hours));
+        short_count(*wanted.tokens), whole(cost.steps), cost.days,
+        cost.days * (time.low / time.step), cost.days * (time.high / time.step), whole(cost.hours));
     if (wanted.price)
-      text += fmt::format(", {} at {} each", whole(cost.hours * *wanted.price), *wanted.price);
+      text += fmt::format(", {} at {} an hour", whole(cost.hours * *wanted.price), *wanted.price);
     if (wanted.goodput < 1) text += fmt::format("; {} of the time counts", percent(wanted.goodput));
     text += ".";
   } else if (wanted.price) {
@@ -469,6 +485,10 @@ std::vector<Argument> wish_arguments() {
        "KEY"},
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
       {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},
+      {"--budget", Kind::Integer,
+       "bounds and memory evaluations after which the search ends with the best so far and its gap "
+       "(default: none)",
+       false, "N"},
       {"--tokens", Kind::Text,
        "tokens of the whole run, such as 15T: tells its days and accelerator-hours", false,
        "TOKENS"},
@@ -485,10 +505,11 @@ Command plan_command() {
       .name = "plan",
       .summary = "the fastest layouts that fit",
       .details =
-          "Lists every layout whose degrees divide the model, the batch and the cluster, drops "
-          "those whose chance of OOM is above --risk, and ranks the rest by step time. Layouts "
-          "that differ only in chunks and splits of layers share a row. Dropped layouts with a "
-          "chance of up to 50 % are counted as tight.",
+          "Searches every layout whose degrees divide the model, the batch and the cluster, with "
+          "all ways to recompute, to shard and to schedule that the trainer offers, for the least "
+          "step time at a chance of OOM of at most --risk. Lower bounds prove that none is faster. "
+          "Layouts that differ only in the schedule, chunks, splits of layers and replicas share a "
+          "row. What does not fit with a chance of up to 50 % is counted as tight.",
       .examples =
           {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
            "trainwright plan llama-3.1-8b --on 16xH100 --batch 512 --seq 8192 --no pp --fix "
