@@ -80,6 +80,7 @@ struct Command {
 Json to_json(const Diagnostics& diagnostics);
 
 Command plan_command();
+Command explain_command();
 Command validate_command();
 Command calibrate_command();
 Command show_command();

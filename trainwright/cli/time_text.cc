@@ -3,15 +3,33 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
+#include "trainwright/search/search.h"
 
 namespace trainwright::cli {
 namespace {
 
-// Three digits, whatever the size.
-std::string seconds(Seconds time) {
-  if (time < Seconds(1)) return fmt::format("{:.3g} ms", time.value() * 1e3);
+std::string parts_text(const StepTime& time) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < kTimeParts; ++i) {
+    if (time.parts[i] > time.step * 0.002) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return time.parts[a] > time.parts[b]; });
+  std::vector<std::string> texts;
+  for (const std::size_t i : order) {
+    texts.push_back(fmt::format("{} {} ({:.0f} %)", words_of(static_cast<TimePart>(i)),
+                                seconds_text(time.parts[i]), 100 * (time.parts[i] / time.step)));
+  }
+  return join(texts, ", ");
+}
+
+}  // namespace
+
+std::string seconds_text(Seconds time) {
+  if (std::abs(time.value()) < 1) return fmt::format("{:.3g} ms", time.value() * 1e3);
   return fmt::format("{:.3g} s", time.value());
 }
 
@@ -34,30 +52,26 @@ std::string_view words_of(TimePart part) {
   return {};
 }
 
-std::string parts_text(const StepTime& time) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < kTimeParts; ++i) {
-    if (time.parts[i] > time.step * 0.002) order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return time.parts[a] > time.parts[b]; });
+std::string differences_text(const StepTime& a, const StepTime& b, std::size_t most) {
   std::vector<std::string> texts;
-  for (const std::size_t i : order) {
-    texts.push_back(fmt::format("{} {} ({:.0f} %)", words_of(static_cast<TimePart>(i)),
-                                seconds(time.parts[i]), 100 * (time.parts[i] / time.step)));
+  for (const auto& [part, more] : differences(a, b)) {
+    if (texts.size() == most ||
+        std::abs(more.value()) < 0.05 * std::abs((b.step - a.step).value())) {
+      break;
+    }
+    texts.push_back(
+        fmt::format("{} {}{}", words_of(part), more > Seconds(0) ? "+" : "", seconds_text(more)));
   }
-  return join(texts, ", ");
+  return texts.empty() ? "no part differs much" : join(texts, ", ");
 }
-
-}  // namespace
 
 std::string time_text(const StepTime& time) {
   return fmt::format(
       "{} a step (90 % interval {:.3g} to {:.3g} s), {} tokens/s per accelerator, MFU "
       "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
-      seconds(time.step), time.low.value(), time.high.value(),
+      seconds_text(time.step), time.low.value(), time.high.value(),
       with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(time))),
-      percent(time.mfu), percent(time.hfu), seconds(time.bound), parts_text(time));
+      percent(time.mfu), percent(time.hfu), seconds_text(time.bound), parts_text(time));
 }
 
 }  // namespace trainwright::cli

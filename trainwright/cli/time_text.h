@@ -1,11 +1,17 @@
 #pragma once
 // Private: a step time in words.
 #include <string>
+#include <string_view>
 
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright::cli {
 
+// "14.2 s", "92.1 ms": three digits, whatever the size.
+std::string seconds_text(Seconds time);
+std::string_view words_of(TimePart part);  // "matrix products"
+// The largest ways in which b's step differs: "pipeline bubble +120 ms, data parallel -28 ms".
+std::string differences_text(const StepTime& a, const StepTime& b, std::size_t most = 3);
 // "14.2 s a step (90 % interval 11.0 to 18.3 s), ...", then where it goes, largest part first.
 std::string time_text(const StepTime& time);
 

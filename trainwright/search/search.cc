@@ -9,28 +9,6 @@
 namespace trainwright {
 namespace {
 
-// The referee: both figures by a path without shortcuts.
-Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout) {
-  auto memory = estimate_memory({.model = question.model,
-                                 .cluster = question.cluster,
-                                 .trainer = question.trainer,
-                                 .layout = layout,
-                                 .job = question.job,
-                                 .attention = question.attention,
-                                 .constants = question.constants});
-  if (!memory) return fail(memory.error().diagnostics);
-  const auto pieces = step_pieces({.model = question.model,
-                                   .cluster = question.cluster,
-                                   .trainer = question.trainer,
-                                   .layout = layout,
-                                   .job = question.job,
-                                   .kernels = question.time.kernels,
-                                   .attention = question.attention});
-  if (!pieces) return fail(pieces.error().diagnostics);
-  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
-  return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
-}
-
 // Asks the trainer, and remembers what it said.
 class Refusals {
  public:
@@ -204,6 +182,27 @@ class Asking {
 };
 
 }  // namespace
+
+Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout) {
+  auto memory = estimate_memory({.model = question.model,
+                                 .cluster = question.cluster,
+                                 .trainer = question.trainer,
+                                 .layout = layout,
+                                 .job = question.job,
+                                 .attention = question.attention,
+                                 .constants = question.constants});
+  if (!memory) return fail(memory.error().diagnostics);
+  const auto pieces = step_pieces({.model = question.model,
+                                   .cluster = question.cluster,
+                                   .trainer = question.trainer,
+                                   .layout = layout,
+                                   .job = question.job,
+                                   .kernels = question.time.kernels,
+                                   .attention = question.attention});
+  if (!pieces) return fail(pieces.error().diagnostics);
+  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
+  return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
+}
 
 int ways_of(const Layout& layout) {
   return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +

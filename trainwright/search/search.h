@@ -27,6 +27,7 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/search/explain.h"
 #include "trainwright/search/limits.h"
 #include "trainwright/simulate/simulate.h"
 
@@ -104,6 +105,8 @@ struct SearchResult {
   std::optional<Refusal> refusal;  // when all are refused
 };
 Result<SearchResult> search(const SearchQuestion& question);
+// One layout as the referee has it: no caches, with a replay. Nobody asks whether it is accepted.
+Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout);
 
 // Ways of splitting and running again: what has to be understood, and can go wrong.
 int ways_of(const Layout& layout);

@@ -127,44 +127,6 @@ class Trunks {
   std::vector<Layout> trunks_;
 };
 
-std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
-  std::vector<Recompute> found;
-  for (const RecomputeKind kind :
-       {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
-    const bool offered =
-        kind == RecomputeKind::None || find_kind(question.trainer.recomputes, kind) != nullptr;
-    if (offered && allows(question.limits, "recompute", name_of(kind))) {
-      found.push_back({kind, {}, 1});
-    }
-  }
-  return found;
-}
-
-// Among dp ranks that hold the same weights, or dp groups of them with context parallelism.
-std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context) {
-  std::vector<Sharing> found;
-  for (const Sharing& of : {Sharing{ShardingKind::Ddp, 0, 1},
-                            {ShardingKind::Zero, 1, 1},
-                            {ShardingKind::Zero, 2, 1},
-                            {ShardingKind::Zero, 3, 1},
-                            {ShardingKind::Fsdp, 3, 1},
-                            {ShardingKind::Hsdp, 3, 1}}) {
-    if (find_kind(question.trainer.shardings, of.kind) == nullptr ||
-        !allows(question.limits, "sharding", name_of(of.kind)) ||
-        !allows(question.limits, "zero", of.zero)) {
-      continue;
-    }
-    // With one copy of the weights there is nothing to share.
-    if (dp == 1 && !context && of.kind != ShardingKind::Ddp) continue;
-    for (const std::int64_t replicas : divisors(dp)) {
-      const bool several = replicas > 1 && replicas < dp;
-      if ((of.kind == ShardingKind::Hsdp) != several) continue;
-      if (several || replicas == 1) found.push_back({of.kind, of.zero, replicas});
-    }
-  }
-  return found;
-}
-
 // Schedules that a rank of `vpp` chunks can have. What runs all forward passes first takes as long
 // as one forward, one backward, and more memory: it is listed where the other is not offered.
 std::vector<ScheduleKind> schedules_of(const Trainer& trainer, std::int64_t pp, std::int64_t vpp) {
@@ -219,6 +181,43 @@ std::pair<std::int64_t, bool> pipeline_key(const Layout& trunk) {
 }  // namespace
 
 namespace detail {
+
+std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
+  std::vector<Recompute> found;
+  for (const RecomputeKind kind :
+       {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
+    const bool offered =
+        kind == RecomputeKind::None || find_kind(question.trainer.recomputes, kind) != nullptr;
+    if (offered && allows(question.limits, "recompute", name_of(kind))) {
+      found.push_back({kind, {}, 1});
+    }
+  }
+  return found;
+}
+
+std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context) {
+  std::vector<Sharing> found;
+  for (const Sharing& of : {Sharing{ShardingKind::Ddp, 0, 1},
+                            {ShardingKind::Zero, 1, 1},
+                            {ShardingKind::Zero, 2, 1},
+                            {ShardingKind::Zero, 3, 1},
+                            {ShardingKind::Fsdp, 3, 1},
+                            {ShardingKind::Hsdp, 3, 1}}) {
+    if (find_kind(question.trainer.shardings, of.kind) == nullptr ||
+        !allows(question.limits, "sharding", name_of(of.kind)) ||
+        !allows(question.limits, "zero", of.zero)) {
+      continue;
+    }
+    // With one copy of the weights there is nothing to share.
+    if (dp == 1 && !context && of.kind != ShardingKind::Ddp) continue;
+    for (const std::int64_t replicas : divisors(dp)) {
+      const bool several = replicas > 1 && replicas < dp;
+      if ((of.kind == ShardingKind::Hsdp) != several) continue;
+      if (several || replicas == 1) found.push_back({of.kind, of.zero, replicas});
+    }
+  }
+  return found;
+}
 
 Space::Space(const SearchQuestion& question)
     : trunks_(Trunks(question).all()), recomputes_(recomputes_of(question)) {

@@ -30,6 +30,11 @@ struct Sharing {
   std::int64_t zero = 0, replicas = 1;
 };
 
+// What the trainer offers and the question allows, cheapest first: ways to recompute, and to share
+// weights among dp ranks, or dp groups of them with context parallelism.
+std::vector<Recompute> recomputes_of(const SearchQuestion& question);
+std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context);
+
 // Where a branch ends: what is not chosen yet is -1.
 struct Branch {
   std::int32_t trunk = -1, recompute = -1, sharing = -1, pipeline = -1;

@@ -1,0 +1,62 @@
+#pragma once
+// Private to `trainwright plan` and `explain`: what was asked and found, for people and programs.
+#include <optional>
+#include <string>
+
+#include "trainwright/cli/setting.h"
+#include "trainwright/search/search.h"
+
+namespace trainwright::cli {
+
+// Everything that was asked, read.
+struct Wanted {
+  Model model;
+  Cluster cluster;
+  Trainer trainer;
+  Job job;
+  MemoryConstants constants;
+  TimeConstants time;
+  PrecisionKind precision = PrecisionKind::Bf16;
+  std::optional<AttentionKernel> attention;
+  std::int64_t gbs = 0, seq = 0;
+  double risk = kUsualRisk;
+  std::size_t top = 10;
+  Limits limits;
+  std::optional<std::int64_t> budget;  // of the search
+  std::optional<Layout> why_not;       // a layout to compare with
+  // Of the whole run, where its tokens are told.
+  std::optional<double> tokens;
+  std::optional<double> price;  // of an accelerator for an hour
+  double goodput = 1;           // share of time that is spent in steps that count
+};
+SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster);
+
+// The same job on so many accelerators of the same kinds, doubling until something fits.
+struct LargerCluster {
+  std::string name;
+  PlannedLayout plan;
+};
+
+// What more memory would be worth is told for twice as much.
+inline constexpr double kMoreMemory = 2;
+
+// What was found.
+struct Plan {
+  const Wanted& wanted;
+  SearchResult result;
+  std::optional<LargerCluster> larger;            // where nothing fits
+  std::optional<PlannedLayout> with_more_memory;  // the fastest on kMoreMemory as much
+  std::optional<Judged> why_not;
+};
+std::string plan_text(const Plan& plan, int width);
+Json plan_json(const Plan& plan);
+
+// Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full".
+std::string short_text(const Layout& layout, const Model& model);
+
+// Part by part, time and memory of the fullest rank of two layouts, the first of which is accepted;
+// a second that is not has its reasons instead. Ends with the verdict.
+std::string compared_text(const Judged& first, const Judged& second, double risk, int width);
+Json to_json(const Judged& judged);
+
+}  // namespace trainwright::cli

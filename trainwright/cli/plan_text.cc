@@ -1,0 +1,336 @@
+// What `plan` found, in words and as JSON.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/plan.h"
+#include "trainwright/cli/time_text.h"
+#include "trainwright/report/report.h"
+
+namespace trainwright::cli {
+namespace {
+
+// "7-8-7": layers of the first stage, those between and the last, where ends take part in the
+// split.
+std::string split_text(const Layout& layout, const Model& model) {
+  if (layout.count_embedding + layout.count_loss + layout.first_layers + layout.last_layers == 0) {
+    return {};
+  }
+  const auto stages = stage_layers(layout, model);
+  if (!stages || stages->size() < 2) return {};
+  std::string text = fmt::format(" {}-", stages->front().count);
+  if (stages->size() > 2) text += fmt::format("{}-", (*stages)[1].count);
+  return text + std::to_string(stages->back().count);
+}
+
+// In words that `estimate` reads as this layout.
+std::string settings_text(const Wanted& wanted, const Layout& layout) {
+  const std::string text = to_text(layout);
+  return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
+}
+
+// "; vpp1-16 +1.5 %": others of its family
+std::string alike_text(const PlannedLayout& plan) {
+  if (plan.alike.empty()) return {};
+  std::int64_t least = plan.layout.vpp, most = plan.layout.vpp;
+  Seconds slowest = plan.time.step;
+  for (const auto& [layout, step] : plan.alike) {
+    least = std::min(least, layout.vpp);
+    most = std::max(most, layout.vpp);
+    slowest = std::max(slowest, step);
+  }
+  const std::string chunks = least == most ? "others" : fmt::format("vpp{}-{}", least, most);
+  return fmt::format("; {} +{}", chunks, percent(slowest / plan.time.step - 1));
+}
+
+std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
+  const RankClass& worst = plan.memory.classes[plan.memory.worst];
+  return {std::move(place),
+          short_text(plan.layout, model) + alike_text(plan),
+          fmt::format("{:.2f} s", plan.time.step.value()),
+          percent(plan.time.mfu),
+          to_text(worst.driver),
+          chance_text(plan.memory.oom)};
+}
+
+std::string table_text(const SearchResult& result, const Model& model, int width) {
+  Table table{{{"", Align::Right},
+               {"layout", Align::Wrap},
+               {"step", Align::Right},
+               {"MFU", Align::Right},
+               {"fullest rank", Align::Right},
+               {"OOM", Align::Right}},
+              {}};
+  for (std::size_t i = 0; i < result.best.size(); ++i) {
+    table.rows.push_back(row_of(result.best[i], model, std::to_string(i + 1)));
+  }
+  if (result.smallest) table.rows.push_back(row_of(*result.smallest, model, ""));
+  return to_text(table, width);
+}
+
+std::string heading(const Wanted& wanted, int width) {
+  const bool mixed = wanted.cluster.groups.size() > 1;
+  std::string text = fmt::format("{} on {} with {} {}\n", wanted.model.name, wanted.cluster.name,
+                                 wanted.trainer.title, to_text(wanted.trainer.version));
+  text += model_notes(wanted.model, width);
+  text += fmt::format("{} of {} tokens a step; {} usable {}\n",
+                      counted(wanted.gbs, "sequence", "sequences"), with_thousands(wanted.seq),
+                      to_text(capacity_of(wanted.cluster)),
+                      mixed ? "on the smallest" : "per accelerator");
+  return text +
+         wrapped_lines(assumed_text(wanted.trainer, wanted.precision, wanted.job, wanted.attention),
+                       width);
+}
+
+// A hint in the words of a layout; the precision is an option here.
+std::string as_option(const std::string& hint) {
+  constexpr std::string_view kKey = "precision=";
+  return hint.starts_with(kKey) ? "--precision " + hint.substr(kKey.size()) : hint;
+}
+
+// Why there is no layout to show.
+std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
+  const std::string& trainer = wanted.trainer.title;
+  if (!result.refusal && !wanted.limits.empty()) {
+    SearchQuestion question = question_of(wanted, wanted.cluster);
+    question.limits.clear();
+    std::vector<std::string> limits;
+    for (const Limit& limit : wanted.limits) limits.push_back(to_text(limit));
+    return fmt::format("None of the {} layouts that divide has {}.\n",
+                       with_thousands(std::ssize(list_layouts(question))), enumerate(limits));
+  }
+  if (!result.refusal) return "No layout divides this batch and model over the cluster.\n";
+  const Refusal& refusal = *result.refusal;
+  std::string text = fmt::format(
+      "{} accepts no layout. {} of the {} that it was asked about fail for this reason:\n{}\n",
+      trainer, with_thousands(refusal.layouts), with_thousands(refusal.refused),
+      refusal.violation.reason);
+  if (!refusal.violation.hint.empty()) text += "Hint: " + as_option(refusal.violation.hint) + "\n";
+  return text;
+}
+
+// What was looked at, and what that proves.
+std::string counts_text(const SearchResult& result, double risk) {
+  std::string text = fmt::format(
+      "{} layouts in the space, {} evaluated: {} do not fit, {} are tight (OOM above {}), {} are "
+      "refused by the trainer.",
+      with_thousands(result.space), with_thousands(result.evaluated),
+      with_thousands(result.too_large), with_thousands(result.tight), risk_text(risk),
+      with_thousands(result.refused));
+  if (result.best.empty()) return text;
+  if (result.proven) {
+    return text + " None of the others can be faster than 1: their lower bounds are above it.";
+  }
+  return text +
+         fmt::format(" Stopped by --budget: a layout not looked at may take {:.2f} s, {} less.",
+                     result.bound.value(),
+                     percent(1 - result.bound / result.best.front().time.step));
+}
+
+std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>& larger) {
+  if (!larger) return "No larger cluster of these accelerators was found to fit.";
+  return fmt::format("Fits on {}: {}", larger->name, short_text(larger->plan.layout, wanted.model));
+}
+
+std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
+  const PlannedLayout &first = result.best.front(), &plan = result.best[result.recommended];
+  if (result.recommended == 0) {
+    return fmt::format("Recommended: 1; none that is simpler takes at most {:.0f} % longer.",
+                       100 * kMargin);
+  }
+  const bool simpler = ways_of(plan.layout) < ways_of(first.layout);
+  const std::string why =
+      simpler ? "simpler"
+              : fmt::format("less likely to run out of memory ({} against {})",
+                            chance_text(plan.memory.oom), chance_text(first.memory.oom));
+  return fmt::format(
+      "Recommended: {}, which is {} and {} slower, less than such predictions tell apart. As "
+      "--layout: {}",
+      result.recommended + 1, why, percent(plan.time.step / first.time.step - 1),
+      settings_text(wanted, plan.layout));
+}
+
+// A run of so many tokens: steps x step time / goodput.
+struct RunCost {
+  double steps = 0, days = 0, hours = 0;  // hours of all accelerators together
+};
+RunCost cost_of(const Wanted& wanted, const StepTime& time) {
+  RunCost cost;
+  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
+  const double seconds = cost.steps * time.step.value() / wanted.goodput;
+  cost.days = seconds / 86400;
+  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
+  return cost;
+}
+
+// 15e12 -> "15T"
+std::string short_count(double count) {
+  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
+  for (const auto& [scale, letter] : kScales) {
+    if (count >= scale) return fmt::format("{:.4g}{}", count / scale, letter);
+  }
+  return fmt::format("{:.0f}", count);
+}
+
+// "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
+std::string run_text(const Wanted& wanted, const StepTime& time) {
+  std::string text;
+  const auto whole = [](double value) { return with_thousands(static_cast<std::int64_t>(value)); };
+  if (wanted.tokens) {
+    const RunCost cost = cost_of(wanted, time);
+    text = fmt::format(
+        "1 for {} tokens: {} steps, {:.1f} days ({:.1f} to {:.1f}), {} "
+        "accelerator-hours",
+        short_count(*wanted.tokens), whole(cost.steps), cost.days,
+        cost.days * (time.low / time.step), cost.days * (time.high / time.step), whole(cost.hours));
+    if (wanted.price)
+      text += fmt::format(", {} at {} an hour", whole(cost.hours * *wanted.price), *wanted.price);
+    if (wanted.goodput < 1) text += fmt::format("; {} of the time counts", percent(wanted.goodput));
+    text += ".";
+  } else if (wanted.price) {
+    const double second = *wanted.price / 3600 / tokens_per_second_per_rank(time);
+    text = fmt::format("1 costs {:.3g} per million tokens at {} per accelerator and hour.",
+                       second * 1e6 / wanted.goodput, *wanted.price);
+  }
+  return text;
+}
+
+// What the next family does worse, and what better.
+std::string runner_up_text(const SearchResult& result) {
+  const StepTime &first = result.best[0].time, &second = result.best[1].time;
+  return fmt::format("2 takes {} longer than 1: {}.", seconds_text(second.step - first.step),
+                     differences_text(first, second));
+}
+
+// What more memory would be worth.
+std::string limit_text(const Plan& plan) {
+  const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_more_memory;
+  if (other.time.step >= first.time.step) {
+    return "Memory does not limit it: no layout is faster with twice as much.";
+  }
+  return fmt::format("Memory limits it: with twice as much {} would take {}, {} less.",
+                     short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
+                     percent(1 - other.time.step / first.time.step));
+}
+
+std::string why_not_text(const Plan& plan, int width) {
+  const PlannedLayout& first = plan.result.best.front();
+  const Judged one{first.layout, {}, first.time, first.memory};
+  return wrapped_lines(
+             fmt::format("Why not {}?", short_text(plan.why_not->layout, plan.wanted.model)),
+             width) +
+         compared_text(one, *plan.why_not, plan.wanted.risk, width);
+}
+
+}  // namespace
+
+std::string short_text(const Layout& layout, const Model& model) {
+  std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
+  const auto add = [&](const char* name, std::int64_t value) {
+    if (value > 1) text += fmt::format(" {}{}", name, value);
+  };
+  add("vpp", layout.vpp);
+  add("cp", layout.cp);
+  add("ep", layout.ep);
+  if (layout.ep > 1) add("etp", layout.etp);
+  if (layout.schedule != usual_schedule(layout.pp, layout.vpp)) {
+    text += fmt::format(" {}", name_of(layout.schedule));
+  }
+  text += fmt::format(" dp{} mbs{}", layout.dp, layout.mbs);
+  if (layout.zero > 0) {
+    text += layout.sharding == ShardingKind::Zero ? fmt::format(" zero{}", layout.zero)
+                                                  : fmt::format(" {}", name_of(layout.sharding));
+    if (layout.dp_replicate > 1) text += fmt::format(" x{}", layout.dp_replicate);
+  }
+  if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
+  return text + split_text(layout, model);
+}
+
+std::string plan_text(const Plan& plan, int width) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  std::string text = heading(wanted, width) + '\n';
+  const auto say = [&](const std::string& prose) { text += wrapped_lines(prose, width); };
+  if (result.best.empty() && !result.smallest) {
+    say(nothing_text(wanted, result));
+    return text;
+  }
+  if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
+  text += table_text(result, wanted.model, width) + '\n';
+  if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& of) {
+        return !split_text(of.layout, wanted.model).empty();
+      })) {
+    say("a-b-c: layers of the first stage, of those between, of the last");
+  }
+  if (std::any_of(result.best.begin(), result.best.end(),
+                  [](const PlannedLayout& of) { return !of.alike.empty(); })) {
+    say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers or copies "
+        "of "
+        "sharded weights takes up to 2 % longer");
+  }
+  if (!result.best.empty()) {
+    say("1: " + time_text(result.best.front().time));
+    say("As --layout: " + settings_text(wanted, result.best.front().layout));
+    say(recommended_text(wanted, result));
+    if (result.best.size() > 1) say(runner_up_text(result));
+    if (plan.with_more_memory) say(limit_text(plan));
+    if (wanted.tokens || wanted.price) say(run_text(wanted, result.best.front().time));
+  }
+  say(counts_text(result, wanted.risk));
+  if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
+  if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, plan.larger));
+  return text;
+}
+
+// The question, what was found, and the larger cluster that fits.
+Json plan_json(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  Json json = Json::object();
+  json.add("model", Json::of(wanted.model.name))
+      .add("cluster", Json::of(wanted.cluster.name))
+      .add("trainer",
+           Json::of(fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))))
+      .add("job", to_json(wanted.job))
+      .add("batch", Json::of(wanted.gbs))
+      .add("seq", Json::of(wanted.seq))
+      .add("precision", Json::of(name_of(wanted.precision)))
+      .add("risk", Json::of(wanted.risk));
+  if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
+  if (!wanted.limits.empty()) {
+    Json limits = Json::array();
+    for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
+    json.add("fixed", std::move(limits));
+  }
+  if (wanted.tokens && !result.best.empty()) {
+    const RunCost cost = cost_of(wanted, result.best.front().time);
+    Json run = Json::object();
+    run.add("tokens", Json::of(*wanted.tokens))
+        .add("steps", Json::of(cost.steps))
+        .add("days", Json::of(cost.days))
+        .add("accelerator_hours", Json::of(cost.hours));
+    if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
+    json.add("run", std::move(run));
+  }
+  const Json found = to_json(result);
+  for (const auto& [key, value] : found.members) json.add(key, value);
+  if (plan.larger) {
+    Json fits = Json::object();
+    fits.add("cluster", Json::of(plan.larger->name))
+        .add("layout", Json::of(to_text(plan.larger->plan.layout)));
+    json.add("fits_on", std::move(fits));
+  }
+  if (plan.with_more_memory) {
+    Json fastest = Json::object();
+    fastest.add("times", Json::of(kMoreMemory))
+        .add("layout", Json::of(to_text(plan.with_more_memory->layout)))
+        .add("step", Json::of(plan.with_more_memory->time.step.value()));
+    json.add("with_more_memory", std::move(fastest));
+  }
+  if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
+  return json;
+}
+
+}  // namespace trainwright::cli
