@@ -40,6 +40,8 @@ class Places {
     if (!place) place = place_group(layout_, kind, cluster_);
     return *place;
   }
+  // Of collectives on them, by kind, group, bytes and dispatcher.
+  std::unordered_map<std::array<std::int64_t, 4>, Seconds, NumbersHash> times = {};
 
  private:
   Layout layout_;
@@ -67,9 +69,17 @@ struct Wires {
   std::int64_t experts_per_token;
   Places& places;
 
+  // Most passes make the same calls.
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
+    if (places.at(group).group.size < 2 || bytes == Bytes(0)) return {};
+    const auto number = [](auto of) { return static_cast<std::int64_t>(of); };
+    const auto [known, fresh] = places.times.try_emplace(
+        std::array{number(kind), number(group), bytes.value(), number(layout.dispatcher)});
+    if (fresh) known->second = timed(kind, group, bytes);
+    return known->second;
+  }
+  Seconds timed(CollectiveKind kind, GroupKind group, Bytes bytes) {
     const GroupPlacement& place = places.at(group);
-    if (place.group.size < 2 || bytes == Bytes(0)) return {};
     const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
                         layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
     if (!tokens) return collective_time(kind, bytes, place, cluster, rates);
@@ -268,6 +278,14 @@ struct StepModel::State {
     ListTimer timer;
     std::unordered_map<const Totals*, ListTime> timed = {};
     std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
+
+    Lists(const Model& model, Recipe of, ListTimer with)
+        : recipe(std::move(of)),
+          work(model, recipe,
+               [this](const Totals& totals, const OperatorList& list) {
+                 timed.emplace(&totals, timer.timed(list));
+               }),
+          timer(with) {}
   };
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
   Widths widths = widths_of(model, job);
@@ -288,9 +306,8 @@ struct StepModel::State {
   Lists& lists_for(PrecisionKind precision) {
     auto& found = lists[static_cast<int>(precision)];
     if (!found) {
-      const Recipe recipe = recipe_of(trainer, precision, job);
-      found = std::make_unique<Lists>(Lists{recipe, WorkCache(model, recipe),
-                                            ListTimer(rates, precision, trainer.libraries.flash)});
+      found = std::make_unique<Lists>(model, recipe_of(trainer, precision, job),
+                                      ListTimer(rates, precision, trainer.libraries.flash));
     }
     return *found;
   }
@@ -298,6 +315,7 @@ struct StepModel::State {
   const ListTime& timed(Lists& of, const Portion& portion) {
     const auto found = of.timed.find(portion.totals);
     if (found != of.timed.end()) return found->second;
+    // Layers that are run again together have sums, but no list of their own.
     return of.timed
         .emplace(portion.totals, of.timer.timed(make_list(model, of.recipe, *portion.list)))
         .first->second;

@@ -59,6 +59,7 @@ struct WorkCache::State {
   Model model;
   Recipe recipe;
   std::int64_t first_trained = -1;
+  Reader reader = {};
   std::unordered_map<ListOf, Totals, ListHash> made = {};
 
   // A key without what its list does not hang on: lists are shared by more slices that way.
@@ -78,7 +79,9 @@ struct WorkCache::State {
     const ListOf of = plainly(asked);
     auto found = made.find(of);
     if (found == made.end()) {
-      found = made.emplace(of, totals(model, recipe, of, make_list(model, recipe, of))).first;
+      const OperatorList list = make_list(model, recipe, of);
+      found = made.emplace(of, totals(model, recipe, of, list)).first;
+      if (reader) reader(found->second, list);
     }
     return {&found->second, 1, &found->first};
   }
@@ -129,9 +132,9 @@ struct WorkCache::State {
   }
 };
 
-WorkCache::WorkCache(const Model& model, const Recipe& recipe)
+WorkCache::WorkCache(const Model& model, const Recipe& recipe, Reader reader)
     : state_(std::make_unique<State>(
-          State{model, recipe, first_trained_layer(model, recipe.training)})) {}
+          State{model, recipe, first_trained_layer(model, recipe.training), std::move(reader)})) {}
 WorkCache::~WorkCache() = default;
 WorkCache::WorkCache(WorkCache&&) noexcept = default;
 WorkCache& WorkCache::operator=(WorkCache&&) noexcept = default;

@@ -15,6 +15,7 @@
 // Its totals are plain numbers; a stage is a sum of totals, which costs a few additions.
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -140,7 +141,9 @@ Totals checkpointed_together(const Totals& plain, const Totals& full, std::int64
 // slice; references stay valid. Not for several threads at once; each has its own.
 class WorkCache {
  public:
-  WorkCache(const Model& model, const Recipe& recipe);
+  // Who wants more of a list than its sums reads it when it is made.
+  using Reader = std::function<void(const Totals&, const OperatorList&)>;
+  WorkCache(const Model& model, const Recipe& recipe, Reader reader = {});
   ~WorkCache();
   WorkCache(WorkCache&&) noexcept;
   WorkCache& operator=(WorkCache&&) noexcept;
