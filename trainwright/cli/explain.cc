@@ -85,18 +85,6 @@ SearchQuestion search_question(const Question& setting, const MemoryConstants& c
           .risk = risk};
 }
 
-// Of the same batch, sequences and precision as the first, unless it says otherwise.
-Result<std::optional<Layout>> other_layout(const Invocation& invocation, const Question& setting) {
-  const auto text = invocation.text("against");
-  if (!text) return std::nullopt;
-  const Layout& first = setting.read.layout;
-  const std::string same =
-      fmt::format("gbs={},seq={},precision={}", first.gbs, first.seq, name_of(first.precision));
-  return TW_TRY(
-             parse_layout(amended(same, *text), layout_context(setting.cluster, setting.trainer)))
-      .layout;
-}
-
 Result<Output> run_explain(const Invocation& invocation) {
   Diagnostics faults;
   const auto risk = value_or_faults(risk_in(invocation), faults);
@@ -105,8 +93,9 @@ Result<Output> run_explain(const Invocation& invocation) {
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
   const auto time =
       TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
-  const auto other = TW_TRY(other_layout(invocation, setting));
   const SearchQuestion question = search_question(setting, constants, time, *risk);
+  std::optional<Layout> other;
+  if (const auto words = invocation.text("against")) other = TW_TRY(layout_like(*words, question));
   const Judged first = TW_TRY(judged(question, setting.read.layout));
   std::string text = setting_text(setting, invocation.width) + '\n';
   Json json = Json::object();

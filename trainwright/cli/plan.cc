@@ -78,14 +78,6 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
   }
 }
 
-// A layout of the same batch, sequences and precision, unless it says otherwise.
-Result<Layout> asked_about(const std::string& text, const Wanted& wanted) {
-  const std::string same =
-      fmt::format("gbs={},seq={},precision={}", wanted.gbs, wanted.seq, name_of(wanted.precision));
-  return TW_TRY(parse_layout(amended(same, text), layout_context(wanted.cluster, wanted.trainer)))
-      .layout;
-}
-
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
@@ -120,8 +112,9 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.risk = *risk;
   wanted.time = *time;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
-  if (const auto text = invocation.text("why-not"))
-    wanted.why_not = TW_TRY(asked_about(*text, wanted));
+  if (const auto words = invocation.text("why-not")) {
+    wanted.why_not = TW_TRY(layout_like(*words, question_of(wanted, wanted.cluster)));
+  }
   return wanted;
 }
 
@@ -201,6 +194,13 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
   return question;
 }
 
+Result<Layout> layout_like(const std::string& words, const SearchQuestion& question) {
+  const std::string same = fmt::format("gbs={},seq={},precision={}", question.gbs, question.seq,
+                                       name_of(question.precision));
+  const LayoutContext context = layout_context(question.cluster, question.trainer);
+  return TW_TRY(parse_layout(amended(same, words), context)).layout;
+}
+
 Command plan_command() {
   return {
       .name = "plan",
@@ -209,8 +209,9 @@ Command plan_command() {
           "Searches every layout whose degrees divide the model, the batch and the cluster, with "
           "all ways to recompute, to shard and to schedule that the trainer offers, for the least "
           "step time at a chance of OOM of at most --risk. Lower bounds prove that none is faster. "
-          "Layouts that differ only in the schedule, chunks, splits of layers and replicas share a "
-          "row. What does not fit with a chance of up to 50 % is counted as tight.",
+          "Layouts that differ only in recompute, the schedule, chunks, splits of layers and "
+          "replicas share a row. What does not fit with a chance of up to 50 % is counted as "
+          "tight.",
       .examples =
           {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
            "trainwright plan llama-3.1-8b --on 16xH100 --batch 512 --seq 8192 --no pp --fix "

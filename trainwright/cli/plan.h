@@ -51,6 +51,9 @@ struct Plan {
 std::string plan_text(const Plan& plan, int width);
 Json plan_json(const Plan& plan);
 
+// A layout of the same batch, sequences and precision, unless its words say otherwise.
+Result<Layout> layout_like(const std::string& words, const SearchQuestion& question);
+
 // Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full".
 std::string short_text(const Layout& layout, const Model& model);
 

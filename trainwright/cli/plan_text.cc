@@ -114,10 +114,11 @@ std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
 // What was looked at, and what that proves.
 std::string counts_text(const SearchResult& result, double risk) {
   std::string text = fmt::format(
-      "{} layouts in the space, {} evaluated: {} do not fit, {} are tight (OOM above {}), {} are "
-      "refused by the trainer.",
+      "{} layouts in the space, {} evaluated: too large {}, tight (OOM above {}) {}, refused by "
+      "the "
+      "trainer {}.",
       with_thousands(result.space), with_thousands(result.evaluated),
-      with_thousands(result.too_large), with_thousands(result.tight), risk_text(risk),
+      with_thousands(result.too_large), risk_text(risk), with_thousands(result.tight),
       with_thousands(result.refused));
   if (result.best.empty()) return text;
   if (result.proven) {
@@ -266,9 +267,8 @@ std::string plan_text(const Plan& plan, int width) {
   }
   if (std::any_of(result.best.begin(), result.best.end(),
                   [](const PlannedLayout& of) { return !of.alike.empty(); })) {
-    say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers or copies "
-        "of "
-        "sharded weights takes up to 2 % longer");
+    say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers, copies of "
+        "sharded weights or more recompute takes up to 2 % longer");
   }
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));

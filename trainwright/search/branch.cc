@@ -56,9 +56,13 @@ void Fastest::split_trunk(const Branch& trunk) {
     const auto rank = steps_.whole_rank(space_.layout(twig));
     ranks.push_back(rank ? std::optional(*rank) : std::nullopt);
   }
+  std::optional<StepPieces> pieces;
   for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
     twig.sharing = -1;
-    auto pieces = whole(twig);
+    // Of all numbers of layers that are run again the bound is the same.
+    const Recompute& recompute = space_.recomputes()[static_cast<std::size_t>(twig.recompute)];
+    const bool again = recompute.kind == RecomputeKind::Block && recompute.n > 1;
+    if (!again) pieces = whole(twig);
     if (!pieces) continue;
     for (twig.sharing = 0; twig.sharing < std::ssize(ranks); ++twig.sharing) {
       const auto& rank = ranks[static_cast<std::size_t>(twig.sharing)];
@@ -75,6 +79,7 @@ void Fastest::split_twig(const Branch& twig) {
   const std::vector<Pipeline>& pipelines = space_.pipelines(twig.trunk);
   Branch leaf = twig;
   for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
+    if (!space_.holds(leaf)) continue;
     const auto least = memory_.least(space_.layout(leaf));
     if (!least) continue;
     ++looked_.evaluated;

@@ -57,6 +57,7 @@ std::string family_of(Layout layout) {
   layout.count_embedding = layout.count_loss = layout.first_layers = layout.last_layers = 0;
   if (layout.sharding == ShardingKind::Hsdp) layout.sharding = ShardingKind::Fsdp;
   layout.dp_replicate = 1;
+  layout.recompute = {};
   return to_text(layout);
 }
 

@@ -2,8 +2,9 @@
 // Which layouts to run: the fastest that the trainer accepts and that fit.
 //
 // The space is all products tp x pp x cp x dp of the cluster whose parts divide what they split,
-// with every expert split, micro-batch up to 64, way to recompute (none, selective, full), way to
-// share weights, schedule, number of chunks and split of layers that the trainer offers. tp stays
+// with every expert split, micro-batch up to 64, way to recompute (none, selective, the first n
+// layers of each stage, full), way to share weights, schedule, number of chunks and split of layers
+// that the trainer offers. tp stays
 // in one domain of fast links. What else a layout may say is as the trainer does it unasked.
 // Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
 // runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
@@ -53,8 +54,8 @@ struct SearchQuestion {
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
-// A layout that fits, with slower ones of its family: those that differ in the schedule, the number
-// of chunks, how layers are dealt out and how many copies of sharded weights there are alone.
+// A layout that fits, with slower ones of its family: those that differ in recompute, the schedule,
+// the number of chunks, how layers are dealt out and how many copies of sharded weights there are.
 struct PlannedLayout {
   Layout layout;
   StepTime time;

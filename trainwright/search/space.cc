@@ -184,14 +184,19 @@ namespace detail {
 
 std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
   std::vector<Recompute> found;
-  for (const RecomputeKind kind :
-       {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::Full}) {
-    const bool offered =
-        kind == RecomputeKind::None || find_kind(question.trainer.recomputes, kind) != nullptr;
-    if (offered && allows(question.limits, "recompute", name_of(kind))) {
-      found.push_back({kind, {}, 1});
-    }
+  const auto offered = [&](RecomputeKind kind) {
+    return (kind == RecomputeKind::None ||
+            find_kind(question.trainer.recomputes, kind) != nullptr) &&
+           allows(question.limits, "recompute", name_of(kind));
+  };
+  for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective}) {
+    if (offered(kind)) found.push_back({kind, {}, 1});
   }
+  const std::int64_t layers = std::ssize(question.model.layers);
+  for (std::int64_t n = 1; n < layers && offered(RecomputeKind::Block); n *= 2) {
+    found.push_back({RecomputeKind::Block, {}, n});
+  }
+  if (offered(RecomputeKind::Full)) found.push_back({RecomputeKind::Full, {}, 1});
   return found;
 }
 
@@ -220,7 +225,9 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
 }
 
 Space::Space(const SearchQuestion& question)
-    : trunks_(Trunks(question).all()), recomputes_(recomputes_of(question)) {
+    : layers_(std::ssize(question.model.layers)),
+      trunks_(Trunks(question).all()),
+      recomputes_(recomputes_of(question)) {
   for (const Layout& trunk : trunks_) {
     const auto sharing = sharing_key(trunk);
     if (!sharings_.contains(sharing)) {
@@ -239,8 +246,21 @@ const std::vector<Sharing>& Space::sharings(std::int32_t trunk) const {
 const std::vector<Pipeline>& Space::pipelines(std::int32_t trunk) const {
   return pipelines_.at(pipeline_key(trunks_[static_cast<std::size_t>(trunk)]));
 }
+bool Space::holds(const Branch& leaf) const {
+  const Recompute& recompute = recomputes_[static_cast<std::size_t>(leaf.recompute)];
+  if (recompute.kind != RecomputeKind::Block) return true;
+  const Layout& trunk = trunks_[static_cast<std::size_t>(leaf.trunk)];
+  const Pipeline& pipeline = pipelines(leaf.trunk)[static_cast<std::size_t>(leaf.pipeline)];
+  return recompute.n * trunk.pp * pipeline.vpp < layers_;
+}
 std::int64_t Space::leaves(std::int32_t trunk) const {
-  return std::ssize(recomputes_) * std::ssize(sharings(trunk)) * std::ssize(pipelines(trunk));
+  std::int64_t held = 0;
+  for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
+    for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
+      held += holds({trunk, r, 0, p}) ? 1 : 0;
+    }
+  }
+  return held * std::ssize(sharings(trunk));
 }
 std::int64_t Space::size() const {
   std::int64_t all = 0;
@@ -282,7 +302,7 @@ std::vector<Layout> list_layouts(const SearchQuestion& question) {
     for (std::int32_t p = 0; p < count(space.pipelines(t)); ++p) {
       for (std::int32_t s = 0; s < count(space.sharings(t)); ++s) {
         for (std::int32_t r = 0; r < count(space.recomputes()); ++r) {
-          layouts.push_back(space.layout({t, r, s, p}));
+          if (space.holds({t, r, s, p})) layouts.push_back(space.layout({t, r, s, p}));
         }
       }
     }

@@ -49,6 +49,9 @@ class Space {
   const std::vector<Recompute>& recomputes() const { return recomputes_; }
   const std::vector<Sharing>& sharings(std::int32_t trunk) const;
   const std::vector<Pipeline>& pipelines(std::int32_t trunk) const;
+  // Whether a leaf is in the space: where the first n layers of a stage are run again, n is below
+  // an even share, which would be full recompute.
+  bool holds(const Branch& leaf) const;
   std::int64_t leaves(std::int32_t trunk) const;  // of a trunk
   std::int64_t size() const;                      // of all
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
@@ -56,6 +59,7 @@ class Space {
   Layout layout(const Branch& branch) const;
 
  private:
+  std::int64_t layers_;  // of the model
   std::vector<Layout> trunks_;
   std::vector<Recompute> recomputes_;
   // By ranks that hold the same weights: (dp, cp > 1).

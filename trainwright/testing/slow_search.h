@@ -36,14 +36,14 @@ inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
   return all;
 }
 
-// Of layouts that differ in nothing but the schedule, chunks, how layers are dealt out and copies
-// of sharded weights the first, up to `most`.
+// Of layouts that differ in nothing but recompute, the schedule, chunks, how layers are dealt out and
+// copies of sharded weights the first, up to `most`.
 inline std::vector<PlannedLayout> first_of_families(const std::vector<PlannedLayout>& all,
                                                     std::size_t most) {
   std::vector<PlannedLayout> first;
   const auto shared = [](const Layout& l) {
     const auto kind = l.sharding == ShardingKind::Hsdp ? ShardingKind::Fsdp : l.sharding;
-    return std::tuple(l.tp, l.pp, l.cp, l.dp, l.ep, l.etp, l.mbs, l.zero, kind, l.recompute.kind);
+    return std::tuple(l.tp, l.pp, l.cp, l.dp, l.ep, l.etp, l.mbs, l.zero, kind);
   };
   for (const PlannedLayout& plan : all) {
     const bool known = std::any_of(first.begin(), first.end(), [&](const PlannedLayout& one) {
