@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
-# build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed, which adds
-# DeepSpeed to the packages of build/venv, and build/megatron*, each with one version of Megatron-Core
-# alone. Does nothing where they are there and complete.
+# build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed and
+# build/torchtitan, which add a trainer to the packages of build/venv, and build/megatron*,
+# build/torchtitan-0.2.2 and build/automodel, each with one version of a trainer alone. Does nothing
+# where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
@@ -22,14 +23,26 @@ if [ ! -e build/paddle/.made-with-3.3.1 ]; then
   build/paddle/bin/pip install --quiet paddlepaddle==3.3.1
   touch build/paddle/.made-with-3.3.1
 fi
-if [ ! -e build/deepspeed/.made-with-0.19.8 ]; then
-  rm -rf build/deepspeed
-  python3 -m venv build/deepspeed
-  # The packages of build/venv, PyTorch above all, are found there and not installed again.
-  realpath build/venv/lib/python3.*/site-packages > "$(echo build/deepspeed/lib/python3.*/site-packages)/venv.pth"
-  DS_BUILD_OPS=0 build/deepspeed/bin/pip install --quiet deepspeed==0.19.8
-  touch build/deepspeed/.made-with-0.19.8
-fi
+for trainer in deepspeed==0.19.8 torchtitan==0.3.0; do
+  name=${trainer%==*} version=${trainer#*==}
+  if [ ! -e "build/$name/.made-with-$version" ]; then
+    rm -rf "build/$name"
+    python3 -m venv "build/$name"
+    # The packages of build/venv, PyTorch above all, are found there and not installed again.
+    realpath build/venv/lib/python3.*/site-packages > "$(echo "build/$name"/lib/python3.*/site-packages)/venv.pth"
+    DS_BUILD_OPS=0 "build/$name/bin/pip" install --quiet "$trainer"
+    touch "build/$name/.made-with-$version"
+  fi
+done
+# Their configuration is read with the packages of the environments above.
+for wheel in build/torchtitan-0.2.2:torchtitan==0.2.2 build/automodel:nemo-automodel==0.7.0; do
+  folder=${wheel%%:*} trainer=${wheel#*:}
+  if [ ! -e "$folder/.made" ]; then
+    rm -rf "$folder"
+    build/venv/bin/pip install --quiet --no-deps --target "$folder" "$trainer"
+    touch "$folder/.made"
+  fi
+done
 if [ ! -e build/megatron/.made-with-0.16.1 ]; then
   rm -rf build/megatron
   build/venv/bin/pip install --quiet --no-deps --target build/megatron megatron-core==0.16.1

@@ -4,56 +4,26 @@ package `megatron` and has to be imported by itself.
     python megatron_judge.py FOLDER < questions.json > answers.json
 
 FOLDER holds an unpacked wheel of megatron-core. A question has `world`, `flags`, `environment`, `capability` (of the
-accelerator) and `transformer_engine` (its version). An answer is null or why the line is refused. From 0.17 on the wheel
+accelerator) and `transformer_engine` (its version), or is whether there is an `option`. An answer is null or why the line is refused. From 0.17 on the wheel
 has Megatron-LM's parser, which is asked first; then, and in older wheels alone, the configuration classes are.
 
 What is asked of an accelerator is answered here, and neither Triton nor Transformer Engine is imported: nothing is run.
 """
-import contextlib
 import copy
-import importlib.machinery
 import inspect
-import io
 import json
 import os
 import sys
 import types
 import typing
-import warnings
 
-warnings.filterwarnings("ignore")
 sys.path.insert(0, sys.argv[1])
 
 import torch
 import typing_extensions
+from judge import answer_all, stand_in_for_triton
 
 typing.override = getattr(typing, "override", typing_extensions.override)  # Python 3.12 has it
-
-
-class StandIn(types.ModuleType):
-    """A module of which every name is a decorator."""
-    __path__ = []
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return lambda *given, **_: given[0] if given and callable(given[0]) else self.__getattr__(name)
-
-
-def stand_in_for_triton():
-    # PyTorch must have looked for the real one first, or its compiler believes in this one.
-    import torch._dynamo
-    import torch._inductor.runtime.triton_compat
-    import torch.utils._triton
-    torch.utils._triton.has_triton_package()
-    for name in ("triton", "triton.language", "triton.language.extra", "triton.language.extra.libdevice",
-                 "triton.runtime", "triton.testing"):
-        module = sys.modules[name] = StandIn(name)
-        module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
-        outer, _, inner = name.rpartition(".")
-        if outer:
-            setattr(sys.modules[outer], inner, module)
-    sys.modules["triton"].__version__ = "3.0.0"
 
 
 def stand_in_for_accelerator(capability, transformer_engine):
@@ -71,12 +41,18 @@ def stand_in_for_accelerator(capability, transformer_engine):
     utils._te_version = Version(transformer_engine)
 
 
-def by_parser(flags):
+def whole_parser():
     from megatron.training import arguments
     if not hasattr(arguments, "whole_parser"):  # a thousand options: made once
         import argparse
         arguments.whole_parser = arguments.add_megatron_arguments(argparse.ArgumentParser(allow_abbrev=False))
         arguments.add_megatron_arguments = lambda _: arguments.whole_parser
+    return arguments.whole_parser
+
+
+def by_parser(flags):
+    from megatron.training import arguments
+    whole_parser()
     sys.argv = ["pretrain_gpt.py", *flags]
     args = copy.deepcopy(arguments.parse_args())  # lists of the parser's defaults are changed in place
     args = arguments.validate_args(args, {}) or args
@@ -129,19 +105,13 @@ def verdict(question):
         os.environ.pop(name, None)
     os.environ.update(question["environment"], RANK="0", WORLD_SIZE=str(question["world"]))
     stand_in_for_accelerator(question["capability"], question["transformer_engine"])
+    if "option" in question:
+        assert question["option"] in whole_parser()._option_string_actions, "no such option"
+        return
     whole = os.path.exists(os.path.join(sys.argv[1], "megatron", "training", "arguments.py"))
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            (by_parser if whole else by_classes)(question["flags"])
-    except SystemExit:
-        return "parser: " + said.getvalue().strip().splitlines()[-1]
-    except Exception as fault:  # whatever stops the trainer
-        frame = inspect.trace()[-1]
-        return f"{type(fault).__name__}: {' '.join(str(fault).split())[:200]} ({os.path.basename(frame.filename)}:{frame.lineno})"
-    return None
+    (by_parser if whole else by_classes)(question["flags"])
 
 
 if __name__ == "__main__":
     stand_in_for_triton()
-    json.dump([verdict(question) for question in json.load(sys.stdin)], sys.stdout)
+    answer_all(verdict)

@@ -1,15 +1,31 @@
 // trainwright estimate: memory of one layout, stage by stage, and whether it fits.
 #include "trainwright/cli/estimate.h"
 
+#include "trainwright/cli/config.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
 namespace {
 
+// The layout and, without a file, the model are in the words themselves.
+Diagnostics unsaid(const Words& words, const Invocation& invocation) {
+  Diagnostics faults;
+  if (invocation.flag("config")) return faults;
+  const char* hint = "or --config with the trainer's own file";
+  if (words.model.empty()) faults.push_back({"MODEL", "is required", hint});
+  if (words.on.empty()) faults.push_back({"--on", "is required", "for instance --on 64xH100"});
+  if (words.layout.empty()) faults.push_back({"--layout", "is required", hint});
+  return faults;
+}
+
 Result<Output> run_estimate(const Invocation& invocation) {
   Diagnostics faults;
   const auto risk = value_or_faults(risk_in(invocation), faults);
-  const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
+  Words typed = words_of(invocation);
+  if (Diagnostics empty = unsaid(typed, invocation); !empty.empty()) return fail(std::move(empty));
+  const ConfigWords config = TW_TRY(with_config(invocation, std::move(typed)));
+  const Question setting =
+      TW_TRY(read_question(config.words, invocation.data.path(), std::move(faults)));
   const auto constants =
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
   const auto found =
@@ -29,7 +45,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   const TimeConstants constants_of_time =
       TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
   const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, constants_of_time.kernels)));
-  Answer answer{words_of(invocation).layout,
+  Answer answer{config.words.layout,
                 setting,
                 estimate,
                 step_time(pieces, stack_of(constants_of_time.stacks, setting.trainer).constants),
@@ -38,9 +54,23 @@ Result<Output> run_estimate(const Invocation& invocation) {
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question, *risk);
   answer.host = host_memory(answer, constants);
   answer.notes = estimate_notes(answer, constants, found);
+  answer.notes.insert(answer.notes.end(), config.notes.begin(), config.notes.end());
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{to_text(answer_json(answer)), exit};
   return Output{answer_text(answer, invocation.width), exit};
+}
+
+// As of commands that begin with the model, but a file may say them.
+std::vector<Argument> arguments_of_estimate() {
+  std::vector<Argument> arguments = joined({setting_arguments(),
+                                            {{"--config", Argument::Kind::Text,
+                                              "the trainer's own file: a script or command line of "
+                                              "Megatron-LM or torchtitan 0.3, TOML of "
+                                              "torchtitan 0.2, ds_config.json, YAML of accelerate",
+                                              false, "FILE"}},
+                                            verdict_arguments()});
+  for (Argument& argument : arguments) argument.required = false;
+  return arguments;
 }
 
 }  // namespace
@@ -54,11 +84,15 @@ Command estimate_command() {
           "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
           "A layout fits if its chance of OOM is at most --risk, is tight up to 50 %, and does "
           "not fit above. The step time has a 90 % interval; its parts are those of the slowest "
-          "rank. Exit code 1 means that it does not fit or is not legal.",
+          "rank. With --config the trainer's own file says model and layout as far as it does; "
+          "what it does not say is asked for, and --layout goes before it. Exit code 1 means that "
+          "it does not fit or is not legal.",
       .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
-                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096"},
+                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
+                   "trainwright estimate llama-3.1-8b --config ds_config.json --on 8xA100-80GB "
+                   "--layout seq=4096"},
       .topics = {"layout", "job"},
-      .arguments = joined({setting_arguments(), verdict_arguments()}),
+      .arguments = arguments_of_estimate(),
       .run = run_estimate};
 }
 

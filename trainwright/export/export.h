@@ -114,6 +114,28 @@ std::string settings_text(const std::vector<Setting>& settings, const Target& ta
 std::string settings_line(const std::vector<Setting>& settings, const Target& target);
 Json settings_json(const std::vector<Setting>& settings);
 
+// The way back: settings as they stand in a user's own file.
+// By its ending; what has none of .toml, .yaml, .json is a command line or a script with one, whose
+// own variables are filled in.
+SettingsForm form_of(std::string_view path);
+Result<std::vector<Setting>> read_settings(std::string_view text, std::string_view origin,
+                                           SettingsForm form);
+// Whose they are, as far as they show it: "torchtitan@0.3".
+std::string trainer_of_settings(const std::vector<Setting>& settings, SettingsForm form);
+// What they say in our words. A layout is read back as it was exported but for what the target does
+// not carry: translate(understand(translate(plan))) is translate(plan).
+struct Understood {
+  std::string layout, job;  // "tp=8,pp=4,..."
+  std::string model;        // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
+  std::string schedule;     // the path of a file with its order; may be empty
+  std::int64_t ranks = 0;   // of the whole run, if they say so
+  std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
+  std::vector<std::string> not_heeded;  // keys that we do not know and that sound of memory or time
+  std::int64_t ignored = 0;             // keys that we do not know, the others
+};
+Result<Understood> understand(const std::vector<Setting>& settings, const Trainer& trainer,
+                              const Target& target, std::optional<std::int64_t> world);
+
 // A file of an export.
 struct Artefact {
   std::string path;  // inside the folder

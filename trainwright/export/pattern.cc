@@ -83,6 +83,74 @@ std::optional<std::vector<Setting>> filled(std::string_view text, const Filling&
   return settings;
 }
 
+namespace {
+
+bool same(std::string_view pattern, std::string_view given) {
+  if (pattern.size() >= 2 && pattern.front() == '"')
+    pattern = pattern.substr(1, pattern.size() - 2);
+  // A command line writes a plain list without its brackets.
+  if (pattern.starts_with('[') && !given.starts_with('[')) {
+    pattern = pattern.substr(1, pattern.size() - 2);
+  }
+  return pattern == given ||
+         (lower_case(given) == pattern && (pattern == "true" || pattern == "false"));
+}
+
+bool take(std::string_view pattern, const std::string& given, Filling& filling) {
+  if (pattern == "N" || pattern == "\"N\"")
+    filling.number = given;
+  else if (pattern == "LETTERS")
+    filling.letters = given;
+  else if (pattern == "MODULES")
+    filling.modules = given;
+  else if (pattern == "PER_STAGE")
+    filling.per_stage = given;
+  else if (pattern == "[...]")
+    filling.list = list_items(given).value_or(std::vector<std::string>{});
+  else if (pattern.find('|') != std::string_view::npos) {
+    const auto words = split(pattern, '|');
+    const auto at =
+        std::find_if(words.rbegin(), words.rend(), [&](auto word) { return same(word, given); });
+    if (at == words.rend()) return false;
+    filling.place = static_cast<std::size_t>(words.rend() - at) - 1;
+  } else {
+    return same(pattern, given);
+  }
+  return true;
+}
+
+bool take_all(const Setting& pattern, const Setting& given, Filling& filling) {
+  if (pattern.values.empty()) {
+    if (given.values.size() > 1 ||
+        (given.values.size() == 1 && lower_case(given.values[0]) == "false"))
+      return false;
+    if (!given.values.empty()) filling.number = given.values.front();
+    return true;
+  }
+  if (pattern.values.front() == "...") {
+    filling.list = given.values;
+    return !given.values.empty();
+  }
+  if (pattern.values.size() != given.values.size()) return false;
+  for (std::size_t i = 0; i < given.values.size(); ++i) {
+    if (!take(pattern.values[i], given.values[i], filling)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Filling> found_in(std::string_view text, const std::vector<Setting>& given) {
+  Filling filling;
+  for (const Setting& pattern : parse_settings(text)) {
+    // The last one counts, as it does for the trainers' parsers.
+    const auto at = std::find_if(given.rbegin(), given.rend(),
+                                 [&](const Setting& one) { return one.key == pattern.key; });
+    if (at == given.rend() || !take_all(pattern, *at, filling)) return std::nullopt;
+  }
+  return filling;
+}
+
 const std::string* find_setting(const Trainer& trainer, std::string_view key) {
   for (const auto& [ours, theirs] : trainer.settings) {
     if (ours == key) return &theirs;

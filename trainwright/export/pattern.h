@@ -23,6 +23,10 @@ std::vector<Setting> parse_settings(std::string_view text);
 // Nothing if a placeholder has no filling.
 std::optional<std::vector<Setting>> filled(std::string_view text, const Filling& filling);
 
+// The way back: what the placeholders of all its settings stand for in `given`, or nothing if one
+// of them is not there or says something else.
+std::optional<Filling> found_in(std::string_view text, const std::vector<Setting>& given);
+
 // Of "key" or "key.value" in the trainer's settings; nullptr if it has none.
 const std::string* find_setting(const Trainer& trainer, std::string_view key);
 

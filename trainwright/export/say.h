@@ -34,6 +34,10 @@ bool has_setting(const Speech& speech, std::string_view key);
 void say_stages(Speech& speech);    // pipeline, its schedule, layers of stages
 void say_switches(Speech& speech);  // on and off, offloading, loss, connections
 
+// The key of a switch in settings, and the setting of the trainer's offer of it, if it is one.
+std::string switch_key(Switch what);
+const std::string* switch_offer(const Trainer& trainer, Switch what);
+
 // Where a group of ranks lies: "over nvlink".
 std::string place_text(const Plan& plan, GroupKind kind);
 

@@ -6,9 +6,7 @@
 #include "trainwright/export/say.h"
 
 namespace trainwright::detail {
-namespace {
-
-const std::string* offer_of(const Trainer& trainer, Switch what) {
+const std::string* switch_offer(const Trainer& trainer, Switch what) {
   const auto overlap = [&](OverlapKind kind) -> const std::string* {
     const Overlap* found = find_kind(trainer.overlaps, kind);
     return found == nullptr || found->setting.empty() ? nullptr : &found->setting;
@@ -33,17 +31,20 @@ const std::string* offer_of(const Trainer& trainer, Switch what) {
   return nullptr;
 }
 
-std::string key_of(Switch what) {
+std::string switch_key(Switch what) {
   std::string key(name_of(what));
   std::replace(key.begin(), key.end(), '-', '_');
   return key;
 }
 
+namespace {
+
 // Silence leaves a switch as it is; only a change of it is said.
 void say_switch(Speech& speech, Switch what) {
   const Layout& layout = speech.plan.layout;
   const bool on = layout.on.has(what);
-  if (const std::string unasked = key_of(what) + ".unasked"; !on && has_setting(speech, unasked)) {
+  if (const std::string unasked = switch_key(what) + ".unasked";
+      !on && has_setting(speech, unasked)) {
     return say(speech, {.key = unasked, .value = std::string(name_of(what))});
   }
   if (!on && !layout.off.has(what)) return;
@@ -52,14 +53,15 @@ void say_switch(Speech& speech, Switch what) {
   silent.off = {};
   const bool usually = asks(silent, what, speech.plan.trainer);
   if (on == usually) return;
-  const std::string key = key_of(what);
+  const std::string key = switch_key(what);
   if (!on) {
     return say(speech, {.key = key + ".off", .value = std::string(name_of(what)), .unsay = {}});
   }
   // A key of its own goes before the offer's.
   const bool own = has_setting(speech, key);
-  say(speech,
-      {.key = key, .value = "on", .offer = own ? nullptr : offer_of(speech.plan.trainer, what)});
+  say(speech, {.key = key,
+               .value = "on",
+               .offer = own ? nullptr : switch_offer(speech.plan.trainer, what)});
 }
 
 void say_offloading(Speech& speech) {

@@ -200,7 +200,9 @@ void say_sharding(Speech& speech, bool told_by_optimizer) {
     say_number(speech, {"dp_shard", shards, layout.zero > 0, {}, {}});
     offered({"dp_replicate", layout.dp / shards, false, {}, {}});
   } else {
-    say_number(speech, {"dp_replicate", layout.dp_replicate, false, "copies of the shards",
+    const std::int64_t copies =
+        layout.zero > 0 ? layout.dp_replicate : 1;  // without shards: of nothing
+    say_number(speech, {"dp_replicate", copies, false, "copies of the shards",
                         [](Layout& near) { near.dp_replicate = 1; }});
   }
   offered({"world", world_size(layout), true, {}, {}});

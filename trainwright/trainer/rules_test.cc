@@ -40,6 +40,7 @@ Facts plain_facts(const std::string& trainer) {
   set_all("overlap_p2p=1,node_size=8,max_connections=1", facts);
   if (trainer == "megatron-core") set_all("etp=2", facts);
   if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3,recompute=full", facts);
+  if (trainer == "nemo-automodel") set_all("sharding=fsdp,zero=3", facts);
   if (trainer == "deepspeed") set_all("cp_kind=ulysses", facts);
   return facts;
 }

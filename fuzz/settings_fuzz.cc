@@ -1,0 +1,26 @@
+// Any bytes as a file of settings in each form: faults are diagnostics, and what is understood is
+// text that the layout's reader takes or diagnoses.
+#include <cstdint>
+#include <string>
+
+#include "trainwright/export/export.h"
+
+using namespace trainwright;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const auto trainers = load_trainers(TRAINWRIGHT_DATA_DIR);
+  if (!trainers || size == 0) return 0;
+  const std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  constexpr SettingsForm kForms[] = {SettingsForm::Options, SettingsForm::Toml, SettingsForm::Yaml,
+                                     SettingsForm::Json};
+  const SettingsForm form = kForms[data[0] % 4];
+  const auto settings = read_settings(text, "fuzz", form);
+  if (!settings) return 0;
+  const auto trainer = pick_trainer(trainer_of_settings(*settings, form), *trainers);
+  if (!trainer) return 0;
+  const auto target = find_target("", *trainer);
+  if (!target) return 0;
+  const auto read = understand(*settings, *trainer, *target, 16);
+  if (read) (void)parse_layout(read->layout);
+  return 0;
+}

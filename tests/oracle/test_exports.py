@@ -1,0 +1,49 @@
+"""Exports judged by the target's own code: every plan that we export is accepted, and no key is outside the closed list.
+
+The files are judged as they are written: scripts by a shell, the others by the target's reader. `TRAINWRIGHT_PLANS=200`
+exports as many of each.
+"""
+import json
+import os
+import random
+import subprocess
+
+import pytest
+from layouts import case_text, legal_exports
+from trainer_oracles import ORACLES, needed
+
+PLANS = int(os.environ.get("TRAINWRIGHT_PLANS", "60"))
+TARGETS = [name for name in ORACLES if name not in ("megatron-core 0.16.1", "megatron-core 0.17.1")]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_exported_plans_are_accepted(name):
+    oracle = needed(ORACLES[name])
+    plans = legal_exports(oracle.space, random.Random(f"exports {name}"), PLANS)
+    assert len(plans) == PLANS, f"only {len(plans)} of {PLANS} plans"
+    questions = [oracle.of_files(case, {file["path"]: file["text"] for file in answer["files"]}) for case, answer in plans]
+    refused = [f"{case_text(case)}: {reason}" for (case, _), reason in zip(plans, oracle.answers(questions)) if reason]
+    print(f"\n{name}: {PLANS - len(refused)} of {PLANS} exported plans accepted")
+    assert not refused, "\n".join(refused[:20])
+
+
+def options_in(shown, inside=False):
+    """Every --option that the settings of a trainer's file name."""
+    if isinstance(shown, dict):
+        return {option for key, value in shown.items() for option in options_in(value, inside or key in ("setting", "settings"))}
+    if isinstance(shown, list):
+        return {option for value in shown for option in options_in(value, inside)}
+    return {word for word in shown.split() if word.startswith("--")} if inside and isinstance(shown, str) else set()
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.19.2"])
+def test_every_option_is_one_of_megatrons(version):
+    oracle = needed(ORACLES[f"megatron-core {version}"])
+    shown = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "show", "trainer", oracle.space.trainer, "--json"],
+                           capture_output=True, text=True, check=True).stdout
+    options = sorted(options_in(json.loads(shown)))
+    assert len(options) > 40, options
+    question = {"world": 8, "environment": {}, "capability": (9, 0), "transformer_engine": "2.13.0"}
+    *answers, wrong = oracle.answers([question | {"option": option} for option in [*options, "--not-there"]])
+    assert wrong
+    assert not [option for option, answer in zip(options, answers) if answer]

@@ -1,0 +1,159 @@
+// From settings to our words: the pipeline and its switches.
+#include <fmt/format.h>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/hear.h"
+#include "trainwright/export/say.h"
+
+namespace trainwright::detail {
+namespace {
+
+constexpr std::size_t kMostStages = 4096;
+
+// Layers of each stage from lists of modules, of which `pattern` (layers.N) is a layer's.
+std::vector<std::int64_t> layers_of_modules(const std::string& modules, std::string_view names) {
+  const auto words = split(names, ' ');
+  const std::string_view layer = words.size() > 1 ? words[1].substr(0, words[1].find('N')) : "";
+  std::vector<std::int64_t> counts;
+  for (const std::string& stage : list_items(modules).value_or(std::vector<std::string>{})) {
+    const auto items = list_items(stage).value_or(std::vector<std::string>{});
+    counts.push_back(std::count_if(items.begin(), items.end(),
+                                   [&](const std::string& one) { return one.starts_with(layer); }));
+  }
+  return counts;
+}
+
+// Of Megatron's letters: Et*15|t*17L. Nothing for what is none.
+struct Letters {
+  std::vector<std::int64_t> layers;
+  std::optional<std::size_t> mtp_stage;
+};
+std::optional<Letters> layers_of_letters(std::string_view text) {
+  Letters letters;
+  for (const std::string_view stage : split(text, '|')) {
+    std::int64_t layers = 0;
+    for (std::size_t i = 0; i < stage.size();) {
+      const char letter = stage[i++];
+      std::int64_t times = 1;
+      if (i < stage.size() && stage[i] == '*') {
+        const std::size_t end =
+            std::min(stage.find_first_not_of("0123456789", i + 1), stage.size());
+        const auto number = parse_integer(stage.substr(i + 1, end - i - 1));
+        if (!number || *number > kMostDegree) return std::nullopt;
+        times = *number;
+        i = end;
+      }
+      if (letter == 't')
+        layers += times;
+      else if (letter == 'm')
+        letters.mtp_stage = letters.layers.size();
+      else if (letter != 'E' && letter != 'L')
+        return std::nullopt;
+    }
+    letters.layers.push_back(layers);
+  }
+  return letters;
+}
+
+void hear_layers(Hearing& hearing, const std::vector<std::int64_t>& layers) {
+  const auto stages = static_cast<std::int64_t>(layers.size());
+  if (hearing.pp < 1 || stages % hearing.pp != 0 || layers.size() > kMostStages || stages == 0) {
+    hearing.faults.push_back(
+        {"layers",
+         fmt::format("{} stages are no multiple of {} pipeline ranks", stages, hearing.pp), ""});
+    return;
+  }
+  if (stages > hearing.pp) heard(hearing, "vpp", std::to_string(stages / hearing.pp));
+  std::vector<std::string> texts;
+  for (const std::int64_t count : layers) texts.push_back(std::to_string(count));
+  heard(hearing, "layers", join(texts, "/"));
+}
+
+bool hear_split(Hearing& hearing) {
+  const auto split_said = hear(hearing, "split");
+  if (!split_said) return false;
+  if (!split_said->modules.empty()) {
+    const std::string* names = find_setting(hearing.trainer, "stage_modules");
+    hear_layers(hearing, layers_of_modules(split_said->modules, names == nullptr ? "" : *names));
+    return true;
+  }
+  const auto letters = layers_of_letters(split_said->letters);
+  if (!letters) {
+    hearing.faults.push_back(
+        {"layers", fmt::format("'{}' is no list of stages", split_said->letters), ""});
+    return true;
+  }
+  hear_layers(hearing, letters->layers);
+  if (letters->mtp_stage && *letters->mtp_stage + 1 != letters->layers.size()) {
+    heard(hearing, "mtp_stage", std::to_string(*letters->mtp_stage));
+  }
+  return true;
+}
+
+void hear_dealing(Hearing& hearing) {
+  if (const auto vpp = hear(hearing, "vpp")) {
+    const auto chunks = parse_integer(vpp->number);
+    if (chunks) heard(hearing, "vpp", vpp->number);
+    if (!chunks)
+      hearing.faults.push_back(
+          {"vpp", "how many chunks a rank has is not said", "give --layout vpp=..."});
+  }
+  for (const auto& [theirs, ours] :
+       {std::pair{"first_stage_layers", "first_layers"}, {"last_stage_layers", "last_layers"}}) {
+    if (const auto number = hear_number(hearing, theirs))
+      heard(hearing, ours, std::to_string(*number));
+  }
+  for (const char* key : {"count_embedding", "count_loss"}) {
+    if (hear(hearing, key)) hearing.entries.emplace_back(key);
+  }
+}
+
+}  // namespace
+
+std::string hear_stages(Hearing& hearing) {
+  if (hearing.pp == 1) return "";
+  if (!hear_split(hearing)) hear_dealing(hearing);
+  const auto csv = hear(hearing, "schedule_csv");
+  const auto name = hear(hearing, "schedule");
+  for (const TrainerSchedule& one : hearing.trainer.schedules) {
+    if (!name || one.name != name->number) continue;
+    if (!csv) heard(hearing, "schedule", name_of(one.kind));
+    if (csv && one.placement == StagePlacement::V) heard(hearing, "placement", "v");
+    break;
+  }
+  if (!csv || csv->number.empty()) return "";
+  heard(hearing, "schedule", "csv");
+  return csv->number;
+}
+
+void hear_switches(Hearing& hearing) {
+  std::vector<std::string> on, off, offloaded;
+  for (const Switch what : all_of<Switch>()) {
+    const std::string key = switch_key(what);
+    const std::string* offer = switch_offer(hearing.trainer, what);
+    const bool own = find_setting(hearing.trainer, key) != nullptr;
+    const bool is_on =
+        own ? hear(hearing, key).has_value()
+            : offer != nullptr && *offer != "-" && found_in(*offer, hearing.given).has_value();
+    if (is_on)
+      on.emplace_back(name_of(what));
+    else if (hear(hearing, key + ".off"))
+      off.emplace_back(name_of(what));
+  }
+  for (const auto& offer : hearing.trainer.offloads) {
+    const std::string* own =
+        find_setting(hearing.trainer, "offload." + std::string(name_of(offer.kind)));
+    const std::string& text = own != nullptr ? *own : offer.setting;
+    if (!text.empty() && text != "-" && found_in(text, hearing.given))
+      offloaded.emplace_back(name_of(offer.kind));
+  }
+  if (!on.empty()) heard(hearing, "on", join(on, "+"));
+  if (!off.empty()) heard(hearing, "off", join(off, "+"));
+  if (!offloaded.empty()) heard(hearing, "offload", join(offloaded, "+"));
+  for (const auto& [ours, theirs] : hearing.trainer.settings) {
+    if (ours.starts_with("order.") && found_in(theirs, hearing.given))
+      heard(hearing, "order", ours.substr(6));
+  }
+}
+
+}  // namespace trainwright::detail

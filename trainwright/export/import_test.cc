@@ -1,0 +1,236 @@
+// Settings read back into our words.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/export.h"
+#include "trainwright/export/read.h"
+#include "trainwright/testing/shipped_trainers.h"
+
+namespace trainwright {
+namespace {
+
+Understood understood(std::string_view text, SettingsForm form, const char* trainer_name) {
+  const Trainer trainer = picked_trainer(trainer_name);
+  const auto settings = read_settings(text, "file", form);
+  REQUIRE_MESSAGE(settings.has_value(), to_text(settings.error()));
+  const auto target = find_target("", trainer);
+  REQUIRE(target.has_value());
+  auto read = understand(*settings, trainer, *target, 8);
+  REQUIRE_MESSAGE(read.has_value(), to_text(read.error()));
+  return *std::move(read);
+}
+
+TEST_CASE("a script's words are those that a shell would make") {
+  using detail::shell_words;
+  const auto words = shell_words(
+      "#!/bin/bash\n"
+      "TP=4 # ranks\n"
+      "ARGS=(\n  --tensor-model-parallel-size $TP --x 'a b'\\''c' \\\n  --y \"${PP:-2}\"  # "
+      "why\n)\n"
+      "torchrun a.py \"${ARGS[@]}\" --z ${UNSET}\n");
+  CHECK(join(words, "|") ==
+        "TP=4|ARGS=|--tensor-model-parallel-size|4|--x|a b'c|--y|2|torchrun|a.py|--z|${UNSET}");
+}
+
+TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
+  const Understood read = understood(
+      "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
+      "TP=2\n"
+      "python pretrain_gpt.py --num-layers 32 --hidden-size=4096 --num-attention-heads 32 \\\n"
+      "  --tensor-model-parallel-size ${TP} --pipeline-model-parallel-size 2 --sequence-parallel "
+      "\\\n"
+      "  --micro-batch-size 1 --global-batch-size 64 --seq-length 4096 --bf16 \\\n"
+      "  --use-distributed-optimizer --recompute-granularity selective "
+      "--moe-expert-capacity-factor 1.5 \\\n"
+      "  --lr 1e-4 --pipeline-model-parallel-layout 'Et*15|t*17L'\n",
+      SettingsForm::Options, "megatron@0.19");
+  CHECK(read.layout ==
+        "tp=2,pp=2,max_connections=1,seq=4096,sp,layers=15/"
+        "17,mbs=1,gbs=64,precision=bf16,sharding=zero,recompute=selective");
+  CHECK(read.model.find("\"num_layers\": 32") != std::string::npos);
+  CHECK(read.model.find("tensor_model_parallel_size") == std::string::npos);
+  CHECK(read.not_heeded == std::vector<std::string>{"--moe-expert-capacity-factor"});
+  CHECK(read.not_said.empty());
+}
+
+TEST_CASE("what DeepSpeed's file does not carry is named") {
+  // 8 ranks x 4 micro-batches x 2 sequences are 64.
+  const Understood read = understood(
+      R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4, "bf16": {"enabled": true},
+          "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "reduce_bucket_size": 5e8}})",
+      SettingsForm::Json, "deepspeed@0.19.8");
+  CHECK(read.layout == "mbs=2,gbs=64,precision=bf16,sharding=zero,zero=3,offload=optimizer");
+  CHECK(read.not_said == std::vector<std::string>{"seq"});
+  CHECK(read.not_heeded == std::vector<std::string>{"zero_optimization.reduce_bucket_size"});
+}
+
+TEST_CASE("torchtitan's command line may write dashes, and 0.2 reads TOML") {
+  CHECK(understood("torchrun -m torchtitan.train --module llama3 --config llama3_8b "
+                   "--parallelism.tensor-parallel-degree 2 --training.seq_len 4096 "
+                   "--training.local_batch_size 1 "
+                   "activation-checkpoint:full",
+                   SettingsForm::Options, "torchtitan@0.3")
+            .layout.starts_with("tp=2,seq=4096,"));
+  const Understood old = understood(
+      "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[parallelism]\ntensor_parallel_degree = 2\n"
+      "[training]\nlocal_batch_size = 1\nseq_len = 4096\n",
+      SettingsForm::Toml, "torchtitan@0.2");
+  CHECK(old.model == "llama-3.1-8b");
+  CHECK(old.layout.find("gbs=4") != std::string::npos);  // 8 ranks / tp 2 x 1
+}
+
+TEST_CASE("files with faults are diagnosed with their line") {
+  CHECK(!read_settings("a = \n", "x.toml", SettingsForm::Toml));
+  CHECK(!read_settings("a: [1\n", "x.yaml", SettingsForm::Yaml));
+  CHECK(!read_settings("- 1\n", "x.yaml", SettingsForm::Yaml));
+  const auto twice = read_settings("a: 1\na: 2\n", "x.yaml", SettingsForm::Yaml);
+  REQUIRE(!twice);
+  CHECK(twice.error().diagnostics[0].where == "x.yaml:2");
+}
+
+TEST_CASE("a number that a script takes from elsewhere is asked for") {
+  const Trainer trainer = picked_trainer("megatron@0.19");
+  const auto settings =
+      read_settings("--tensor-model-parallel-size $TP", "x.sh", SettingsForm::Options);
+  REQUIRE(settings.has_value());
+  const auto read = understand(*settings, trainer, *find_target("", trainer), 8);
+  REQUIRE(!read);
+  CHECK(read.error().diagnostics[0].what == "'$TP' is not a number");
+}
+
+// What the file cannot carry is given again.
+std::string rest_of(const Layout& layout, const Understood& read) {
+  std::string text = read.layout;
+  for (const std::string& key : read.not_said) {
+    const std::int64_t value = key == "seq" ? layout.seq : key == "gbs" ? layout.gbs : layout.mbs;
+    text += fmt::format(",{}={}", key, value);
+  }
+  return text;
+}
+
+// A trainer with what its layouts are judged against, read once.
+struct Setup {
+  Surroundings around;
+  Target target;
+};
+
+Setup setup(const char* trainer, const char* model) {
+  Diagnostics faults;
+  const Words words{.model = model,
+                    .on = "16xH100",
+                    .trainer = trainer,
+                    .layout = {},
+                    .job = {},
+                    .attention = {},
+                    .schedule = {}};
+  Setup made{read_surroundings(words, kShippedData, faults), {}};
+  REQUIRE_MESSAGE(faults.empty(), to_text(Error{faults}));
+  made.target = *find_target("", *made.around.trainer);
+  return made;
+}
+
+std::optional<Layout> layout_of(const Setup& setup, const std::string& text) {
+  const auto read =
+      parse_layout(text, layout_context(*setup.around.cluster, *setup.around.trainer));
+  return read ? std::optional(read->layout) : std::nullopt;
+}
+
+Translation translated(const Setup& setup, const Layout& layout) {
+  return translate({.model = *setup.around.model,
+                    .cluster = *setup.around.cluster,
+                    .trainer = *setup.around.trainer,
+                    .layout = layout,
+                    .job = *setup.around.job},
+                   setup.target);
+}
+
+// Whether a legal layout that can be said was there to be compared.
+bool round_trip(const Setup& setup, const std::string& words) {
+  const Surroundings& around = setup.around;
+  const auto before = layout_of(setup, words);
+  if (!before || !is_legal(violations(*before, *around.job, *around.model, *around.cluster,
+                                      *around.trainer))) {
+    return false;
+  }
+  const Translation said = translated(setup, *before);
+  if (!said.unsayable.empty()) return false;
+  const std::string text = settings_text(said.settings, setup.target);
+  const auto settings = read_settings(text, "file", setup.target.form);
+  REQUIRE_MESSAGE(settings.has_value(), text);
+  const auto read = understand(*settings, *around.trainer, setup.target, 16);
+  REQUIRE_MESSAGE(read.has_value(), text);
+  const auto after = layout_of(setup, rest_of(*before, *read));
+  REQUIRE_MESSAGE(after.has_value(), rest_of(*before, *read));
+  CHECK_MESSAGE(settings_text(translated(setup, *after).settings, setup.target) == text,
+                words << " became " << to_text(*after));
+  const auto key_facts = [](const Layout& one) {
+    return std::tuple(one.tp, one.pp, one.cp, one.dp, one.ep, one.vpp, one.mbs, one.gbs, one.seq,
+                      one.precision, one.sharding, one.schedule);
+  };
+  CHECK_MESSAGE(key_facts(*before) == key_facts(*after), words << " became " << to_text(*after));
+  return true;
+}
+
+TEST_CASE("what is exported is read back as the same layout, for every trainer with a reader") {
+  const char* shapes[] = {"",
+                          "tp=2,sp",
+                          "tp=2",
+                          "pp=2",
+                          "pp=2,tp=2,sp",
+                          "cp=2",
+                          "tp=2,cp=2,sp",
+                          "pp=4,layers=7/8/8/9",
+                          "pp=2,vpp=2",
+                          "tp=4,pp=2,vpp=4,sp",
+                          "ep=4,etp=1"};
+  const char* states[] = {"sharding=ddp",
+                          "zero=1",
+                          "zero=2",
+                          "zero=3",
+                          "fsdp,zero=2",
+                          "fsdp",
+                          "hsdp,dp_replicate=2",
+                          "sharding=megatron-fsdp"};
+  const char* rests[] = {"",
+                         "recompute=full",
+                         "recompute=selective",
+                         "recompute=op-selective",
+                         "recompute=modules:norm+mlp,precision=fp16",
+                         "recompute=block:2",
+                         "recompute=every-nth:2",
+                         "precision=fp8-tensorwise",
+                         "precision=fp32",
+                         "offload=optimizer",
+                         "on=overlap-gradient-reduce",
+                         "on=compile",
+                         "cp_kind=all-gather",
+                         "mbs=2,schedule=zb-v,vpp=2"};
+  for (const char* trainer : {"megatron@0.19", "torchtitan@0.3", "torchtitan@0.2",
+                              "deepspeed@0.19.8", "accelerate@1.15"}) {
+    int compared = 0;
+    for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
+      const Setup made = setup(trainer, model);
+      for (const char* shape : shapes) {
+        // DeepSpeed's pipeline is no part of its file.
+        if (std::string_view(trainer).starts_with("deepspeed") &&
+            std::string_view(shape).find("pp=") == 0)
+          continue;
+        for (const char* state : states) {
+          for (const char* rest : rests) {
+            std::string text = fmt::format("gbs=128,seq=4096");
+            for (const char* part : {shape, state, rest})
+              text += *part == '\0' ? "" : fmt::format(",{}", part);
+            compared += round_trip(made, text) ? 1 : 0;
+          }
+        }
+      }
+    }
+    CHECK_MESSAGE(compared > 20, trainer << ": " << compared);
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,136 @@
+// From the text of a file or a command line to settings.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/export.h"
+#include "trainwright/export/pattern.h"
+#include "trainwright/export/read.h"
+
+namespace trainwright {
+namespace detail {
+namespace {
+
+std::string plain_text(const Json& json) {
+  if (json.is_string()) return json.string;
+  if (!json.is_array()) return to_line(json);
+  std::vector<std::string> items;
+  for (const Json& item : json.items) items.push_back(plain_text(item));
+  return list_text(items);
+}
+
+// {"a": {"b": 8}} is a.b=8.
+void flatten(const Json& json, const std::string& path, std::vector<Setting>& settings) {
+  for (const JsonMember& member : json.members) {
+    const std::string key = path.empty() ? member.key : path + '.' + member.key;
+    if (member.value.is_object()) {
+      flatten(member.value, key, settings);
+    } else if (!member.value.is_null()) {
+      settings.push_back({.key = key, .values = {plain_text(member.value)}, .of = {}, .why = {}});
+    }
+  }
+}
+
+// --section.key words: dashes may stand for underscores, no- for false, words for a list of lists.
+Setting dotted(Setting setting) {
+  std::string key = setting.key.substr(2);
+  const std::size_t last = key.rfind('.') + 1;
+  const bool negated = key.substr(last).starts_with("no-") || key.substr(last).starts_with("no_");
+  if (negated) key.erase(last, 3);
+  std::replace(key.begin(), key.end(), '-', '_');
+  setting.key = std::move(key);
+  if (setting.values.empty()) {
+    setting.values = {negated ? "false" : "true"};
+  } else if (setting.values.size() > 1) {
+    std::vector<std::string> lists;
+    for (const std::string& word : setting.values) lists.push_back('[' + word + ']');
+    setting.values = {list_text(lists)};
+  }
+  return setting;
+}
+
+bool is_variable(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  });
+}
+
+}  // namespace
+
+std::vector<Setting> settings_of_words(const std::vector<std::string>& words) {
+  std::vector<Setting> settings;
+  bool open = false;  // words may follow the last option
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (word.starts_with("--")) {
+      settings.push_back({.key = word.substr(0, equals), .values = {}, .of = {}, .why = {}});
+      if (equals != std::string::npos) settings.back().values = {word.substr(equals + 1)};
+      open = equals == std::string::npos;
+    } else if (equals != std::string::npos && is_variable(word.substr(0, equals))) {
+      settings.push_back({.key = word.substr(0, equals),
+                          .values = {word.substr(equals + 1)},
+                          .of = {},
+                          .why = {}});
+      open = false;
+    } else if (word.find(':') != std::string::npos &&
+               word.find_first_of("/$.=") == std::string::npos) {
+      std::string key = word;
+      std::replace(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(key.find(':')), '-', '_');
+      settings.push_back({.key = std::move(key), .values = {}, .of = {}, .why = {}});
+      open = false;
+    } else if (open) {
+      settings.back().values.push_back(word);
+    }
+  }
+  for (Setting& setting : settings) {
+    if (setting.key.starts_with("--") && setting.key.find('.') != std::string::npos)
+      setting = dotted(setting);
+  }
+  return settings;
+}
+
+}  // namespace detail
+
+Result<std::vector<Setting>> read_settings(std::string_view text, std::string_view origin,
+                                           SettingsForm form) {
+  if (form == SettingsForm::Options || form == SettingsForm::Overrides) {
+    return detail::settings_of_words(detail::shell_words(text));
+  }
+  const Json tree = TW_TRY(form == SettingsForm::Toml   ? detail::parse_toml(text, origin)
+                           : form == SettingsForm::Yaml ? detail::parse_yaml(text, origin)
+                                                        : parse_json(text, origin));
+  if (!tree.is_object())
+    return fail(std::string(origin),
+                fmt::format("expected settings, found {}", name_of(tree.kind)));
+  std::vector<Setting> settings;
+  detail::flatten(tree, "", settings);
+  return settings;
+}
+
+SettingsForm form_of(std::string_view path) {
+  if (path.ends_with(".toml")) return SettingsForm::Toml;
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return SettingsForm::Yaml;
+  if (path.ends_with(".json")) return SettingsForm::Json;
+  return SettingsForm::Options;
+}
+
+std::string trainer_of_settings(const std::vector<Setting>& settings, SettingsForm form) {
+  const auto has = [&](std::string_view key, std::string_view value = {}) {
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& one) {
+      return one.key.starts_with(key) &&
+             (value.empty() || (!one.values.empty() && one.values.front() == value));
+    });
+  };
+  switch (form) {
+    case SettingsForm::Toml: return "torchtitan@0.2";
+    case SettingsForm::Json: return "deepspeed";
+    case SettingsForm::Yaml:
+      return has("distributed_type", "DEEPSPEED") ? "accelerate-deepspeed" : "accelerate";
+    case SettingsForm::Options:
+    case SettingsForm::Overrides: break;
+  }
+  return has("parallelism.") || has("training.") ? "torchtitan@0.3" : "megatron-core";
+}
+
+}  // namespace trainwright
