@@ -53,6 +53,17 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
   }
 }
 
+TEST_CASE("plan --export writes the recommended layout as export does") {
+  const Reply reply = reply_to({"plan", "llama-3.2-1b", "--on", "8xH100", "--batch", "64", "--seq",
+                                "2k", "--trainer", "torchtitan", "--export", "/nonexistent/run"});
+  REQUIRE(reply.exit == Exit::Ok);
+  REQUIRE(reply.files.size() == 4);
+  CHECK(reply.files[0].path == "/nonexistent/run/settings.sh");
+  CHECK(reply.files[2].content.find("trainwright estimate llama-3.2-1b --on 8xH100") !=
+        std::string::npos);
+  CHECK(reply.output.find("/nonexistent/run/launch.sh") != std::string::npos);
+}
+
 TEST_CASE("plan --json names the question, and the larger cluster where nothing fits") {
   const Reply reply =
       reply_to({"plan", "llama-2-7b", "--on", "1xA100-40GB", "--batch", "8", "--seq", "2k",

@@ -1,6 +1,8 @@
 // trainwright estimate: memory of one layout, stage by stage, and whether it fits.
 #include "trainwright/cli/estimate.h"
 
+#include <fmt/format.h>
+
 #include "trainwright/cli/config.h"
 #include "trainwright/cli/time_text.h"
 
@@ -11,10 +13,14 @@ namespace {
 Diagnostics unsaid(const Words& words, const Invocation& invocation) {
   Diagnostics faults;
   if (invocation.flag("config")) return faults;
-  const char* hint = "or --config with the trainer's own file";
-  if (words.model.empty()) faults.push_back({"MODEL", "is required", hint});
-  if (words.on.empty()) faults.push_back({"--on", "is required", "for instance --on 64xH100"});
-  if (words.layout.empty()) faults.push_back({"--layout", "is required", hint});
+  const char* hint = "see --help, also for --config";
+  const auto require = [&](const std::string& word, const char* name) {
+    if (!word.empty()) return;
+    faults.push_back({"trainwright estimate", fmt::format("{} is required", name), hint});
+  };
+  require(words.model, "model");
+  require(words.on, "--on");
+  require(words.layout, "--layout");
   return faults;
 }
 

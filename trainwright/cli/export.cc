@@ -5,6 +5,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
+#include "trainwright/cli/export.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
@@ -184,19 +185,26 @@ Result<Output> run_export(const Invocation& invocation) {
   Words words = export_words(invocation);
   const std::string to = invocation.text("to").value_or("");
   if (words.trainer.empty() && !to.empty()) words.trainer = trainer_of_target(to);
+  return exported(invocation, words, to, invocation.text("out"));
+}
+
+Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& invocation) {
+  if (!invocation.json) return {violations_text(found, invocation.width), Exit::DoesNotFit};
+  Json document = Json::object();
+  document.add("legal", Json::of(false)).add("violations", violations_json(found));
+  return {to_text(document), Exit::DoesNotFit};
+}
+
+}  // namespace
+
+Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
+                        const std::optional<std::string>& folder) {
   const Question setting = TW_TRY(read_question(words, invocation.data.path()));
   const Target target = TW_TRY(find_target(to, setting.trainer));
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (invocation.flag("only-settings")) return settings_alone(setting, target, found, invocation);
-  if (!is_legal(found)) {
-    if (invocation.json) {
-      Json document = Json::object();
-      document.add("legal", Json::of(false)).add("violations", violations_json(found));
-      return Output{to_text(document), Exit::DoesNotFit};
-    }
-    return Output{violations_text(found, invocation.width), Exit::DoesNotFit};
-  }
+  if (!is_legal(found)) return not_legal(found, invocation);
   const Plan plan = plan_of(setting);
   Translation translation = translate(plan, target);
   if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
@@ -207,9 +215,7 @@ Result<Output> run_export(const Invocation& invocation) {
   const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
   const auto files = write_files(plan, target, translation, occasion);
   Output output;
-  if (const auto folder = invocation.text("out")) {
-    output = written(files, translation, *folder, invocation.width);
-  }
+  if (folder) output = written(files, translation, *folder, invocation.width);
   if (invocation.json) {
     output.text = to_text(files_json(target, translation, files));
   } else if (output.files.empty()) {
@@ -217,8 +223,6 @@ Result<Output> run_export(const Invocation& invocation) {
   }
   return output;
 }
-
-}  // namespace
 
 Command export_command() {
   const auto text = Argument::Kind::Text;

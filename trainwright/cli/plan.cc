@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/export.h"
 
 namespace trainwright::cli {
 namespace {
@@ -135,6 +136,19 @@ std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hard
   return std::nullopt;
 }
 
+// Files of the recommended layout beside the answer.
+Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output answer) {
+  const auto folder = invocation.text("export");
+  if (!folder || plan.result.best.empty()) return answer;
+  Words words = words_of(invocation);
+  words.layout = to_text(plan.result.best[plan.result.recommended].layout);
+  Output files = TW_TRY(exported(invocation, words, "", *folder));
+  if (!invocation.json) answer.text += '\n' + files.text;
+  if (files.exit != Exit::Ok) answer.exit = files.exit;
+  answer.files = std::move(files.files);
+  return answer;
+}
+
 Result<Output> run_plan(const Invocation& invocation) {
   const Wanted wanted = TW_TRY(read_wanted(invocation));
   const SearchQuestion question = question_of(wanted, wanted.cluster);
@@ -146,8 +160,9 @@ Result<Output> run_plan(const Invocation& invocation) {
   if (found) plan.with_more_memory = TW_TRY(fastest_with_memory(question, kMoreMemory));
   if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));
   const Exit exit = found ? Exit::Ok : Exit::DoesNotFit;
-  if (invocation.json) return Output{to_text(plan_json(plan)), exit};
-  return Output{plan_text(plan, invocation.width), exit};
+  const std::string text =
+      invocation.json ? to_text(plan_json(plan)) : plan_text(plan, invocation.width);
+  return with_files(invocation, plan, {text, exit});
 }
 
 std::vector<Argument> wish_arguments() {
@@ -160,6 +175,9 @@ std::vector<Argument> wish_arguments() {
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
       {"--why-not", Kind::Text, "a layout to compare with the first, part by part", false,
        "LAYOUT"},
+      {"--export", Kind::Text,
+       "folder to write the recommended layout into, as `export` writes it for the trainer", false,
+       "DIR"},
       {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},
       {"--budget", Kind::Integer,
        "bounds and memory evaluations after which the search ends with the best so far and its gap "

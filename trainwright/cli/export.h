@@ -1,0 +1,16 @@
+#pragma once
+// A plan as the trainer's own files, for `export` and `plan --export`.
+#include <optional>
+#include <string>
+
+#include "trainwright/cli/command.h"
+#include "trainwright/question/question.h"
+
+namespace trainwright::cli {
+
+// Written into the folder, or printed where there is none. Not legal, or not to be said to the
+// target (empty: the trainer's own): why, with exit code 1.
+Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
+                        const std::optional<std::string>& folder);
+
+}  // namespace trainwright::cli
