@@ -4,7 +4,7 @@ import random
 FAMILIES = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
 gemma2 gemma3_text phi3 gpt2 gpt_neox gptj falcon bloom opt mpt starcoder2 cohere2 granite
 granitemoe olmo2 olmoe deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
-ernie4_5_moe minimax smollm3 phi phimoe stablelm glm""".split()
+ernie4_5_moe minimax smollm3 phi phimoe stablelm glm bamba falcon_h1 nemotron_h""".split()
 
 # What the class default leaves out and the class cannot do without.
 EXPLICIT = {
@@ -167,6 +167,8 @@ def variation(family, r):
             "n_routed_experts": 8, "num_experts_per_tok": r.choice([1, 2, 4]),
             "n_shared_experts": r.choice([1, 2]), "moe_intermediate_size": r.choice([8, 20]),
             "first_k_dense_replace": r.randint(0, 3)}
+    if family in ("bamba", "falcon_h1", "nemotron_h"):
+        return variation_hybrid(family, r)
     if family == "ernie4_5_moe":
         return llama_like(r) | flag(r, "use_bias") | {
             "moe_num_experts": r.choice([4, 6]), "moe_k": r.choice([1, 2, 3]),
@@ -212,6 +214,43 @@ def variation_qwen(family, r):
             "linear_key_head_dim": r.choice([8, 16]), "linear_value_head_dim": r.choice([8, 12]),
             "linear_conv_kernel_dim": r.choice([2, 4])}
         config |= layer_types(r, config, LINEAR)
+    return config
+
+
+def variation_hybrid(family, r):
+    groups = r.choice([1, 2])
+    heads = groups * r.choice([1, 2, 4])
+    width = r.choice([8, 16])
+    chunk = r.choice([16, 24, 256])
+    config = llama_like(r)
+    if family == "nemotron_h":
+        del config["num_hidden_layers"]
+        experts = r.choice([4, 6])
+        letters = "".join(r.choice("M*-E") for _ in range(r.randint(1, 8)))
+        names = {"M": r.choice(["mamba", "linear_attention"]), "*": "full_attention", "-": "mlp",
+                 "E": "moe"}
+        return config | flag(r, "mlp_bias", "use_bias", "use_conv_bias") | {
+            "head_dim": width,
+            "mamba_num_heads": heads, "mamba_head_dim": width, "n_groups": groups,
+            "ssm_state_size": r.choice([8, 12]), "conv_kernel": r.choice([2, 4]),
+            "chunk_size": chunk, "n_routed_experts": experts,
+            "num_experts_per_tok": r.randint(1, experts // 2),
+            "moe_intermediate_size": r.choice([12, 20]),
+            "moe_shared_expert_intermediate_size": r.choice([16, 28]),
+            "moe_latent_size": r.choice([None, None, 10]),
+        } | r.choice([{"hybrid_override_pattern": letters},
+                      {"layers_block_type": [names[letter] for letter in letters]}])
+    config |= flag(r, "attention_bias", "mlp_bias", "mamba_proj_bias", "mamba_conv_bias") | {
+        "mamba_n_heads": heads, "mamba_n_groups": groups, "mamba_d_state": r.choice([8, 12]),
+        "mamba_d_conv": r.choice([2, 4]), "mamba_chunk_size": chunk, "mamba_expand": 2}
+    if family == "bamba":
+        listed = [i for i in range(config["num_hidden_layers"]) if r.random() < 0.4]
+        return config | {"attn_layer_indices": r.choice([None, listed])}
+    config |= flag(r, "projectors_bias", "mamba_rms_norm")
+    if r.random() < 0.5:
+        config |= {"mamba_d_ssm": heads * width, "mamba_d_head": width}
+    else:
+        config["mamba_d_ssm"] = None
     return config
 
 

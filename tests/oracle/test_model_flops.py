@@ -3,8 +3,8 @@
 The models run under FakeTensorMode (shapes only) with eager attention, which computes all s x s
 scores whatever the mask, and with experts_implementation="batched_mm", which sends every token to
 its experts and no others. DBRX runs on real tensors, because its experts are a loop over lists of
-tokens whose lengths depend on data. Three families do other work than the model needs; `other_work` states
-how much and why, and the count must be exact with it.
+tokens whose lengths depend on data. Some families do other work than the model needs; `OTHER_WORK`
+states how much and why, and the count must be exact with it.
 """
 import contextlib
 import json
@@ -112,7 +112,36 @@ def deltanet_work(report):
     return forward, backward
 
 
-OTHER_WORK = {"llama4_text": llama4_work, "minimax": lightning_work, "qwen3_next": deltanet_work}
+def mamba_work(report):
+    """The scan runs over its padding, with keys and queries repeated for every head of a group, and
+    passes states from chunk to chunk by a product with all of them; the convolution is as above."""
+    forward = backward = 0
+    for layer in layers_of(report):
+        for a in (layer["attention"], layer.get("beside_attention")):
+            if a is None or a["kind"] != "mamba2":
+                continue
+            chunk, heads, state = a["chunk"], a["heads"], a["state"]
+            width = heads * a["head_dim"]
+            chunks = -(-SEQUENCE // chunk)
+            full, rest = divmod(SEQUENCE, chunk)
+            squares = full * chunk**2 + rest**2
+            needed = 2 * squares * (a["groups"] * state + width) + 4 * SEQUENCE * width * state
+            passed = 2 * (chunks + 1) ** 2 * width * state
+            done = (2 * chunks * chunk**2 * (heads * state + width)
+                    + 4 * chunks * chunk * width * state + passed)
+            forward += BATCH * (done - needed)
+            backward += BATCH * 2 * (done - needed)
+            channels = width + 2 * a["groups"] * state
+            taps = a["convolution"]
+            needed = 2 * taps * channels * SEQUENCE * BATCH
+            done = 2 * taps * channels * (SEQUENCE + taps - 1) * BATCH
+            forward += done - needed
+            backward += done + done * channels - 2 * needed
+    return forward, backward
+
+
+OTHER_WORK = {"llama4_text": llama4_work, "minimax": lightning_work, "qwen3_next": deltanet_work,
+              "bamba": mamba_work, "falcon_h1": mamba_work, "nemotron_h": mamba_work}
 
 
 def test_forward_and_backward(tmp_path):

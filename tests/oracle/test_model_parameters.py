@@ -25,11 +25,11 @@ def build(family, config):
 
 def part_of(name):
     """The part a parameter belongs to, as far as module names tell, or None."""
-    if re.search(r"(embed_tokens|embed_positions|wte|wpe|embed_in|word_embeddings|project_in)\.", name):
+    if re.search(r"(embed_tokens|embed_positions|wte|wpe|embed_in|word_embeddings|project_in|model\.embeddings)\.", name):
         return "embedding"
     if re.search(r"(lm_head|embed_out|project_out)\.", name):
         return "head"
-    if re.search(r"\.(self_attn|attn|attention|self_attention|linear_attn)\.", name):
+    if re.search(r"\.(self_attn|attn|attention|self_attention|linear_attn|mamba)\.", name):
         return "attention"
     if re.search(r"\.(mlp|ffn|feed_forward|block_sparse_moe|fc1|fc2)\.", name):
         return "feed_forward"
@@ -39,8 +39,16 @@ def part_of(name):
 def counted(model):
     parts = collections.Counter()
     for name, parameter in model.named_parameters():
-        parts[part_of(name)] += parameter.numel()
+        parts[part_of(name) if ".mixer." not in name else part_of_mixer(model, name)] += (
+            parameter.numel())
     return parts
+
+
+def part_of_mixer(model, name):
+    """Layers that are one branch each call it the mixer, whatever it is."""
+    layer = int(re.search(r"layers\.(\d+)\.", name).group(1))
+    kind = model.config.layer_types[layer]
+    return "attention" if kind.endswith("attention") else "feed_forward"
 
 
 def ours(report):

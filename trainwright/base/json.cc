@@ -253,10 +253,32 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   Diagnostics faults_;
 };
 
+constexpr std::string_view kEndless = "Infinity";
+
+// Python writes a number without end as Infinity, which JSON does not have (config.json of Mamba-2
+// models). It is read as null, as long as it was, so that places stay.
+std::string without_endless(std::string_view text) {
+  std::string plain(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    if (quoted && plain[i] == '\\')
+      ++i;
+    else if (plain[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && text.substr(i, kEndless.size()) == kEndless) {
+      if (i > 0 && plain[i - 1] == '-') plain[i - 1] = ' ';
+      plain.replace(i, kEndless.size(), "null    ");
+    }
+  }
+  return plain;
+}
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view origin) {
   if (trim(text).empty()) return fail(std::string(origin), "the document is empty");
+  std::string plain;
+  if (text.find(kEndless) != std::string_view::npos) text = plain = without_endless(text);
   LineCount line;
   LineCount unused;
   TreeBuilder builder(text, origin, &line);

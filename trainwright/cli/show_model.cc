@@ -30,7 +30,7 @@ std::string kinds_table(const Model& model, int width) {
     const auto count = std::count(model.layers.begin(), model.layers.end(),
                                   LayerKindId(static_cast<std::int32_t>(i)));
     const Params each = parameters(layer_weights(model, model.kinds[i])).total();
-    table.rows.push_back({std::to_string(count), describe(model.kinds[i].attention),
+    table.rows.push_back({std::to_string(count), describe_mixing(model.kinds[i]),
                           describe(model.kinds[i].feed_forward), with_thousands(each.value())});
   }
   return to_text(table, width);

@@ -49,7 +49,7 @@ Result<std::vector<Stage>> stages_named(const std::string& name, const std::vect
 std::string title_of(const Model& model, const ListOf& of) {
   if (of.what != ListOf::What::Layer) return {};
   const LayerKind& kind = model.kinds[of.kind.at()];
-  std::string title = fmt::format("{}, {}", describe(kind.attention), describe(kind.feed_forward));
+  std::string title = fmt::format("{}, {}", describe_mixing(kind), describe(kind.feed_forward));
   if (of.slice.recompute.kind != RecomputeKind::None) {
     title += "; recompute " + to_text(of.slice.recompute);
   }

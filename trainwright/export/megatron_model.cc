@@ -97,6 +97,12 @@ bool has_bias(const FeedForward& feed_forward) {
   return std::get<MixtureOfExperts>(feed_forward).expert.bias;
 }
 
+bool is_hybrid(const LayerKind& kind) {
+  return kind.beside_attention || std::holds_alternative<Mamba2>(kind.attention) ||
+         std::holds_alternative<NoAttention>(kind.attention) ||
+         std::holds_alternative<NoFeedForward>(kind.feed_forward);
+}
+
 // What the layers have that no argument says, or that differs between them.
 std::string beyond_arguments(const Model& model) {
   for (const LayerKind& kind : model.kinds) {
@@ -150,6 +156,10 @@ bool say_activation(Arguments& arguments, const Mlp& mlp, bool bias) {
 }  // namespace
 
 Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence) {
+  if (std::any_of(model.kinds.begin(), model.kinds.end(), is_hybrid)) {
+    return fail(model.name, "the arguments of hybrids (--hybrid-override-pattern) are not written",
+                "write the model's own arguments into settings.sh");
+  }
   if (const std::string what = beyond_arguments(model); !what.empty()) {
     return not_sayable(model, what);
   }

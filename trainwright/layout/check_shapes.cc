@@ -57,6 +57,32 @@ void check_attention(const Case& c, const LightningAttention& attention, Finding
   check_heads(c, attention.heads, findings);
 }
 
+// Heads are exchanged for tokens over the whole cp, and groups with them or copied.
+void check_mamba_cp(const Case& c, const Mamba2& mamba, Findings& findings) {
+  const std::int64_t cp = c.layout.cp;
+  const std::int64_t heads = mamba.heads / c.layout.tp;
+  const std::int64_t groups = mamba.groups / c.layout.tp;
+  if (heads % cp == 0 && (groups % cp == 0 || cp % groups == 0)) return;
+  findings.forbid(
+      "mamba-splits-cp",
+      fmt::format("{} state-space heads in {} groups on a rank do not split {} ways for "
+                  "context parallelism",
+                  heads, groups, cp),
+      divisors_hint("cp", heads, cp));
+}
+void check_attention(const Case& c, const Mamba2& mamba, Findings& findings) {
+  const std::int64_t tp = c.layout.tp;
+  if (mamba.heads % tp == 0 && mamba.groups % tp == 0) {
+    check_mamba_cp(c, mamba, findings);
+    return;
+  }
+  findings.forbid("mamba-splits-tp",
+                  fmt::format("{} state-space heads in {} groups do not split {} ways", mamba.heads,
+                              mamba.groups, tp),
+                  divisors_hint("tp", mamba.groups, tp));
+}
+void check_attention(const Case&, const NoAttention&, Findings&) {}
+
 void check_width(std::string_view id, std::string_view what, std::string_view key,
                  std::int64_t width, std::int64_t ways, Findings& findings) {
   if (width % ways == 0) return;
@@ -80,6 +106,8 @@ void check_feed_forward(const Case& c, const MixtureOfExperts& moe, Findings& fi
                     divisors_hint("ep", moe.experts, c.layout.ep));
   }
 }
+
+void check_feed_forward(const Case&, const NoFeedForward&, Findings&) {}
 
 // Ring and all-gather give each rank one part from either end, so that causal work is even.
 void check_sequence(const Case& c, Findings& findings) {
@@ -127,6 +155,7 @@ void check_shapes(const Case& c, Findings& findings) {
   for (const LayerKind& kind : c.model.kinds) {
     std::visit([&](const auto& attention) { check_attention(c, attention, findings); },
                kind.attention);
+    if (kind.beside_attention) check_attention(c, *kind.beside_attention, findings);
     std::visit([&](const auto& branch) { check_feed_forward(c, branch, findings); },
                kind.feed_forward);
   }

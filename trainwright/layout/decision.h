@@ -98,7 +98,7 @@ struct Layout {
 enum class LayerMatrix {
   Query, Key, Value, AttentionGate, AttentionOutput, QueryDown, QueryUp, KvDown, KvUp, Beta, Decay,
   Gate, Up, Down, Router, ExpertGate, ExpertUp, ExpertDown, SharedGate, SharedUp, SharedDown,
-  SharedScale,
+  SharedScale, LatentDown, LatentUp, MambaIn, MambaOut,
 };
 // clang-format on
 

@@ -55,6 +55,9 @@ void set_model(Facts& facts, const Model& model) {
   set_flag(facts, Variable::OwnHeadDim, shapes.own_head_dim);
   set_flag(facts, Variable::TiedEmbeddings, model.tied);
   set_flag(facts, Variable::Mla, shapes.mla);
+  facts.set(Variable::MambaHeads, shapes.mamba_heads);
+  facts.set(Variable::MambaGroups, shapes.mamba_groups);
+  set_flag(facts, Variable::MambaBeside, shapes.mamba_beside);
 }
 
 void set_stages(Facts& facts, const Layout& layout, const Model& model) {

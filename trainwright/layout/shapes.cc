@@ -31,6 +31,16 @@ void note(Shapes& shapes, const LightningAttention& attention, std::int64_t) {
   if (shapes.heads == 0) shapes.heads = attention.heads;
 }
 
+void note(Shapes& shapes, const Mamba2& mamba, std::int64_t) {
+  if (shapes.mamba_heads != 0) return;
+  shapes.mamba_heads = mamba.heads;
+  shapes.mamba_groups = mamba.groups;
+}
+
+void note(Shapes&, const NoAttention&, std::int64_t) {}
+
+void note(Shapes&, const NoFeedForward&) {}
+
 void note(Shapes& shapes, const Mlp& mlp) {
   if (shapes.ffn == 0) shapes.ffn = mlp.width;
 }
@@ -52,8 +62,13 @@ Shapes shapes_of(const Model& model) {
   for (const LayerKind& kind : model.kinds) {
     std::visit([&](const auto& attention) { note(shapes, attention, model.hidden); },
                kind.attention);
+    if (kind.beside_attention) {
+      note(shapes, *kind.beside_attention, model.hidden);
+      shapes.mamba_beside = true;
+    }
     std::visit([&](const auto& feed_forward) { note(shapes, feed_forward); }, kind.feed_forward);
   }
+  if (shapes.heads == 0) shapes.heads = shapes.mamba_heads;
   if (shapes.kv_heads == 0) shapes.kv_heads = shapes.heads;
   return shapes;
 }

@@ -14,6 +14,8 @@ struct Shapes {
   std::int64_t moe_ffn = 0, experts = 0, top_k = 0, shared_experts = 0;
   bool own_head_dim = false;  // heads x head_dim is not the width
   bool mla = false;
+  std::int64_t mamba_heads = 0, mamba_groups = 0;
+  bool mamba_beside = false;  // attention, in the same layer
 };
 Shapes shapes_of(const Model& model);
 

@@ -177,7 +177,7 @@ TEST_CASE("frozen weights are not trained, adapters are") {
 }
 
 TEST_CASE("every matrix of a layer has its word, and words of other programs mean some of them") {
-  for (int i = 0; i <= static_cast<int>(LayerMatrix::SharedScale); ++i) {
+  for (int i = 0; i <= static_cast<int>(LayerMatrix::MambaOut); ++i) {
     const auto matrix = static_cast<LayerMatrix>(i);
     CHECK(layer_matrix(name_of(matrix)) == matrix);
   }

@@ -8,11 +8,12 @@ namespace trainwright {
 
 std::span<const std::string_view> all_names(LayerMatrix) {
   static constexpr std::string_view kNames[] = {
-      "query",       "key",         "value",       "attention_gate", "attention_output",
-      "query_down",  "query_up",    "kv_down",     "kv_up",          "beta",
-      "decay",       "gate",        "up",          "down",           "router",
-      "expert_gate", "expert_up",   "expert_down", "shared_gate",    "shared_up",
-      "shared_down", "shared_scale"};
+      "query",       "key",          "value",       "attention_gate", "attention_output",
+      "query_down",  "query_up",     "kv_down",     "kv_up",          "beta",
+      "decay",       "gate",         "up",          "down",           "router",
+      "expert_gate", "expert_up",    "expert_down", "shared_gate",    "shared_up",
+      "shared_down", "shared_scale", "latent_down", "latent_up",      "mamba_in",
+      "mamba_out"};
   return kNames;
 }
 
@@ -31,7 +32,7 @@ constexpr Matrices kQueryKeyValue{Query, Key, Value};
 
 // Modules of transformers 5.22.2 (models/<family>/modeling_<family>.py, w1 to w3 of Mixtral's
 // checkpoints) and of Megatron-Core 0.16 (transformer/attention.py, mlp.py,
-// multi_latent_attention.py).
+// multi_latent_attention.py; ssm/mamba_mixer.py).
 struct Word {
   std::string_view word;
   Matrices matrices;
@@ -41,7 +42,10 @@ constexpr std::array kWords = {
     Word{"k_proj", {Key}},
     Word{"v_proj", {Value}},
     Word{"o_proj", {AttentionOutput}},
-    Word{"out_proj", {AttentionOutput}},
+    Word{"out_proj", {AttentionOutput, MambaOut}},
+    Word{"in_proj", {MambaIn}},
+    Word{"fc1_latent_proj", {LatentDown}},
+    Word{"fc2_latent_proj", {LatentUp}},
     Word{"dense", {AttentionOutput}},
     Word{"qkv_proj", kQueryKeyValue},
     Word{"query_key_value", kQueryKeyValue},

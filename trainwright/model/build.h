@@ -23,6 +23,16 @@ struct LayerNumbers {
 void build_layers(const Family& family, const LayerNumbers& numbers, ConfigFields& fields,
                   Model& model);
 
+// Of models whose layers are one branch each.
+enum class HybridLayer { Mamba, Attention, FeedForward, Experts };
+// Listed by name, else as letters of a pattern, else what the class takes; never empty.
+std::vector<HybridLayer> read_hybrid_layers(ConfigFields& fields);
+// A fault if the prediction modules are not one layer of attention and experts.
+void check_hybrid_mtp(ConfigFields& fields);
+Mamba2 read_mamba(const Family& family, const LayerNumbers& layer, ConfigFields& fields);
+// Leaves that branch of a layer, with the norm before it.
+void keep_branch(LayerKind& kind, HybridLayer layer);
+
 // Bounds that keep every later product within 64 bits; far beyond any model built.
 inline constexpr IntegerRange kVocabularyRange{1, std::int64_t{1} << 31};
 inline constexpr IntegerRange kHiddenRange{1, std::int64_t{1} << 24};

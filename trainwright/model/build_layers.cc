@@ -23,6 +23,7 @@ struct AttentionNumbers {
   LatentAttention latent;
   GatedDeltaNet delta;
   LightningAttention lightning;
+  Mamba2 mamba;
 };
 
 struct ExpertNumbers {
@@ -100,8 +101,25 @@ void read_listed(ConfigFields& fields, std::int64_t layers, AttentionNumbers& nu
   }
 }
 
+// Attention where it is listed, Mamba-2 elsewhere.
+void read_attention_indices(ConfigFields& fields, std::int64_t layers, AttentionNumbers& numbers) {
+  numbers.types.assign(static_cast<std::size_t>(layers), LayerType::Linear);
+  const auto listed =
+      fields.integers("attn_layer_indices", static_cast<std::size_t>(kLayersRange.most));
+  if (!listed) return;
+  for (const std::int64_t i : *listed) {
+    if (i >= 0 && i < layers) numbers.types[static_cast<std::size_t>(i)] = LayerType::Full;
+  }
+}
+
+bool has_mamba(AttentionPlan plan) {
+  return plan == AttentionPlan::MambaButListed || plan == AttentionPlan::MambaBeside ||
+         plan == AttentionPlan::Pattern;
+}
+
 void read_linear(const Family& family, const LayerNumbers& layer, ConfigFields& fields,
                  AttentionNumbers& numbers) {
+  if (has_mamba(family.attention_plan)) numbers.mamba = read_mamba(family, layer, fields);
   if (family.attention_plan == AttentionPlan::LinearButNth) {
     numbers.delta = {.key_heads = required(fields, family.delta_key_heads, kHeadsRange),
                      .value_heads = required(fields, family.delta_value_heads, kHeadsRange),
@@ -134,6 +152,12 @@ AttentionNumbers read_attention(const Family& family, const LayerNumbers& layer,
   read_rotary(family, fields, layer.layers, numbers);
   if (numbers.plan == AttentionPlan::Listed) {
     read_listed(fields, layer.layers, numbers);
+  } else if (numbers.plan == AttentionPlan::MambaButListed) {
+    read_attention_indices(fields, layer.layers, numbers);
+  } else if (numbers.plan == AttentionPlan::Pattern) {
+    for (const HybridLayer of : read_hybrid_layers(fields)) {
+      numbers.types.push_back(of == HybridLayer::Mamba ? LayerType::Linear : LayerType::Full);
+    }
   } else if (!plan_fields(family.attention_plan).empty()) {
     numbers.types = read_layer_types(fields, layer.layers);
   }
@@ -170,7 +194,10 @@ bool has_rotary(const AttentionNumbers& numbers, std::int64_t i) {
 LayerType layer_type(const AttentionNumbers& numbers, std::int64_t i) {
   if (!numbers.types.empty()) return numbers.types[static_cast<std::size_t>(i)];
   switch (numbers.plan) {
-    case AttentionPlan::Full: return LayerType::Full;
+    case AttentionPlan::Full:
+    case AttentionPlan::MambaBeside:
+    case AttentionPlan::MambaButListed:
+    case AttentionPlan::Pattern: return LayerType::Full;
     case AttentionPlan::Window:
     case AttentionPlan::Listed: return LayerType::Sliding;
     case AttentionPlan::WindowFromLayer:
@@ -195,6 +222,7 @@ Attention attention_of(const Family& family, const AttentionNumbers& numbers, st
   if (family.latent) return numbers.latent;
   const LayerType type = layer_type(numbers, i);
   if (type == LayerType::Linear) {
+    if (has_mamba(numbers.plan)) return numbers.mamba;
     if (numbers.plan == AttentionPlan::LinearButNth) return numbers.delta;
     return numbers.lightning;
   }
@@ -281,6 +309,8 @@ ExpertNumbers read_experts(const Family& family, const LayerNumbers& layer, Conf
                     .gated = family.gated,
                     .bias = family.expert_bias,
                     .activation = layer.activation};
+  experts.latent = fields.integer(family.expert_latent, kHiddenRange).value_or(0);
+  experts.latent_bias = experts.latent > 0 && numbers.dense.bias;
   experts.shared_gate = family.shared_gate;
   experts.router_bias = family.router_bias;
   experts.score_correction_trained = family.score_correction_trained;
@@ -293,7 +323,8 @@ bool has_experts(const ExpertNumbers& numbers, std::int64_t i, std::int64_t laye
   const bool listed = std::binary_search(numbers.listed.begin(), numbers.listed.end(), i);
   const bool on_step = (i + 1) % numbers.step == 0;
   switch (numbers.plan) {
-    case ExpertPlan::None: return false;
+    case ExpertPlan::None:
+    case ExpertPlan::Pattern: return false;
     case ExpertPlan::All: return true;
     case ExpertPlan::AfterFirst: return i >= numbers.first;
     case ExpertPlan::SparseStep: return numbers.experts.experts > 0 && !listed && on_step;
@@ -361,19 +392,36 @@ void build_layers(const Family& family, const LayerNumbers& numbers, ConfigField
   const AttentionNumbers attention = read_attention(family, numbers, fields);
   const ExpertNumbers experts = read_experts(family, numbers, fields, model);
   const LayerKind norms = norms_of(family, fields);
+  std::vector<HybridLayer> branches;
+  if (family.attention_plan == AttentionPlan::Pattern) branches = read_hybrid_layers(fields);
   for (std::int64_t i = 0; i < numbers.layers; ++i) {
     LayerKind kind = norms;
     kind.attention = attention_of(family, attention, i, model.positions);
-    if (has_experts(experts, i, numbers.layers)) {
+    const auto at = static_cast<std::size_t>(i);
+    if (branches.empty() ? has_experts(experts, i, numbers.layers)
+                         : branches[at] == HybridLayer::Experts) {
       kind.feed_forward = experts.experts;
     } else {
       kind.feed_forward = experts.dense;
     }
+    if (attention.plan == AttentionPlan::MambaBeside) kind.beside_attention = attention.mamba;
+    if (!branches.empty()) keep_branch(kind, branches[at]);
     model.layers.push_back(kind_id(model, std::move(kind)));
   }
   const std::int64_t mtp = fields.integer(family.mtp_layers, {0, 1024}).value_or(0);
-  // An MTP module's layer is one like the last of the main model.
-  model.mtp.assign(static_cast<std::size_t>(mtp), model.layers.back());
+  if (mtp == 0) return;
+  // An MTP module's layer is one like the last of the main model; where layers are one branch each,
+  // it has both.
+  LayerKindId module = model.layers.back();
+  if (!branches.empty()) {
+    check_hybrid_mtp(fields);
+    LayerKind kind = norms;
+    kind.attention = attention.softmax;
+    std::get<SoftmaxAttention>(kind.attention).rotary = model.positions == Positions::Rotary;
+    kind.feed_forward = experts.experts;
+    module = kind_id(model, std::move(kind));
+  }
+  model.mtp.assign(static_cast<std::size_t>(mtp), module);
 }
 
 }  // namespace trainwright::detail

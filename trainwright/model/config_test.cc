@@ -196,6 +196,17 @@ TEST_CASE("every family's entry reads its own defaults and says which sizes they
   }
 }
 
+TEST_CASE("layers that attend to images are refused by name") {
+  // meta-llama/Llama-3.2-11B-Vision, shortened.
+  const auto model = parse_model(R"({"model_type": "mllama", "text_config": {
+    "model_type": "mllama_text_model", "hidden_size": 4096, "num_hidden_layers": 40,
+    "cross_attention_layers": [3, 8]}})",
+                                 "config.json");
+  REQUIRE(!model);
+  CHECK(to_text(model.error()).find("(cross_attention_layers) are not modelled") !=
+        std::string::npos);
+}
+
 TEST_CASE("a value the class cannot derive is said, not guessed") {
   // DeepSeek-V2's class has no default for the experts per token, and GLM-4-MoE's default heads do
   // not divide its hidden size.

@@ -10,6 +10,7 @@ std::vector<Family> sorted_families() {
   std::vector<Family> all = dense_families();
   for (Family& family : classic_families()) all.push_back(std::move(family));
   for (Family& family : expert_families()) all.push_back(std::move(family));
+  for (Family& family : hybrid_families()) all.push_back(std::move(family));
   all.push_back(megatron_family());
   std::sort(all.begin(), all.end(),
             [](const Family& a, const Family& b) { return a.model_type < b.model_type; });
@@ -183,6 +184,9 @@ std::string_view plan_fields(AttentionPlan plan) {
     case AttentionPlan::NoRotaryNth:
     case AttentionPlan::ChunkedNth: return "layer_types|no_rope_layers";
     case AttentionPlan::Listed: return "window_attn_skip_freq|no_rope_freq";
+    case AttentionPlan::MambaBeside: return {};
+    case AttentionPlan::MambaButListed: return "attn_layer_indices";
+    case AttentionPlan::Pattern: return "layers_block_type|layer_types|hybrid_override_pattern";
   }
   return {};
 }
@@ -192,6 +196,7 @@ std::string_view plan_fields(ExpertPlan plan) {
     case ExpertPlan::None:
     case ExpertPlan::All:
     case ExpertPlan::AfterFirst:
+    case ExpertPlan::Pattern:
     case ExpertPlan::Range: return {};
     case ExpertPlan::SparseStep: return "mlp_only_layers";
     case ExpertPlan::Interleaved: return "moe_layers";
@@ -243,9 +248,22 @@ std::vector<std::string_view> field_names(const Family& f) {
                                          f.delta_value_dim.names,
                                          f.delta_convolution.names,
                                          f.lightning_block.names,
+                                         f.mamba_heads.names,
+                                         f.mamba_head_dim.names,
+                                         f.mamba_groups.names,
+                                         f.mamba_state.names,
+                                         f.mamba_convolution.names,
+                                         f.mamba_chunk.names,
+                                         f.mamba_width.names,
+                                         f.mamba_expansion.names,
+                                         f.mamba_input_bias.names,
+                                         f.mamba_output_bias.names,
+                                         f.mamba_convolution_bias.names,
+                                         f.mamba_norm_on.names,
                                          f.experts.names,
                                          f.experts_per_token.names,
                                          f.expert_width.names,
+                                         f.expert_latent.names,
                                          f.dense_width.names,
                                          f.shared_experts.names,
                                          f.shared_width.names,

@@ -68,6 +68,9 @@ enum class AttentionPlan {
   LinearButNth,     // every n-th layer is full, the others Gated DeltaNet (Qwen3-Next)
   LinearOdd,        // every other layer is lightning attention (MiniMax)
   Listed,           // window_attn_skip_freq and no_rope_freq, numbers or patterns (Megatron-LM)
+  MambaButListed,   // those of attn_layer_indices are attention, the others Mamba-2 (Bamba)
+  MambaBeside,      // Mamba-2 beside attention in every layer (Falcon-H1)
+  Pattern,          // each layer is one branch: Mamba-2, attention or feed-forward (Nemotron-H)
 };
 
 enum class ExpertPlan {
@@ -78,6 +81,7 @@ enum class ExpertPlan {
   Interleaved,  // moe_layers, or every interleave_moe_layer_step-th (Llama 4)
   Range,        // every moe_layer_interval-th from start to end (ERNIE)
   Listed,       // moe_layer_freq, a number or a pattern (Megatron-LM)
+  Pattern,      // as the attention plan of that name says (Nemotron-H)
 };
 
 enum class KvPlan { Field, Falcon };  // Falcon: multi_query and new_decoder_architecture decide
@@ -140,9 +144,16 @@ struct Family {
       delta_convolution{};
   IntegerField lightning_block{};
 
+  IntegerField mamba_heads{}, mamba_head_dim{}, mamba_groups{}, mamba_state{}, mamba_convolution{},
+      mamba_chunk{};
+  IntegerField mamba_width{}, mamba_expansion{};  // of all heads; null: hidden x expansion
+  BoolField mamba_input_bias{}, mamba_output_bias{}, mamba_convolution_bias{},
+      mamba_norm_on{{}, true};
+
   ExpertPlan expert_plan = ExpertPlan::None;
   IntegerField experts{}, experts_per_token{};
   IntegerField expert_width{};    // null: the family's width
+  IntegerField expert_latent{};   // null: experts work on the hidden size
   IntegerField dense_width{};     // of layers without experts; null: the family's width
   IntegerField shared_experts{};  // that many, each as wide as an expert
   IntegerField shared_width{};    // or the width itself

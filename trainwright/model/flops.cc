@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "trainwright/base/check.h"
@@ -19,16 +20,31 @@ double core_width(const LatentAttention& a) {
 }
 double core_width(const GatedDeltaNet&) { return 0; }
 double core_width(const LightningAttention&) { return 0; }
+double core_width(const Mamba2&) { return 0; }
+double core_width(const NoAttention&) { return 0; }
 
-// Work on the recurrent state per token.
-double state_flops(const SoftmaxAttention&) { return 0; }
-double state_flops(const LatentAttention&) { return 0; }
-double state_flops(const GatedDeltaNet& a) {
+// Mean number of tokens of the chunk that a token is in.
+double chunk_tokens(double chunk, double s) {
+  const double whole = std::floor(s / chunk);
+  const double rest = s - whole * chunk;
+  return (whole * chunk * chunk + rest * rest) / s;
+}
+
+// Work on the recurrent state per token of a sequence of s.
+double state_flops(const SoftmaxAttention&, double) { return 0; }
+double state_flops(const LatentAttention&, double) { return 0; }
+double state_flops(const GatedDeltaNet& a, double) {
   return real(a.value_heads) * 6 * real(a.key_dim) * real(a.value_dim);
 }
-double state_flops(const LightningAttention& a) {
+double state_flops(const LightningAttention& a, double) {
   return real(a.heads) * 4 * real(a.head_dim) * real(a.head_dim);
 }
+double state_flops(const Mamba2& a, double s) {
+  const double width = real(a.heads) * real(a.head_dim);
+  const double square = 2 * (real(a.groups) * real(a.state) + width);
+  return square * chunk_tokens(real(a.chunk), s) + 4 * width * real(a.state);
+}
+double state_flops(const NoAttention&, double) { return 0; }
 
 double causal_keys(Reach reach, double window, double s) {
   switch (reach) {
@@ -72,6 +88,17 @@ bool is_any(const Weight&) { return true; }
 bool is_in_megatron(const Weight& weight) {
   return weight.part != Part::Router && weight.name != "shared_scale";
 }
+bool is_fed_in_megatron(const Weight& weight) {
+  return is_not_attention(weight) && is_in_megatron(weight);
+}
+
+// Megatron-LM core_v0.16.1 training.py mamba_layer_flops: twice the hidden size for the width
+// whatever the heads are, 7 operations per number of the state, no convolution.
+double megatron_mamba_flops(const Mamba2& a, double hidden) {
+  const double width = 2 * hidden;
+  const double made = 2 * width + 2 * real(a.groups) * real(a.state) + real(a.heads);
+  return 2 * hidden * made + 7 * width * real(a.state) + 2 * width * hidden;
+}
 
 }  // namespace
 
@@ -98,8 +125,17 @@ double keys_per_query(const Attention& attention, Tokens sequence, AttentionPair
 
 Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
   const double keys = keys_per_query(attention, sequence, pairs);
-  return std::visit([&](const auto& a) { return Flops(2 * core_width(a) * keys + state_flops(a)); },
-                    attention);
+  const double s = real(sequence.value());
+  return std::visit(
+      [&](const auto& a) { return Flops(2 * core_width(a) * keys + state_flops(a, s)); },
+      attention);
+}
+
+Flops attention_core_flops(const LayerKind& kind, Tokens sequence, AttentionPairs pairs) {
+  const Flops beside = kind.beside_attention
+                           ? attention_core_flops(*kind.beside_attention, sequence, pairs)
+                           : Flops(0);
+  return attention_core_flops(kind.attention, sequence, pairs) + beside;
 }
 
 Flops TokenFlops::forward() const {
@@ -108,7 +144,7 @@ Flops TokenFlops::forward() const {
 
 TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs) {
   const auto core = [&](const LayerKind& kind) {
-    return attention_core_flops(kind.attention, sequence, pairs).value();
+    return attention_core_flops(kind, sequence, pairs).value();
   };
   TokenFlops flops;
   flops.projections = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
@@ -130,7 +166,7 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
 Flops palm_token_flops(const Model& model, Tokens sequence) {
   const double n = real(active_parameters(model).total().value());
   const double core = over_layers(model, model.layers, [&](const LayerKind& kind) {
-    return attention_core_flops(kind.attention, sequence, AttentionPairs::Full).value();
+    return attention_core_flops(kind, sequence, AttentionPairs::Full).value();
   });
   return Flops(6 * n + 3 * core);
 }
@@ -139,6 +175,10 @@ Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t pad
                            AttentionPairs pairs) {
   const double share = pairs == AttentionPairs::Full ? 1 : 0.5;
   const double layers = over_layers(model, model.layers, [&](const LayerKind& kind) {
+    if (const auto* mamba = std::get_if<Mamba2>(&kind.attention)) {
+      const double fed = flops_of(layer_weights(model, kind), is_fed_in_megatron);
+      return megatron_mamba_flops(*mamba, real(model.hidden)) + fed;
+    }
     const double core =
         attention_core_flops(kind.attention, sequence, AttentionPairs::Full).value();
     return flops_of(layer_weights(model, kind), is_in_megatron) + share * core;

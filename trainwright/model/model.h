@@ -67,7 +67,9 @@ std::vector<std::string> zoo_names(const std::string& data_directory);
 // zoo, else the nearest names.
 Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory);
 
-// Which part of the model a weight belongs to. Norms on queries and keys count as attention.
+// Which part of the model a weight belongs to. Norms on queries and keys count as attention, and so
+// does whatever else mixes tokens: linear attention, Mamba-2. What all tokens go through on their
+// way to the experts is with the shared experts.
 enum class Part {
   Embedding,
   SelfAttention,
@@ -128,12 +130,22 @@ Parameters mtp_parameters(const Model& model);  // of all MTP modules
 // most the window; what a flash kernel has to compute.
 enum class AttentionPairs { Full, Causal };
 
-// Mean number of keys per query in a sequence of that length; 0 for linear attention.
+// Mean number of keys per query in a sequence of that length; 0 without a softmax.
 double keys_per_query(const Attention& attention, Tokens sequence, AttentionPairs pairs);
 // The core without its projections, forward, for one token in a sequence of that length. Linear
 // attention: reading and writing its state, 6 x key x value width (4 without the delta rule) per
-// head; chunked kernels do more.
+// head; chunked kernels do more. Mamba-2 (H heads of P channels, G groups, N states) as its paper
+// computes it, in chunks of Q tokens (arXiv:2405.21060, section 6: block decomposition; the chunk
+// is the config's, 128 or 256). Per token
+//   2 Q G N   C B^T, all pairs of a chunk, once for the heads of a group,
+//   2 Q H P   that, times the decay and the mask, with the values X,
+//   2 H P N   the state that a chunk adds, B^T X,
+//   2 H P N   what C reads of the state before the chunk;
+// passing states from chunk to chunk is H P N / Q multiply-adds, no product, and is left out. A
+// shorter last chunk counts as short as it is, whatever `pairs` says.
 Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs);
+// Of a layer: attention and the mixer beside it.
+Flops attention_core_flops(const LayerKind& kind, Tokens sequence, AttentionPairs pairs);
 
 // Forward FLOPs of one token, averaged over a sequence; the backward pass costs twice as much.
 struct TokenFlops {
@@ -154,10 +166,10 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
 Flops palm_token_flops(const Model& model, Tokens sequence);
 // Megatron-LM (num_floating_point_operations in training.py): every matrix but the router's, logits
 // with the given padded vocabulary, the attention core as s x s and, in releases since 2025, half
-// of it (Causal). Without MTP modules, and without the few operations per channel that it adds for
-// the norms of latent attention. For GPT that is 72 L h^2 (1 + s/6h + V/12hL), arXiv:2205.05198
-// section 5; SC21 (arXiv:2104.04473) has 96 and V/16hL because full recomputation runs forward
-// twice.
+// of it (Causal); of Mamba-2 layers its own estimate, see flops.cc. Without MTP modules, and
+// without the few operations per channel that it adds for the norms of latent attention. For GPT
+// that is 72 L h^2 (1 + s/6h + V/12hL), arXiv:2205.05198 section 5; SC21 (arXiv:2104.04473) has 96
+// and V/16hL because full recomputation runs forward twice.
 Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t padded_vocabulary,
                            AttentionPairs pairs = AttentionPairs::Full);
 
@@ -174,6 +186,7 @@ std::string_view name_of(Reach reach);
 std::string_view name_of(Part part);
 // "GQA 32:8 x 128, sliding 4096", "MLA 128 x (128 + 64)": one line for tables.
 std::string describe(const Attention& attention);
+std::string describe_mixing(const LayerKind& kind);     // attention and the mixer beside it
 std::string describe(const FeedForward& feed_forward);  // "gated 14336", "8 of 256 x gated 2048"
 
 Json to_json(const Model& model);            // the shape

@@ -36,6 +36,14 @@ std::string text_of(const LightningAttention& a) {
   return fmt::format("lightning {} x {}", a.heads, a.head_dim);
 }
 
+std::string text_of(const Mamba2& a) {
+  return fmt::format("Mamba-2 {}:{} x {}, state {}", a.heads, a.groups, a.head_dim, a.state);
+}
+
+std::string text_of(const NoAttention&) { return "none"; }
+
+std::string text_of(const NoFeedForward&) { return "none"; }
+
 std::string text_of(const Mlp& mlp) {
   return fmt::format("{} {}", mlp.gated ? "gated" : "plain", mlp.width);
 }
@@ -43,6 +51,7 @@ std::string text_of(const Mlp& mlp) {
 std::string text_of(const MixtureOfExperts& m) {
   std::string text =
       fmt::format("{} of {} x {}", m.experts_per_token, m.experts, text_of(m.expert));
+  if (m.latent > 0) text += fmt::format(" on {}", m.latent);
   if (m.shared) text += fmt::format(" + shared {}", m.shared->width);
   return text;
 }
@@ -85,6 +94,22 @@ Json json_of(const LightningAttention& a) {
   return json;
 }
 
+Json json_of(const Mamba2& a) {
+  Json json = Json::object();
+  json.add("kind", Json::of("mamba2")).add("heads", Json::of(a.heads));
+  json.add("head_dim", Json::of(a.head_dim)).add("groups", Json::of(a.groups));
+  json.add("state", Json::of(a.state)).add("convolution", Json::of(a.convolution));
+  json.add("chunk", Json::of(a.chunk)).add("input_bias", Json::of(a.input_bias));
+  json.add("output_bias", Json::of(a.output_bias));
+  json.add("convolution_bias", Json::of(a.convolution_bias));
+  json.add("output_norm", Json::of(name_of(a.output_norm)));
+  return json;
+}
+
+Json json_of(const NoAttention&) { return Json{}; }
+
+Json json_of(const NoFeedForward&) { return Json{}; }
+
 Json json_of(const Mlp& mlp) {
   Json json = Json::object();
   json.add("kind", Json::of(mlp.gated ? "gated" : "plain")).add("width", Json::of(mlp.width));
@@ -96,6 +121,7 @@ Json json_of(const MixtureOfExperts& m) {
   Json json = Json::object();
   json.add("kind", Json::of("experts")).add("experts", Json::of(m.experts));
   json.add("experts_per_token", Json::of(m.experts_per_token)).add("expert", json_of(m.expert));
+  if (m.latent > 0) json.add("latent", Json::of(m.latent));
   json.add("shared", m.shared ? json_of(*m.shared) : Json{});
   json.add("shared_gate", Json::of(m.shared_gate)).add("router_bias", Json::of(m.router_bias));
   json.add("score_correction_trained", Json::of(m.score_correction_trained));
@@ -106,6 +132,7 @@ Json json_of(const LayerKind& kind) {
   Json json = Json::object();
   json.add("attention", std::visit([](const auto& a) { return json_of(a); }, kind.attention));
   json.add("feed_forward", std::visit([](const auto& f) { return json_of(f); }, kind.feed_forward));
+  if (kind.beside_attention) json.add("beside_attention", json_of(*kind.beside_attention));
   json.add("before_attention", Json::of(name_of(kind.before_attention)));
   json.add("after_attention", Json::of(name_of(kind.after_attention)));
   json.add("before_feed_forward", Json::of(name_of(kind.before_feed_forward)));
@@ -142,7 +169,7 @@ Json kinds_report(const Model& model) {
     const std::vector<Weight> weights = layer_weights(model, model.kinds[i]);
     Json kind = Json::object();
     kind.add("layers", Json::of(static_cast<std::int64_t>(count)));
-    kind.add("attention", Json::of(describe(model.kinds[i].attention)));
+    kind.add("attention", Json::of(describe_mixing(model.kinds[i])));
     kind.add("feed_forward", Json::of(describe(model.kinds[i].feed_forward)));
     kind.add("parameters_per_layer", Json::of(parameters(weights).total().value()));
     kind.add("active_per_layer", Json::of(active_parameters(weights).total().value()));
@@ -212,6 +239,12 @@ std::string_view name_of(Part part) {
 
 std::string describe(const Attention& attention) {
   return std::visit([](const auto& a) { return text_of(a); }, attention);
+}
+
+std::string describe_mixing(const LayerKind& kind) {
+  const std::string attention = describe(kind.attention);
+  return kind.beside_attention ? fmt::format("{} + {}", attention, text_of(*kind.beside_attention))
+                               : attention;
 }
 
 std::string describe(const FeedForward& feed_forward) {

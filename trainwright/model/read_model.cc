@@ -60,7 +60,7 @@ Likeness nearest_family(const Json& config, std::string_view model_type) {
   return best;
 }
 
-// Fields that only models with state-space layers have.
+// Fields that only models with state-space layers have; Mamba-2 is known in some families.
 bool has_state_space(const std::vector<std::string>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](const std::string& name) {
     return name.starts_with("mamba_") || name.starts_with("ssm_") || name == "state_size" ||
@@ -74,7 +74,12 @@ std::string family_hint(const Json& config, std::string_view model_type) {
   const std::vector<std::string> fields = telling_fields(config);
   constexpr std::string_view kList = "`trainwright list families` shows those that are known";
   if (has_state_space(fields) || lower_case(model_type).starts_with("mamba")) {
-    return fmt::format("state-space layers are not modelled; {}", kList);
+    return fmt::format("state-space layers are known in bamba, falcon_h1 and nemotron_h only; {}",
+                       kList);
+  }
+  if (config.find("cross_attention_layers") != nullptr) {
+    return fmt::format("layers that attend to images (cross_attention_layers) are not modelled; {}",
+                       kList);
   }
   constexpr std::size_t kFewest = 3;
   Likeness near = nearest_family(config, model_type);
@@ -117,7 +122,8 @@ void add_default_note(const Json& config, Model& model) {
   if (!has_any({"hidden_size", "n_embd", "n_embed", "d_model"})) {
     silent.push_back(fmt::format("hidden_size ({})", model.hidden));
   }
-  if (!has_any({"num_hidden_layers", "n_layer", "n_layers", "num_layers"})) {
+  if (!has_any({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers_block_type",
+                "hybrid_override_pattern"})) {
     silent.push_back(fmt::format("num_hidden_layers ({})", model.layers.size()));
   }
   if (silent.empty()) return;

@@ -8,7 +8,8 @@
 //   x += after_attention(attention(before_attention(x)))
 //   x += after_feed_forward(feed_forward(before_feed_forward(x)))
 //
-// where any norm may be absent; in a parallel layer both branches read the same x.
+// where any norm may be absent; in a parallel layer both branches read the same x. Hybrids have
+// layers with one branch only, and layers with a state-space mixer beside attention.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -82,8 +83,31 @@ struct LightningAttention {
   friend bool operator==(const LightningAttention&, const LightningAttention&) = default;
 };
 
-using Attention =
-    std::variant<SoftmaxAttention, LatentAttention, GatedDeltaNet, LightningAttention>;
+// Mamba-2 (arXiv:2405.21060): a head_dim x state matrix per head, behind a short depthwise
+// convolution, gated at the end. One projection makes the gate z and the values x (heads x head_dim
+// each), the keys B and queries C (groups x state each, shared by the heads of a group) and a step
+// width for every head.
+struct Mamba2 {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t groups = 0;
+  std::int64_t state = 0;
+  std::int64_t convolution = 0;  // taps
+  std::int64_t chunk = 0;        // tokens that the scan takes at once
+  bool input_bias = false;
+  bool output_bias = false;
+  bool convolution_bias = true;
+  Norm output_norm = Norm::Rms;  // of the gated result, by groups
+  friend bool operator==(const Mamba2&, const Mamba2&) = default;
+};
+
+// A layer that is a feed-forward alone.
+struct NoAttention {
+  friend bool operator==(const NoAttention&, const NoAttention&) = default;
+};
+
+using Attention = std::variant<SoftmaxAttention, LatentAttention, GatedDeltaNet, LightningAttention,
+                               Mamba2, NoAttention>;
 
 // Plain: down(act(up(x))). Gated: down(act(gate(x)) * up(x)).
 struct Mlp {
@@ -99,19 +123,28 @@ struct Mlp {
 struct MixtureOfExperts {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
+  std::int64_t latent = 0;  // channels that experts read and write, behind a matrix on either side;
+                            // 0: the hidden size (Nemotron 3 Super)
   Mlp expert;
   std::optional<Mlp> shared;
+  bool latent_bias = false;
   bool shared_gate = false;  // a hidden x 1 projection scales the shared output
   bool router_bias = false;
   bool score_correction_trained = false;  // a per-expert selection bias held as a parameter
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
 
-using FeedForward = std::variant<Mlp, MixtureOfExperts>;
+// A layer that is attention, or a state-space mixer, alone.
+struct NoFeedForward {
+  friend bool operator==(const NoFeedForward&, const NoFeedForward&) = default;
+};
+
+using FeedForward = std::variant<Mlp, MixtureOfExperts, NoFeedForward>;
 
 struct LayerKind {
   Attention attention;
   FeedForward feed_forward;
+  std::optional<Mamba2> beside_attention;  // reads what attention reads; both are added (Falcon-H1)
   Norm before_attention = Norm::None;
   Norm after_attention = Norm::None;
   Norm before_feed_forward = Norm::None;  // None in a parallel layer: shares before_attention

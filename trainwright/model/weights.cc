@@ -107,6 +107,26 @@ void add_attention(std::vector<Weight>& weights, std::int64_t hidden, const Ligh
   weights.push_back(matrix("attention_output", Part::SelfAttention, width, hidden));
 }
 
+void add_attention(std::vector<Weight>& weights, std::int64_t hidden, const Mamba2& a) {
+  const std::int64_t width = a.heads * a.head_dim;
+  const std::int64_t convolved = width + 2 * a.groups * a.state;
+  weights.push_back(
+      matrix("mamba_in", Part::SelfAttention, hidden, width + convolved + a.heads, a.input_bias));
+  weights.push_back({.name = "mamba_convolution",
+                     .part = Part::SelfAttention,
+                     .use = WeightUse::Convolution,
+                     .in = a.convolution,
+                     .out = convolved,
+                     .bias = a.convolution_bias});
+  weights.push_back(vector("decay_bias", Part::SelfAttention, a.heads));
+  weights.push_back(vector("decay_rate", Part::SelfAttention, a.heads));
+  weights.push_back(vector("mamba_skip", Part::SelfAttention, a.heads));
+  add_norm(weights, "mamba_norm", Part::SelfAttention, a.output_norm, width);
+  weights.push_back(matrix("mamba_out", Part::SelfAttention, width, hidden, a.output_bias));
+}
+
+void add_attention(std::vector<Weight>&, std::int64_t, const NoAttention&) {}
+
 struct MlpNames {
   std::string_view gate, up, down;
 };
@@ -133,14 +153,22 @@ void add_feed_forward(std::vector<Weight>& weights, std::int64_t hidden,
   if (m.score_correction_trained) {
     weights.push_back(vector("score_correction", Part::Router, m.experts));
   }
-  add_mlp(weights, hidden, m.expert, Part::RoutedExperts,
+  if (m.latent > 0) {
+    weights.push_back(matrix("latent_down", Part::SharedExperts, hidden, m.latent, m.latent_bias));
+  }
+  add_mlp(weights, m.latent > 0 ? m.latent : hidden, m.expert, Part::RoutedExperts,
           {"expert_gate", "expert_up", "expert_down"}, m.experts, m.experts_per_token);
+  if (m.latent > 0) {
+    weights.push_back(matrix("latent_up", Part::SharedExperts, m.latent, hidden, m.latent_bias));
+  }
   if (m.shared) {
     add_mlp(weights, hidden, *m.shared, Part::SharedExperts,
             {"shared_gate", "shared_up", "shared_down"});
     if (m.shared_gate) weights.push_back(matrix("shared_scale", Part::SharedExperts, hidden, 1));
   }
 }
+
+void add_feed_forward(std::vector<Weight>&, std::int64_t, const NoFeedForward&) {}
 
 std::int64_t elements(const Weight& w) {
   return checked_add(w.tied ? 0 : checked_mul(w.in, w.out), w.bias ? w.out : 0);
@@ -208,6 +236,7 @@ std::vector<Weight> layer_weights(const Model& model, const LayerKind& kind) {
   add_norm(weights, "before_attention", Part::Norm, kind.before_attention, hidden);
   std::visit([&](const auto& attention) { add_attention(weights, hidden, attention); },
              kind.attention);
+  if (kind.beside_attention) add_attention(weights, hidden, *kind.beside_attention);
   add_norm(weights, "after_attention", Part::Norm, kind.after_attention, hidden);
   add_norm(weights, "before_feed_forward", Part::Norm, kind.before_feed_forward, hidden);
   std::visit([&](const auto& branch) { add_feed_forward(weights, hidden, branch); },

@@ -31,11 +31,15 @@ struct Splits {
 
 std::int64_t query_heads(const Attention& attention) {
   return std::visit(
-      [](const auto& a) {
-        if constexpr (requires { a.heads; }) {
+      [](const auto& a) -> std::int64_t {
+        if constexpr (requires { a.groups; }) {
+          return a.groups;
+        } else if constexpr (requires { a.heads; }) {
           return a.heads;
-        } else {
+        } else if constexpr (requires { a.key_heads; }) {
           return a.key_heads;
+        } else {
+          return 0;
         }
       },
       attention);
@@ -45,10 +49,11 @@ Splits splits_of(const Model& model) {
   Splits splits;
   for (const LayerKind& kind : model.kinds) {
     splits.heads.push_back(query_heads(kind.attention));
+    if (kind.beside_attention) splits.heads.push_back(kind.beside_attention->groups);
     if (const auto* mlp = std::get_if<Mlp>(&kind.feed_forward)) {
       splits.widths.push_back(mlp->width);
-    } else {
-      splits.experts = std::get<MixtureOfExperts>(kind.feed_forward).experts;
+    } else if (const auto* experts = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
+      splits.experts = experts->experts;
     }
   }
   return splits;

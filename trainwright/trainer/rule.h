@@ -33,9 +33,10 @@ enum class Variable {
   // Batch, in sequences; Seq in tokens; MicroBatches of one step and one data-parallel rank.
   Mbs, Gbs, Seq, MicroBatches,
   // Model. Experts is 0 when dense; Ffn is a dense layer's, MoeFfn an expert's width. Flags:
-  // OwnHeadDim (the config states head_dim by itself), TiedEmbeddings, Mla.
+  // OwnHeadDim (the config states head_dim by itself), TiedEmbeddings, Mla, MambaBeside (attention,
+  // in one layer); MambaHeads and MambaGroups are 0 without Mamba-2.
   Layers, Hidden, Ffn, MoeFfn, Heads, KvHeads, HeadDim, Vocab, Experts, TopK, SharedExperts,
-  MtpLayers, OwnHeadDim, TiedEmbeddings, Mla,
+  MtpLayers, OwnHeadDim, TiedEmbeddings, Mla, MambaHeads, MambaGroups, MambaBeside,
   // Layers of the first and last pipeline rank when set apart (else 0), fewest on any stage.
   // Flags: embedding and loss count as a layer when layers are dealt out; embedding and head are
   // spread over all pipeline ranks.

@@ -55,6 +55,7 @@ std::vector<std::string> violated(const Trainer& trainer, const Facts& facts) {
   return ids;
 }
 
+const std::string kMamba = "mamba_heads=64,mamba_groups=8,";
 const std::string kChunks = "vpp=2,stages=4,schedule=interleaved-1f1b,placement=loop,";
 const std::string kFourRanks =
     "pp=4,dp=1,dp_shard=1,micro_batches=16,stages=8,vpp=2,schedule=interleaved-1f1b,"
@@ -173,6 +174,18 @@ std::vector<Case> megatron_changes() {
       {"megatron@0.8", "ep-precision", kExperts + "precision=fp16"},
       {"megatron@0.8", "grouped-gemm-precision", "grouped_gemm=1,precision=fp16"},
       {"megatron@0.8", "mla-offered", "mla=1"},
+      {"megatron@0.8", "mamba-splits-tp", "mamba_heads=64,mamba_groups=1"},
+      {"megatron@0.12", "mamba-cp-offered", kMamba + "dp=1,dp_shard=1,micro_batches=16,cp=2"},
+      {"megatron@0.13", "mamba-splits-cp",
+       "mamba_heads=6,mamba_groups=2,dp=1,dp_shard=1,micro_batches=16,cp=2"},
+      {"megatron@0.12", "mamba-no-chunks", kMamba + kChunks},
+      {"megatron@0.13", "mamba-stages",
+       kMamba + "split=uneven,first_stage_layers=3,last_stage_layers=5"},
+      {"megatron@0.16", "mamba-stages", kMamba + "split=explicit"},
+      {"megatron@0.17", "mamba-stages", kMamba + "count_loss=1,layers=7"},
+      {"megatron@0.12", "mamba-recompute", kMamba + "recompute=full"},
+      {"megatron@0.16", "mamba-beside-offered", kMamba + "mamba_beside=1"},
+      {"litgpt", "mamba-offered", kMamba},
       {"megatron@0.8", "mtp-offered", "mtp_layers=1"},
       {"megatron@0.8", "dispatcher-offered", "dispatcher=flex"},
       {"megatron@0.10", "ulysses-heads", kUlysses + "cp_kind=ulysses,head_dim=100"},

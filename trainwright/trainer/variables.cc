@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "sp", "mbs", "gbs", "seq", "micro_batches", "layers",
     "hidden", "ffn", "moe_ffn", "heads", "kv_heads", "head_dim",
     "vocab", "experts", "top_k", "shared_experts", "mtp_layers", "own_head_dim",
-    "tied_embeddings", "mla", "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
+    "tied_embeddings", "mla", "mamba_heads", "mamba_groups", "mamba_beside", "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
     "count_loss", "vocab_parallel", "micro_batch_group", "split", "schedule", "placement", "recompute",
     "precision", "optimizer", "cp_kind", "sharding", "dispatcher", "recompute_core_attention",
     "recompute_norm", "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation", "recompute_shared_experts",

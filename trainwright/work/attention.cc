@@ -287,6 +287,7 @@ TensorId attention(Builder& b, const Attention& attention, TensorId x) {
                  : latent_attention(b, attention, *a, x);
   }
   if (std::holds_alternative<GatedDeltaNet>(attention)) return gated_delta_net(b, attention, x);
+  if (const auto* a = std::get_if<Mamba2>(&attention)) return mamba2(b, *a, x);
   return lightning_attention(b, attention, x);
 }
 

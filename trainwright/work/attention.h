@@ -8,6 +8,7 @@ namespace trainwright::detail {
 TensorId attention(Builder& b, const Attention& attention, TensorId x);
 TensorId gated_delta_net(Builder& b, const Attention& attention, TensorId x);
 TensorId lightning_attention(Builder& b, const Attention& attention, TensorId x);
+TensorId mamba2(Builder& b, const Mamba2& mamba, TensorId x);
 
 // Members of cp that exchange heads for tokens all-to-all, and of those that are left.
 struct CpSplit {

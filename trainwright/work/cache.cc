@@ -65,8 +65,8 @@ struct WorkCache::State {
   // A key without what its list does not hang on: lists are shared by more slices that way.
   ListOf plainly(ListOf of) const {
     const bool end = of.what != What::Layer && of.what != What::Mtp;
-    const bool dense = of.what == What::Layer &&
-                       std::holds_alternative<Mlp>(model.kinds[of.kind.at()].feed_forward);
+    const bool dense = of.what == What::Layer && !std::holds_alternative<MixtureOfExperts>(
+                                                     model.kinds[of.kind.at()].feed_forward);
     if (end) of.slice.recompute = {};
     if (end || dense) {
       of.slice.ep = of.slice.etp = 1;

@@ -114,7 +114,7 @@ TensorId expert_activation(Builder& b, const Mlp& expert, TensorId up) {
 }
 
 TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed& routed) {
-  const std::int64_t hidden = b.model.hidden;
+  const std::int64_t hidden = m.latent > 0 ? m.latent : b.model.hidden;
   const bool parallel = b.slice.ep > 1;
   TensorId sent = reordered(b, "expert_input", x, routed.pairs, "token_of_pair", hidden);
   // The order itself, which also sorts the scores.
@@ -169,8 +169,9 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
 TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   b.part = Part::Router;
   const Routed routed = route(b, m, x);
+  const TensorId narrow = into_latent(b, m, x);
   b.part = Part::RoutedExperts;
-  const TensorId routed_output = experts(b, m, x, routed);
+  const TensorId routed_output = out_of_latent(b, m, experts(b, m, narrow, routed));
   if (!m.shared) return routed_output;
   const TensorId shared = shared_experts(b, m, x);
   const TensorId sum = b.like(routed_output, "mixture");

@@ -14,6 +14,7 @@ struct Routing {
   std::int64_t tokens_sent = 0;  // if a token travels once to each rank it has an expert on
   std::int64_t sent = 0;         // rows: tokens x experts per token
   std::int64_t received = 0;     // rows its experts work on: those of etp ranks
+  std::int64_t width = 0;        // numbers of a row
   std::int64_t copies = 1;       // ranks of tp that route the same tokens
   std::int64_t seen_by = 1;      // ranks whose experts see the same rows
   bool gathers_etp = false;      // the parts of an expert see each other's rows
@@ -24,6 +25,7 @@ struct Routing {
 // them route all tokens and sum up parts; else each takes its part of the tokens.
 Routing routing(const Builder& b, const MixtureOfExperts& m) {
   Routing r;
+  r.width = m.latent > 0 ? m.latent : b.model.hidden;
   r.own_tokens = b.slice.sp || b.slice.tp == 1 || b.slice.etp != b.slice.tp;
   r.tokens = r.own_tokens ? share(b.rows.inner, b.slice.tp) : b.rows.inner;
   r.copies = r.own_tokens ? 1 : b.slice.tp;
@@ -85,10 +87,10 @@ TensorId transferred(Builder& b, TensorId x, std::string_view name, std::int64_t
   return y;
 }
 
-// Rows of h numbers in another order; the order is kept.
+// Rows of so many numbers in another order; the order is kept.
 TensorId reordered(Builder& b, TensorId x, TensorId order, std::string_view name, std::int64_t rows,
-                   std::int64_t copies) {
-  const TensorId y = b.tensor(name, b.at(x).dtype, checked_mul(rows, b.model.hidden), copies);
+                   std::int64_t copies, std::int64_t width) {
+  const TensorId y = b.tensor(name, b.at(x).dtype, checked_mul(rows, width), copies);
   Operator& op = b.add(name, OperatorKind::Permute, {x, order}, {y});
   op.saves = {{order, Half::Input}};
   return y;
@@ -108,7 +110,7 @@ TensorId scaled(Builder& b, TensorId x, TensorId scores) {
 // To the ranks that hold the experts: rows of `received`, sorted by expert.
 TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, const Routed& routed,
                     TensorId x) {
-  const std::int64_t hidden = b.model.hidden;
+  const std::int64_t hidden = r.width;
   const std::int64_t ep = b.slice.ep;
   if (b.slice.dispatcher == DispatcherKind::AllGather && ep > 1) {
     TensorId all = transferred(b, x, "gather_tokens", r.tokens * ep * hidden,
@@ -117,17 +119,17 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
       all = transferred(b, all, "gather_etp", r.tokens * ep * b.slice.etp * hidden,
                         CollectiveKind::AllGather, GroupKind::Etp, r.seen_by);
     }
-    return reordered(b, all, routed.rows, "permute", r.received, r.seen_by);
+    return reordered(b, all, routed.rows, "permute", r.received, r.seen_by, r.width);
   }
   if (sends_tokens(b)) {
     const TensorId sent = transferred(b, x, "dispatch", r.tokens_sent * hidden,
                                       CollectiveKind::AllToAll, GroupKind::Ep, r.copies);
-    const TensorId rows = reordered(b, sent, routed.rows, "permute", r.sent, r.copies);
+    const TensorId rows = reordered(b, sent, routed.rows, "permute", r.sent, r.copies, r.width);
     return r.gathers_etp ? transferred(b, rows, "gather_etp", r.received * hidden,
                                        CollectiveKind::AllGather, GroupKind::Etp, r.seen_by)
                          : rows;
   }
-  TensorId rows = reordered(b, x, routed.rows, "permute", r.sent, r.copies);
+  TensorId rows = reordered(b, x, routed.rows, "permute", r.sent, r.copies, r.width);
   if (b.recipe.code.expert_scores == ExpertScores::BeforeExperts)
     rows = scaled(b, rows, routed.scores);
   if (ep > 1) {
@@ -139,7 +141,8 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
                        GroupKind::Etp, r.seen_by);
   }
   const bool mixed = (ep > 1 || r.gathers_etp) && share(m.experts, ep) > 1;
-  return mixed ? reordered(b, rows, routed.rows, "sort_rows", r.received, r.seen_by) : rows;
+  return mixed ? reordered(b, rows, routed.rows, "sort_rows", r.received, r.seen_by, r.width)
+               : rows;
 }
 
 TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, TensorId scores,
@@ -148,7 +151,7 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
   const std::int64_t held = share(m.experts, b.slice.ep);
   const std::array<Output, 2> outputs = {Output{"expert_gate", width}, Output{"expert_up", width}};
   const Matrix first{.name = m.expert.gated ? "expert_gate_up" : "expert_up",
-                     .in = b.model.hidden,
+                     .in = r.width,
                      .copies = held,
                      .bias = m.expert.bias};
   const auto of = std::span(outputs).last(m.expert.gated ? 2 : 1);
@@ -166,7 +169,7 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
     const InModule module(b, RecomputeModule::MoeActivation);
     activated = activation(b, x);
   }
-  const Output out{"expert_out", b.model.hidden, r.seen_by};
+  const Output out{"expert_out", r.width, r.seen_by};
   const Matrix second{.name = "expert_down", .in = width, .copies = held, .bias = m.expert.bias};
   const auto worked = product(b, second, activated, r.received, 1, {&out, 1}).outputs;
   return adapted(b, second, activated, {&out, 1}, worked, Cut::Rows)[0];
@@ -174,11 +177,11 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
 
 // Back to where the tokens came from, summed over the experts of each.
 TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId rows) {
-  const std::int64_t hidden = b.model.hidden;
+  const std::int64_t hidden = r.width;
   const std::int64_t ep = b.slice.ep;
   if (b.slice.dispatcher == DispatcherKind::AllGather && ep > 1) {
     const std::int64_t etp = r.gathers_etp ? b.slice.etp : 1;
-    rows = reordered(b, rows, routed.rows, "unpermute", r.tokens * ep * etp, r.seen_by);
+    rows = reordered(b, rows, routed.rows, "unpermute", r.tokens * ep * etp, r.seen_by, r.width);
     if (r.gathers_etp) {
       rows = transferred(b, rows, "scatter_etp", r.tokens * ep * hidden,
                          CollectiveKind::ReduceScatter, GroupKind::Etp, r.copies);
@@ -191,7 +194,7 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
                        GroupKind::Etp, r.copies);
   }
   if (sends_tokens(b)) {
-    rows = reordered(b, rows, routed.rows, "sum_rows", r.tokens_sent, r.copies);
+    rows = reordered(b, rows, routed.rows, "sum_rows", r.tokens_sent, r.copies, r.width);
     rows = transferred(b, rows, "combine", r.tokens_sent * hidden, CollectiveKind::AllToAll,
                        GroupKind::Ep, r.copies);
   } else if (ep > 1) {
@@ -234,7 +237,7 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
 // The result of the routed experts for the rows that the layer has.
 TensorId whole_again(Builder& b, const Routing& r, TensorId y) {
   if (b.slice.tp == 1 || b.slice.sp) return y;
-  const std::int64_t elements = checked_mul(b.rows.outer, b.model.hidden);
+  const std::int64_t elements = checked_mul(b.rows.outer, r.width);
   const Bytes bytes = Bytes(checked_mul(elements, byte_size(b.at(y).dtype)));
   if (!r.own_tokens) {
     b.last().collectives.push_back(
@@ -250,15 +253,34 @@ TensorId whole_again(Builder& b, const Routing& r, TensorId y) {
 
 }  // namespace
 
+// Megatron-Core 0.16 and later (transformer/moe/moe_layer.py fc1_latent_proj) and transformers
+// 5.22.2 (nemotron_h): every rank of tp holds both matrices whole.
+TensorId into_latent(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  if (m.latent == 0) return x;
+  b.part = Part::SharedExperts;
+  const Output out{"latent", m.latent};
+  return replicated(b, {.name = "latent_down", .in = b.model.hidden, .bias = m.latent_bias}, x,
+                    {&out, 1})[0];
+}
+
+TensorId out_of_latent(Builder& b, const MixtureOfExperts& m, TensorId y) {
+  if (m.latent == 0) return y;
+  b.part = Part::SharedExperts;
+  const Output out{"routed_wide", b.model.hidden};
+  return replicated(b, {.name = "latent_up", .in = m.latent, .bias = m.latent_bias}, y,
+                    {&out, 1})[0];
+}
+
 TensorId permuted_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   const Routing r = routing(b, m);
   // Shared experts run first, unless they are hidden behind the exchange.
   const TensorId shared = m.shared ? shared_experts(b, m, x) : x;
   const Routed routed = route(b, m, x);
+  const TensorId narrow = into_latent(b, m, x);
   b.part = Part::RoutedExperts;
-  const TensorId rows = dispatched(b, m, r, routed, x);
+  const TensorId rows = dispatched(b, m, r, routed, narrow);
   const TensorId worked = worked_on(b, m, r, routed.scores, rows);
-  TensorId y = whole_again(b, r, combined(b, r, routed, worked));
+  TensorId y = out_of_latent(b, m, whole_again(b, r, combined(b, r, routed, worked)));
   if (!m.shared) return y;
   const TensorId sum = b.like(y, "experts_out");
   Operator& op = b.add("add_shared", OperatorKind::Elementwise, {y, shared}, {sum});

@@ -70,11 +70,32 @@ TensorId added(Builder& b, TensorId x, TensorId branch) {
   return residual(b, x, branch);
 }
 
+// x times a number of the config: a copy. Falcon-H1's classes scale whatever enters and leaves a
+// mixer, also by one.
+TensorId scaled(Builder& b, TensorId x, std::string_view name) {
+  const TensorId y = b.like(x, name);
+  each(b, "scale", {x}, y);
+  return y;
+}
+
+// Attention, and the state-space mixer beside it.
+TensorId mixed(Builder& b, const LayerKind& kind, TensorId x) {
+  if (!kind.beside_attention) return attention(b, kind.attention, x);
+  b.part = Part::SelfAttention;
+  const TensorId first = mamba2(b, *kind.beside_attention, scaled(b, x, "mamba_input"));
+  const TensorId state = scaled(b, first, "mamba_out_scaled");
+  const TensorId second = attention(b, kind.attention, scaled(b, x, "attention_input"));
+  const TensorId attended = scaled(b, second, "attention_out_scaled");
+  const TensorId sum = b.like(state, "mixed");
+  each(b, "add_mixers", {state, attended}, sum).gradients_passed = 2;
+  return sum;
+}
+
 TensorId parallel_layer(Builder& b, const LayerKind& kind, TensorId x) {
   const TensorId first = norm_before_attention(b, kind, x);
   const TensorId second =
       kind.before_feed_forward == Norm::None ? first : norm_before_feed_forward(b, kind, x);
-  const TensorId attended = attention(b, kind.attention, first);
+  const TensorId attended = mixed(b, kind, first);
   const TensorId fed = feed_forward_branch(b, kind.feed_forward, second);
   return added(b, added(b, x, attended), fed);
 }
@@ -87,9 +108,12 @@ TensorId joined(Builder& b, const LayerKind& kind, std::string_view name, Norm a
 }
 
 TensorId sequential_layer(Builder& b, const LayerKind& kind, TensorId x) {
-  TensorId y = norm_before_attention(b, kind, x);
-  y = attention(b, kind.attention, y);
-  x = joined(b, kind, "after_attention", kind.after_attention, x, y);
+  TensorId y = x;
+  if (!std::holds_alternative<NoAttention>(kind.attention)) {
+    y = mixed(b, kind, norm_before_attention(b, kind, x));
+    x = joined(b, kind, "after_attention", kind.after_attention, x, y);
+  }
+  if (std::holds_alternative<NoFeedForward>(kind.feed_forward)) return x;
   y = norm_before_feed_forward(b, kind, x);
   y = feed_forward_branch(b, kind.feed_forward, y);
   return joined(b, kind, "after_feed_forward", kind.after_feed_forward, x, y);

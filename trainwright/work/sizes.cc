@@ -19,7 +19,18 @@ constexpr double kChunk = 64;
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
+// Of the states that a scan passes from chunk to chunk a token's share, and its scores. Sequences
+// may be shorter than a chunk, whose state is as large.
+double scanned_per_token(const Mamba2& of) {
+  const double chunk = std::min(real(of.chunk), kChunk);
+  const double states = real(of.heads) * real(of.head_dim) * (real(of.state) / chunk + 1);
+  return std::max(states, real(of.groups) * real(of.chunk));
+}
+
 void widen(Widths& widths, const Attention& attention) {
+  if (const auto* mamba = std::get_if<Mamba2>(&attention)) {
+    widths.channels = std::max(widths.channels, scanned_per_token(*mamba));
+  }
   const auto heads = [](const auto& of) {
     if constexpr (requires { of.heads; }) return real(of.heads);
     if constexpr (requires { of.value_heads; }) return real(of.value_heads);
@@ -43,6 +54,7 @@ Widths widths_of(const Model& model, const Job& job) {
           std::max(widths.channels, std::max(real(weight.out), rank) * real(weight.used));
     }
     widen(widths, kind.attention);
+    if (kind.beside_attention) widen(widths, *kind.beside_attention);
   }
   return widths;
 }

@@ -124,6 +124,9 @@ TensorId eager_residual(Builder& b, TensorId x, TensorId branch);
 TensorId mixture(Builder& b, const MixtureOfExperts& m, TensorId x);
 TensorId permuted_mixture(Builder& b, const MixtureOfExperts& m, TensorId x);
 TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x);
+// To the channels that experts work on, and back.
+TensorId into_latent(Builder& b, const MixtureOfExperts& m, TensorId x);
+TensorId out_of_latent(Builder& b, const MixtureOfExperts& m, TensorId y);
 // The dense branch, also of shared experts.
 struct MlpNames {
   std::string_view joined, gate, up, down;

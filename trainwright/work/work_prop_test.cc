@@ -21,7 +21,7 @@ E any_of(E last) {
 std::int64_t power(std::int64_t most) { return std::int64_t{1} << within(0, most); }
 
 Attention any_attention() {
-  switch (within(0, 3)) {
+  switch (within(0, 4)) {
     case 0:
       return SoftmaxAttention{.heads = 16,
                               .kv_heads = power(4),
@@ -40,6 +40,15 @@ Attention any_attention() {
     case 2:
       return GatedDeltaNet{
           .key_heads = 16, .value_heads = 32, .key_dim = 64, .value_dim = 32, .convolution = 4};
+    case 3:
+      return Mamba2{.heads = 32,
+                    .head_dim = 32,
+                    .groups = 16,
+                    .state = 32,
+                    .convolution = 4,
+                    .chunk = 64,
+                    .input_bias = any_bool(),
+                    .output_norm = any_bool() ? Norm::Rms : Norm::None};
     default: return LightningAttention{.heads = 16, .head_dim = 64, .block = 256};
   }
 }
@@ -49,6 +58,7 @@ FeedForward any_feed_forward() {
   if (any_bool()) return mlp;
   return MixtureOfExperts{.experts = 32,
                           .experts_per_token = within(1, 4),
+                          .latent = any_bool() ? 256 : 0,
                           .expert = mlp,
                           .shared = any_bool() ? std::optional(mlp) : std::nullopt,
                           .shared_gate = any_bool()};
@@ -155,6 +165,7 @@ Bytes split_bytes(const OperatorList& list) {
 bool has_state(const Model& model) {
   const Attention& attention = model.kinds.front().attention;
   return std::holds_alternative<GatedDeltaNet>(attention) ||
+         std::holds_alternative<Mamba2>(attention) ||
          std::holds_alternative<LightningAttention>(attention);
 }
 
@@ -335,6 +346,12 @@ Model any_vast_model() {
   } else if (auto* delta = std::get_if<GatedDeltaNet>(&kind.attention)) {
     vast(delta->value_heads, 20);
     vast(delta->value_dim, 20);
+  } else if (auto* mamba = std::get_if<Mamba2>(&kind.attention)) {
+    mamba->groups = power(10);
+    mamba->heads = mamba->groups * power(4);
+    vast(mamba->head_dim, 20);
+    vast(mamba->state, 20);
+    mamba->chunk = power(16);
   }
   if (auto* of = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
     vast(of->experts, 20);
