@@ -36,8 +36,8 @@ inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
   return all;
 }
 
-// Of layouts that differ in nothing but recompute, the schedule, chunks, how layers are dealt out and
-// copies of sharded weights the first, up to `most`.
+// Of layouts that differ in nothing but recompute, the schedule, chunks, how layers are dealt out
+// and copies of sharded weights the first, up to `most`.
 inline std::vector<PlannedLayout> first_of_families(const std::vector<PlannedLayout>& all,
                                                     std::size_t most) {
   std::vector<PlannedLayout> first;
