@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "trainwright/export/read.h"
@@ -27,9 +28,18 @@ Json json_of(const toml::node& node) {
   return Json();  // dates and times, which no trainer asks for
 }
 
+// TOML allows no others (toml.io, v1.0.0, "Spec"); toml++ 3 asserts that there are none.
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
+}
+
 }  // namespace
 
 Result<Json> parse_toml(std::string_view text, std::string_view origin) {
+  if (std::any_of(text.begin(), text.end(), is_control)) {
+    return fail(std::string(origin), "it has control characters, which TOML does not allow");
+  }
   const toml::parse_result read = toml::parse(text);
   if (read) return json_of(read.table());
   return fail(fmt::format("{}:{}", origin, read.error().source().begin.line),
