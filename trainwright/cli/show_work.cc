@@ -105,8 +105,8 @@ Totals sum_of(const WorkQuestion& question, const Stage& stage) {
 // What data parallelism moves for the weights of one of these pieces, as a unit of its own.
 Json parameter_traffic_json(const WorkQuestion& question, const WorkPiece& piece) {
   const Layout& layout = question.setting.read.layout;
-  const auto bytes =
-      trained_bytes(question.setting.job, layout.precision, question.setting.trainer);
+  const auto bytes = trained_bytes(question.setting.job, layout, question.setting.cluster,
+                                   question.setting.trainer);
   Json calls = Json::array();
   if (!bytes || layout.dp * layout.cp == 1) return calls;
   for (const ParameterTraffic& one :

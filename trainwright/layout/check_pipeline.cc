@@ -14,16 +14,8 @@ namespace {
 
 void check_layers(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
-  const auto layers = static_cast<std::int64_t>(c.model.layers.size());
   const std::int64_t stages = stage_count(layout);
-  // Where embedding and loss count as layers, a stage may hold one of them alone.
-  const std::int64_t dealt = layers + layout.count_embedding + layout.count_loss;
-  if (split_of(layout) != SplitKind::Explicit && dealt < stages) {
-    findings.forbid("layers-for-every-stage",
-                    fmt::format("{} layers do not fill pp {} x vpp {} = {} stages", dealt,
-                                layout.pp, layout.vpp, stages),
-                    fmt::format("pp x vpp may be up to {}", dealt));
-  } else if (const auto counts = stage_counts(layout, c.model); !counts) {
+  if (const auto counts = stage_counts(layout, c.model); !counts) {
     const Diagnostic& fault = counts.error().diagnostics.front();
     findings.forbid("layers-dealt-out", fault.what, fault.hint);
   }

@@ -4,18 +4,10 @@
 #include <variant>
 
 #include "trainwright/layout/findings.h"
+#include "trainwright/layout/shapes.h"
 
 namespace trainwright::detail {
 namespace {
-
-// Ranks that hold different heads of the same tokens inside attention.
-std::int64_t ulysses_degree(const Layout& layout) {
-  if (layout.cp_kind == CpKind::Ulysses) return layout.cp;
-  if (layout.cp_kind == CpKind::UlyssesRing && layout.cp > 1) {
-    return std::max<std::int64_t>(1, layout.cp_ulysses);
-  }
-  return 1;
-}
 
 void check_heads(const Case& c, std::int64_t heads, Findings& findings) {
   const std::int64_t tp = c.layout.tp;
@@ -24,14 +16,16 @@ void check_heads(const Case& c, std::int64_t heads, Findings& findings) {
                     divisors_hint("tp", heads, tp));
     return;
   }
+  // Some trainers deal heads out unevenly; none leaves a rank without any.
   const std::int64_t ulysses = ulysses_degree(c.layout);
-  if (heads / tp % ulysses == 0) return;
-  findings.forbid("heads-split-ulysses",
-                  fmt::format("{} heads over tp {} leave {}, which do not split {} ways for the "
-                              "all-to-all of context parallelism",
-                              heads, tp, heads / tp, ulysses),
-                  divisors_hint(c.layout.cp_kind == CpKind::Ulysses ? "cp" : "cp_ulysses",
-                                heads / tp, ulysses));
+  if (heads / tp >= ulysses) return;
+  findings.forbid(
+      "heads-split-ulysses",
+      fmt::format("{} heads over tp {} leave {}, too few for the {} ranks of the "
+                  "all-to-all of context parallelism",
+                  heads, tp, heads / tp, ulysses),
+      fmt::format("{} may be up to {}", c.layout.cp_kind == CpKind::Ulysses ? "cp" : "cp_ulysses",
+                  heads / tp));
 }
 
 void check_attention(const Case& c, const SoftmaxAttention& attention, Findings& findings) {

@@ -1,5 +1,7 @@
 // What a trainer's rules may ask about a layout.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 #include "trainwright/layout/layout.h"
 #include "trainwright/layout/shapes.h"
@@ -55,6 +57,9 @@ void set_model(Facts& facts, const Model& model) {
   set_flag(facts, Variable::OwnHeadDim, shapes.own_head_dim);
   set_flag(facts, Variable::TiedEmbeddings, model.tied);
   set_flag(facts, Variable::Mla, shapes.mla);
+  set_flag(facts, Variable::Windows, shapes.windows);
+  set_flag(facts, Variable::ExpertBias, shapes.expert_bias);
+  facts.set(Variable::LinearHeads, shapes.linear_heads);
   facts.set(Variable::MambaHeads, shapes.mamba_heads);
   facts.set(Variable::MambaGroups, shapes.mamba_groups);
   set_flag(facts, Variable::MambaBeside, shapes.mamba_beside);
@@ -63,8 +68,13 @@ void set_model(Facts& facts, const Model& model) {
 void set_stages(Facts& facts, const Layout& layout, const Model& model) {
   facts.set(Variable::FirstStageLayers, layout.first_layers);
   facts.set(Variable::LastStageLayers, layout.last_layers);
+  const std::int64_t mtp = layout.mtp_stage.value_or(stage_count(layout) - 1);
+  facts.set(Variable::MtpStage, mtp);
   if (const auto counts = detail::stage_counts(layout, model)) {
     facts.set(Variable::LeastStageLayers, *std::min_element(counts->begin(), counts->end()));
+    const auto behind = std::clamp<std::int64_t>(mtp + 1, 0, std::ssize(*counts));
+    facts.set(Variable::LayersBehindMtp,
+              std::accumulate(counts->begin() + behind, counts->end(), std::int64_t{0}));
   }
   set_flag(facts, Variable::CountEmbedding, layout.count_embedding > 0);
   set_flag(facts, Variable::CountLoss, layout.count_loss > 0);
@@ -81,12 +91,15 @@ void set_recompute(Facts& facts, const Layout& layout, const Model& model) {
   const Flags<RecomputeModule> there = detail::modules_in(detail::shapes_of(model));
   RecomputeKind most = RecomputeKind::None;
   Flags<RecomputeModule> modules;
+  std::int64_t layers = 1;
   for (const Recompute& recompute : detail::recomputes_of(layout)) {
     most = std::max(most, recompute.kind);
+    layers = std::max(layers, recompute.n);
     const bool listed = recompute.kind == RecomputeKind::Modules;
     modules.bits |= modules_of(recompute).bits & (listed ? ~0U : there.bits);
   }
   set_kind(facts, Variable::Recompute, most);
+  facts.set(Variable::RecomputeLayers, layers);
   const auto set = [&](Variable variable, RecomputeModule module) {
     set_flag(facts, variable, modules.has(module));
   };
@@ -125,7 +138,21 @@ void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {
   };
   set_flag(facts, Variable::Blackwell,
            std::all_of(cluster.groups.begin(), cluster.groups.end(), is_blackwell));
+  double capability = INFINITY;
+  for (const Group& group : cluster.groups) {
+    capability = std::min(capability, group.accelerator.compute_capability);
+  }
+  if (capability > 0) facts.set(Variable::Capability, std::llround(10 * capability));
   if (layout.max_connections) facts.set(Variable::MaxConnections, *layout.max_connections);
+}
+
+void set_libraries(Facts& facts, const LibraryFacts& libraries) {
+  const auto set = [&](Variable variable, Version version) {
+    if (version == Version{}) return;
+    facts.set(variable, std::int64_t{100} * version.major_part + version.minor_part);
+  };
+  set(Variable::TransformerEngine, libraries.transformer_engine);
+  set(Variable::Cuda, libraries.cuda);
 }
 
 }  // namespace
@@ -139,9 +166,11 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
   set_recompute(facts, layout, model);
   set_switches(facts, layout, trainer);
   set_machine(facts, layout, cluster);
+  set_libraries(facts, trainer.libraries);
   set_kind(facts, Variable::Precision, layout.precision);
   set_kind(facts, Variable::Optimizer, job.optimizer);
   set_kind(facts, Variable::CpKind, layout.cp_kind);
+  facts.set(Variable::Ulysses, detail::ulysses_degree(layout));
   set_kind(facts, Variable::Sharding, layout.sharding);
   set_kind(facts, Variable::Dispatcher, layout.dispatcher);
   set_flag(facts, Variable::OffloadOptimizer, layout.offload.has(Offload::Optimizer));

@@ -187,6 +187,35 @@ Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
   return TrainedBytes{model, TW_TRY(parameter_bytes_in(dtype, trainer, precision, job.optimizer))};
 }
 
+namespace {
+
+// Compute capability 10.0 to 11.x, and 13.0 on.
+bool take_either_order(const Cluster& cluster) {
+  return std::all_of(cluster.groups.begin(), cluster.groups.end(), [](const Group& group) {
+    const double capability = group.accelerator.compute_capability;
+    return (capability >= 10 && capability < 12) || capability >= 13;
+  });
+}
+
+}  // namespace
+
+Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const Cluster& cluster,
+                                   const Trainer& trainer) {
+  TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  const PrecisionFacts& facts = *find_kind(trainer.precisions, layout.precision);
+  const bool adapters = !adapter_dtype(job, trainer).empty();
+  if (layout.zero == 0 && !facts.gradient_unsharded.empty()) {
+    bytes.model =
+        TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer, facts.gradient_unsharded));
+    if (!adapters) bytes.adapter = bytes.model;
+  }
+  if (facts.weight_copies_either_order && take_either_order(cluster)) {
+    bytes.model.weight_copies = *facts.weight_copies_either_order;
+    if (!adapters) bytes.adapter.weight_copies = bytes.model.weight_copies;
+  }
+  return bytes;
+}
+
 TrainedParameters trained_parameters(const Job& job, const Model& model) {
   TrainedParameters sum;
   add(sum, job, embedding_weights(model), 1, Frozen::No);

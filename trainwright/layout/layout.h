@@ -9,11 +9,9 @@
 //   stages = pp * vpp                                    contiguous pieces of the layers
 //
 // All ranks of one pipeline rank do the same work, so a layout is at most pp classes of ranks.
-//
 // In text a layout is `key=value`, joined by commas, in any order, each at most once:
 //
 //   tp=8,pp=4,vpp=2,dp=2,sp,zero=1,mbs=1,gbs=1024,seq=8192,recompute=selective
-//
 //   tp pp dp cp vpp ep etp mbs gbs seq       whole numbers from 1
 //   dp_shard dp_replicate                    whole numbers whose product is dp
 //   zero                                     0 to 3
@@ -33,12 +31,10 @@
 //   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
 //   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be absent
 //   sp                                       alone
-//
 // Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
 // ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.
 //
 // A job is written likewise, for instance optimizer=muon,frozen=router,frozen_layers=8:
-//
 //   optimizer                                kinds as trainer.h names them
 //   lora                                     rank, or rank:targets, joined by '+'. A target is our
 //       word for a matrix (query, down), Hugging Face's (q_proj, down_proj, c_attn, all-linear) or
@@ -113,6 +109,10 @@ struct TrainedBytes {
   ParameterBytes model, adapter;
 };
 Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision, const Trainer& trainer);
+// The same on that cluster: unshared gradients may have another dtype (DeepSpeed), weights in low
+// precision no transpose (Transformer Engine v2.8 utils.py is_non_tn_fp8_gemm_supported).
+Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const Cluster& cluster,
+                                   const Trainer& trainer);
 // What it names and the model or the trainer lacks, whatever the layout: matrices for adapters,
 // layers to freeze, anything to train, the optimizer. All of it also speaks against every layout.
 Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer);

@@ -1,11 +1,14 @@
 #include "trainwright/layout/shapes.h"
 
+#include <algorithm>
+#include <numeric>
 #include <variant>
 
 namespace trainwright::detail {
 namespace {
 
 void note(Shapes& shapes, const SoftmaxAttention& attention, std::int64_t hidden) {
+  shapes.windows |= attention.reach != Reach::Full;
   if (shapes.heads != 0 && shapes.kv_heads != 0) return;
   shapes.heads = attention.heads;
   shapes.kv_heads = attention.kv_heads;
@@ -24,6 +27,7 @@ void note(Shapes& shapes, const LatentAttention& attention, std::int64_t) {
 
 // Linear layers only count in a model without any softmax.
 void note(Shapes& shapes, const GatedDeltaNet& attention, std::int64_t) {
+  shapes.linear_heads = std::gcd(attention.key_heads, attention.value_heads);
   if (shapes.heads == 0) shapes.heads = attention.value_heads;
 }
 
@@ -47,6 +51,7 @@ void note(Shapes& shapes, const Mlp& mlp) {
 
 void note(Shapes& shapes, const MixtureOfExperts& experts) {
   if (shapes.experts != 0) return;
+  shapes.expert_bias = experts.expert.bias;
   shapes.experts = experts.experts;
   shapes.top_k = experts.experts_per_token;
   shapes.moe_ffn = experts.expert.width;
@@ -71,6 +76,14 @@ Shapes shapes_of(const Model& model) {
   if (shapes.heads == 0) shapes.heads = shapes.mamba_heads;
   if (shapes.kv_heads == 0) shapes.kv_heads = shapes.heads;
   return shapes;
+}
+
+std::int64_t ulysses_degree(const Layout& layout) {
+  if (layout.cp_kind == CpKind::Ulysses) return layout.cp;
+  if (layout.cp_kind == CpKind::UlyssesRing && layout.cp > 1) {
+    return std::max<std::int64_t>(1, layout.cp_ulysses);
+  }
+  return 1;
 }
 
 std::span<const Recompute> recomputes_of(const Layout& layout) {

@@ -140,6 +140,59 @@ TEST_CASE("workspaces of libraries are larger since Hopper, and cuBLAS has its o
   // KiB.
   CHECK(more(0) == 28.0 * 1024 * 1024);
   CHECK(more(1) == (28.0 + 2 * 23.875) * 1024 * 1024);
+  // PyTorch knows Blackwell from 2.12 on; before that cuBLAS has there what it has on Ampere.
+  c.cluster.groups[0].accelerator.compute_capability = 10;
+  const auto last = [&] { return category(c.estimate().classes[1], Category::Workspace); };
+  CHECK(c.trainer.libraries.torch < Version{2, 12, 0});
+  CHECK(last() - category(ampere.classes[1], Category::Workspace) == 28.0 * 1024 * 1024);
+  c.trainer.libraries.torch = {2, 12, 0};
+  CHECK(last() == category(hopper.classes[1], Category::Workspace));
+}
+
+TEST_CASE("fp8 weights have no transpose where products take either order of their operands") {
+  // 16 layers of 64 x 192, 64 x 64 and, gated, three of 64 x 256: 1,048,576 numbers in fp8.
+  Case c{
+      .model = gpt(
+          {.layers = 16, .hidden = 64, .heads = 4, .kv_heads = 4, .ffn = 256, .vocabulary = 512}),
+      .trainer = picked_trainer("megatron@0.16"),
+      .layout = layout_of("dp=8,zero=1,precision=fp8-tensorwise,mbs=1,gbs=64,seq=64")};
+  const auto weights = [&](double capability) {
+    c.cluster.groups[0].accelerator.compute_capability = capability;
+    return category(c.estimate().classes[0], Category::Weights);
+  };
+  CHECK(weights(9.0) - weights(10.0) == 1'048'576);
+  CHECK(weights(10.3) == weights(10.0));
+  CHECK(weights(12.0) == weights(9.0));
+  c.layout.precision = PrecisionKind::Mxfp8;  // scales lie along rows or columns: both stay
+  CHECK(weights(10.0) == weights(9.0));
+}
+
+TEST_CASE("DeepSpeed before 0.18 sums unsharded bf16 gradients up in fp32") {
+  const auto of = [](const char* trainer, const char* layout) {
+    return category(llama_case(trainer, layout).estimate().classes[0], Category::Gradients);
+  };
+  const char* replicas = "dp=8,zero=0,mbs=1,gbs=64,seq=2048";
+  CHECK(of("deepspeed@0.17", replicas) == 2 * of("deepspeed@0.18", replicas));
+  const char* shared = "dp=8,zero=1,mbs=1,gbs=64,seq=2048";
+  CHECK(of("deepspeed@0.17", shared) == of("deepspeed@0.18", shared));
+}
+
+TEST_CASE("PyTorch's FSDP under Megatron makes weight gradients apart from its products") {
+  const Case c = llama_case("megatron@0.12", "dp=8,fsdp,mbs=1,gbs=64,seq=2048");
+  const auto gradient = [&](const char* layout, std::string_view name) {
+    const Slice slice = slice_of(layout_of(layout), c.trainer);
+    const OperatorList list =
+        layer_work(c.model, c.model.kinds[0], slice, recipe_of(c.trainer, PrecisionKind::Bf16));
+    for (const Operator& op : list.operators) {
+      if (op.name == name) return op.weight_gradient;
+    }
+    FAIL("no such operator");
+    return Effort{};
+  };
+  // Fused, the product reads and writes fp32; apart, autograd writes bf16.
+  const Effort fused = gradient("dp=8,zero=1,mbs=1,gbs=64,seq=2048", "attention_output");
+  const Effort apart = gradient("dp=8,fsdp,mbs=1,gbs=64,seq=2048", "attention_output");
+  CHECK(fused.written == 2 * apart.written);
 }
 
 TEST_CASE("a schedule from a file has the memory of the kind it was made by") {

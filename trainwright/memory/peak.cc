@@ -35,9 +35,9 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   if (trainer.code.gathers_into_buffer && layout.sp && layout.tp > 1) {
     rules.gathered_head = static_cast<double>(layout.tp);
   }
-  rules.states = TW_TRY(state_rules(layout, job, trainer));
+  rules.states = TW_TRY(state_rules(layout, job, trainer, cluster));
   rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
-  rules.product_workspace = real(Bytes(trainer.allocator.product_workspace));
+  rules.product_workspace = product_workspace(cluster, trainer);
   const bool several = layout.pp > 1;
   rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,

@@ -88,6 +88,7 @@ Case playbook_case(const std::string& layout) {
   c.model.vocabulary = 131072;
   c.model.tied = true;
   c.cluster = h100s(world_size(c.layout));
+  c.cluster.groups[0].accelerator.compute_capability = 9;
   return c;
 }
 

@@ -76,9 +76,10 @@ void fill_offloads(StateRules& rules, const Flags<Offload>& asked, const Trainer
 
 }  // namespace
 
-Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer) {
+Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer,
+                               const Cluster& cluster) {
   StateRules rules;
-  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout, cluster, trainer));
   rules.bytes = bytes.model;
   rules.adapter = bytes.adapter;
   const auto* precision = find_kind(trainer.precisions, layout.precision);

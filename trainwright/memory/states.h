@@ -25,7 +25,8 @@ struct StateRules {
   bool offload_optimizer = false, offload_parameters = false, offload_activations = false;
   bool offload_gradients = false;  // with the states
 };
-Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer);
+Result<StateRules> state_rules(const Layout& layout, const Job& job, const Trainer& trainer,
+                               const Cluster& cluster);
 
 // What stands all step for weights and states of one rank, and what the step needs beside.
 struct States {

@@ -10,5 +10,7 @@ struct Workspaces {
   RealBytes own_products;  // more on ranks with products of the framework's own
 };
 Workspaces workspaces_of(const Layout& layout, const Cluster& cluster, const Trainer& trainer);
+// Of one thread, where the library of products takes it from the allocator.
+RealBytes product_workspace(const Cluster& cluster, const Trainer& trainer);
 
 }  // namespace trainwright::detail

@@ -1,6 +1,7 @@
 #include "trainwright/search/space.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace trainwright {
 namespace {
@@ -59,13 +60,24 @@ Splits splits_of(const Model& model) {
   return splits;
 }
 
+// A ring passes keys on before a window's are together (the rule windows-need-whole-keys).
+CpKind cp_kind_for(const Model& model, const Trainer& trainer, CpKind usual) {
+  const bool windows = std::any_of(model.kinds.begin(), model.kinds.end(), [](const auto& kind) {
+    const auto* attention = std::get_if<SoftmaxAttention>(&kind.attention);
+    return attention != nullptr && attention->reach != Reach::Full;
+  });
+  const bool gathers = find_kind(trainer.cp_kinds, CpKind::AllGather) != nullptr;
+  return windows && usual == CpKind::Ring && gathers ? CpKind::AllGather : usual;
+}
+
 // Degrees and micro-batches that divide what they split.
 class Trunks {
  public:
   explicit Trunks(const SearchQuestion& question)
       : question_(question),
         splits_(splits_of(question.model)),
-        usual_(usual_layout(question.trainer)) {
+        usual_(usual_layout(question.trainer)),
+        cp_kind_(cp_kind_for(question.model, question.trainer, usual_.cp_kind)) {
     usual_.gbs = question.gbs;
     usual_.seq = question.seq;
     usual_.precision = question.precision;
@@ -89,6 +101,7 @@ class Trunks {
           layout.cp = cp;
           layout.dp = world / (tp * pp * cp);
           layout.sp = tp > 1;
+          if (cp > 1) layout.cp_kind = cp_kind_;
           if (question_.gbs % layout.dp == 0) experts(layout);
         }
       }
@@ -129,6 +142,7 @@ class Trunks {
   const SearchQuestion& question_;
   Splits splits_;
   Layout usual_;
+  CpKind cp_kind_;
   std::vector<Layout> trunks_;
 };
 

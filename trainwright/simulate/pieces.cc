@@ -385,7 +385,7 @@ struct StepModel::State {
 
 Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages,
                                           std::int64_t ranks) {
-  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout, cluster, trainer));
   if (const auto large = too_large(widths, slice_of(layout, trainer))) return fail({*large});
   Lists& of = lists_for(layout.precision);
   Wires wires = wires_of(layout);
@@ -432,6 +432,8 @@ void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, 
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);
+  const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
+  step.buckets_on_first = bucket != nullptr && bucket->first_only;
   step.tokens = tokens_per_step(layout);
   step.needed = needed(of, layout) * real(step.tokens.value());
   FlopsPerSecond all;
@@ -463,7 +465,7 @@ Result<StepPieces> StepModel::whole(const Layout& layout) {
 
 Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   State& s = *state_;
-  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout.precision, s.trainer));
+  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout, s.cluster, s.trainer));
   const Slice slice = slice_of(layout, s.trainer, 0, s.attention);
   if (const auto large = too_large(s.widths, slice)) return fail({*large});
   State::Lists& lists = s.lists_for(layout.precision);

@@ -86,6 +86,7 @@ struct StepPieces {
   Seconds transfer;       // of one tensor to the next stage
   bool tensor_apart = false, stages_apart = false;  // on several nodes
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
+  bool buckets_on_first = false;  // ranks behind the first of a pipeline have one bucket per chunk
   std::optional<Schedule> order;  // of schedule=csv
   // Micro-batches that would fit into what the slowest rank stands idle, where that is known.
   std::optional<double> idle = std::nullopt;

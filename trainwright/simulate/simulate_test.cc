@@ -145,6 +145,37 @@ TEST_CASE("ZB-H1 has a third of the bubble of 1F1B where passes take equal times
         doctest::Approx(1.0 / 3).epsilon(0.01));
 }
 
+// Megatron's buckets: a rank behind the first reduces in one piece when its last backward pass is
+// over, and the drain of the pipeline hides as many passes as there are ranks before it.
+TEST_CASE("ranks behind the first hide one bucket in the drain of the pipeline") {
+  StepPieces step;
+  step.schedule = ScheduleKind::OneFOneB;
+  step.pp = 4;
+  step.world = 4;
+  step.micro_batches = 16;
+  step.ranks.resize(4);
+  step.reduce_overlaps = true;
+  StackConstants stack = usual_stack();
+  for (const StackConstant zero : {StackConstant::Host, StackConstant::Launch,
+                                   StackConstant::DataExposed, StackConstant::DataGrowth}) {
+    stack.values[static_cast<std::size_t>(zero)] = 0;
+  }
+  PassPieces pass;
+  pass.at(Piece::Products) = Seconds(1 / stack.at(StackConstant::Products));
+  for (int s = 0; s < 4; ++s) step.stages.push_back({s, pass, pass, pass});
+  // 5 s of gradients on one rank, a visit of 3 s of which 2 are backward.
+  const auto shown = [&](std::size_t rank, bool first_only) {
+    for (RankPieces& of : step.ranks) of.reduced = {};
+    step.ranks[rank].reduced = Seconds(5 / stack.at(StackConstant::Data));
+    step.buckets_on_first = first_only;
+    return part(step_time(step, stack), TimePart::Data).value();
+  };
+  CHECK(shown(0, true) == doctest::Approx(5 - 0.7 * 2));
+  CHECK(shown(1, false) == doctest::Approx(5 - 0.7 * 2));
+  CHECK(shown(1, true) == doctest::Approx(5 - 2));
+  CHECK(shown(3, true) == doctest::Approx(0));
+}
+
 TEST_CASE("the host is a floor: where it is slow, the device waits, and not the sum is taken") {
   const Eight eight;
   const StepPieces pieces = eight.pieces("dp=8,mbs=1,gbs=64,seq=512");

@@ -16,8 +16,9 @@ constexpr double fourth(double x) { return x * x * x * x; }
 // Of one micro-batch, what gradients of the layers above may travel behind, seven tenths of the
 // backward pass, and what weights may: the forward pass. Shares of both passes together, so that a
 // faster kernel never hides less than it saves.
-constexpr double kBehindBackward = 0.7 * 2 / 3;
-constexpr double kBehindForward = 1.0 / 3;
+constexpr double kForward = 1.0 / 3, kBackward = 2.0 / 3;
+constexpr double kBehindBackward = 0.7 * kBackward;
+constexpr double kBehindForward = kForward;
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
@@ -227,16 +228,29 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   return pipeline;
 }
 
+// What the gradients or weights of a rank may travel behind: the layers of the same pass, a share
+// of a visit. In one bucket for a chunk they cannot; then the passes of other chunks hide theirs,
+// and those of the last chunk travel while the ranks before this one are still at work (or,
+// forward, already are): for each of them one pass of a chunk, the share `pass` of a visit.
+Seconds beside(const StepPieces& step, std::size_t rank, Seconds traffic, Seconds visit,
+               double layers, double pass) {
+  if (rank == 0 || !step.buckets_on_first) return visit * layers;
+  const double chunks = real(step.vpp);
+  return traffic * ((chunks - 1) / chunks) + visit * (pass * static_cast<double>(rank) / chunks);
+}
+
 // Of gradients and weights that travel once a step, what is not hidden.
-Seconds data_shown(const StepPieces& step, const RankPieces& rank, const Pipeline& pipeline,
+Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipeline& pipeline,
                    const StackConstants& stack) {
-  const double exposed = stack.at(StackConstant::DataExposed);
-  const Seconds reduced = rank.reduced * data_factor(step, stack);
-  const Seconds gathered = rank.gathered * data_factor(step, stack);
-  return (step.reduce_overlaps ? shown(reduced, pipeline.visit * kBehindBackward, exposed)
-                               : reduced) +
-         (step.gather_overlaps ? shown(gathered, pipeline.visit * kBehindForward, exposed)
-                               : gathered);
+  const RankPieces& rank = step.ranks[index_of_rank];
+  const auto left = [&](bool overlaps, Seconds traffic, double layers, double pass) {
+    traffic = traffic * data_factor(step, stack);
+    if (!overlaps) return traffic;
+    return shown(traffic, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
+                 stack.at(StackConstant::DataExposed));
+  };
+  return left(step.reduce_overlaps, rank.reduced, kBehindBackward, kBackward) +
+         left(step.gather_overlaps, rank.gathered, kBehindForward, kForward);
 }
 
 }  // namespace
@@ -256,9 +270,9 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   time.parts[index(TimePart::Bubble)] = pipeline.makespan - sum(pipeline.busy);
   // The rank with the longest end.
   Seconds data, optimizer;
-  for (const RankPieces& rank : step.ranks) {
-    const Seconds travels = data_shown(step, rank, pipeline, stack);
-    const Seconds steps = rank.optimizer * stack.at(StackConstant::Optimizer);
+  for (std::size_t r = 0; r < step.ranks.size(); ++r) {
+    const Seconds travels = data_shown(step, r, pipeline, stack);
+    const Seconds steps = step.ranks[r].optimizer * stack.at(StackConstant::Optimizer);
     if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
   }
   time.parts[index(TimePart::Data)] += data;

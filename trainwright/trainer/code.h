@@ -67,12 +67,13 @@ struct Loss {
   std::string setting, source;
 };
 
-// Memory that a library takes once and keeps, so many times, in bytes: on accelerators of Hopper's
-// generation and later, and on earlier ones.
+// Memory that a library takes once and keeps, so many times, in bytes: on NVIDIA's accelerators of
+// Hopper's generation, on earlier ones, on later ones under a PyTorch before 2.12 (`after_hopper`;
+// from then on as on Hopper), and on AMD's.
 struct Workspace {
   std::string library;     // "cublas", "transformer-engine"
   std::int64_t count = 1;  // one per handle and stream
-  std::int64_t bytes = 0, before_hopper = 0;
+  std::int64_t bytes = 0, before_hopper = 0, after_hopper = 0, amd = 0;
   bool grouped_gemm = false;  // only where experts are one grouped product
   bool own_products = false;  // only on ranks with products of the framework's own: head, routers
   std::string setting, source;
@@ -99,8 +100,8 @@ struct AllocatorFacts {
   // Kernels that the host is ahead of the device, where streams are recorded (libraries.h) and
   // measured runs told it.
   std::optional<HostLead> lead;
-  // What the library of products takes from it for each thread, at its first product: the one that
-  // runs forward, and autograd's. 0: unknown.
+  // What the library of products takes from it for each thread on Hopper, at its first product: the
+  // one that runs forward, and autograd's. 0: unknown.
   std::int64_t product_workspace = 0;
   std::string setting, source;
 };

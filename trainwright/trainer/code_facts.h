@@ -15,8 +15,8 @@
 namespace trainwright {
 
 // Where the scores of the chosen experts enter: scaling the tokens sent, inside the activation, or
-// what comes back.
-enum class ExpertScores { BeforeExperts, InActivation, AtCombine };
+// what comes back. AsModel: what comes back, but in Llama 4 the tokens sent.
+enum class ExpertScores { BeforeExperts, InActivation, AtCombine, AsModel };
 std::span<const std::string_view> all_names(ExpertScores);
 
 // What each means is in kCodeFacts.

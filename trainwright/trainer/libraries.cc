@@ -65,6 +65,7 @@ void read_libraries(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   libraries.torch = libraries.torch_is_trainer ? trainer.to : version_in(at, "torch");
   libraries.nccl = version_in(at, "nccl");
   libraries.cuda = version_in(at, "cuda");
+  libraries.transformer_engine = version_in(at, "transformer_engine");
   libraries.flash = at.optional_integer("flash", kFlashGenerations).value_or(0);
   libraries.avoids_record_streams = at.optional_bool("avoids_record_streams").value_or(false);
   libraries.source = source_in(at);

@@ -16,7 +16,7 @@ namespace trainwright {
 // Versions decide what lies outside the allocator (outside.h) and how late it gets back what a
 // collective has used. 0.0: there is none, or it is not known.
 struct LibraryFacts {
-  Version torch, nccl, cuda;
+  Version torch, nccl, cuda, transformer_engine;
   std::int64_t flash =
       0;  // generation of FlashAttention: 1, 2, 3; 0: the accelerator's best kernel
   bool torch_is_trainer = false;       // PyTorch itself: of the version that is asked for

@@ -74,7 +74,8 @@ std::span<const std::string_view> all_names(OverlapKind) {
 }
 
 std::span<const std::string_view> all_names(ExpertScores) {
-  static constexpr std::string_view kNames[] = {"before-experts", "in-activation", "at-combine"};
+  static constexpr std::string_view kNames[] = {"before-experts", "in-activation", "at-combine",
+                                                "as-model"};
   return kNames;
 }
 

@@ -71,13 +71,16 @@ Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> tra
     return fail(std::string(text), fmt::format("'{}' is not a version", text.substr(mark + 1)),
                 fmt::format("for instance {}@{}", name, to_text((*newest)->to)));
   }
+  // Of the files that begin by then the last one: 0.2.1 is no longer that of 0.2.
+  const Trainer* found = nullptr;
   std::vector<std::string> ranges;
   for (const Trainer* trainer : known) {
-    if (trainer->from <= *version && not_after(*version, trainer->to)) {
-      return at_version(*trainer, *version);
+    if (trainer->from <= *version && (found == nullptr || found->from < trainer->from)) {
+      found = trainer;
     }
     ranges.push_back(range_text(*trainer));
   }
+  if (found != nullptr && not_after(*version, found->to)) return at_version(*found, *version);
   return fail(std::string(text),
               fmt::format("{} {} is not known", (*newest)->title, to_text(*version)),
               fmt::format("known versions: {}", join(ranges, ", ")));

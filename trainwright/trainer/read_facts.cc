@@ -79,7 +79,14 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
   }
   precision.gradient_copied_at_step =
       fields.optional_bool("gradient_copied_at_step").value_or(false);
+  precision.gradient_unsharded = fields.optional_string("gradient_unsharded").value_or("");
+  if (!precision.gradient_unsharded.empty()) {
+    check_name(fields, "gradient_unsharded", precision.gradient_unsharded, precision.gradients);
+  }
   precision.weight_copies = bytes_in(fields, "weight_copies");
+  if (fields.raw("weight_copies_either_order") != nullptr) {
+    precision.weight_copies_either_order = bytes_in(fields, "weight_copies_either_order");
+  }
   precision.input_copy = bytes_in(fields, "input_copy");
   precision.setting = setting_in(fields);
 }
@@ -130,6 +137,7 @@ void read(JsonFields& fields, Bucket& bucket) {
   bucket.unit = kind_in<BucketUnit>(fields, "unit");
   bucket.least = fields.integer("least", kSize);
   bucket.per_dp = fields.optional_integer("per_dp", kSize).value_or(0);
+  bucket.first_only = fields.optional_bool("first_only").value_or(false);
   bucket.setting = setting_in(fields);
 }
 
@@ -139,6 +147,8 @@ void read(JsonFields& fields, Workspace& workspace) {
   workspace.bytes = fields.integer("bytes", kSize);
   workspace.before_hopper =
       fields.optional_integer("before_hopper", kSize).value_or(workspace.bytes);
+  workspace.after_hopper = fields.optional_integer("after_hopper", kSize).value_or(workspace.bytes);
+  workspace.amd = fields.optional_integer("amd", kSize).value_or(workspace.before_hopper);
   workspace.grouped_gemm = fields.optional_bool("grouped_gemm").value_or(false);
   workspace.own_products = fields.optional_bool("own_products").value_or(false);
   workspace.setting = setting_in(fields);
@@ -147,6 +157,10 @@ void read(JsonFields& fields, Workspace& workspace) {
 void read(JsonFields& fields, ShardingFacts& sharding) {
   if (fields.raw("gradients") != nullptr) {
     sharding.gradients = kind_in<GradientLife>(fields, "gradients");
+  }
+  for (const std::string& name : fields.optional_strings("without")) {
+    check_name(fields, "without", name, to_strings(all_names(KernelKind{})));
+    if (const auto kind = named<KernelKind>(name)) sharding.without.push_back(*kind);
   }
   sharding.setting = setting_in(fields);
 }

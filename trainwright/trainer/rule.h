@@ -33,17 +33,24 @@ enum class Variable {
   // Batch, in sequences; Seq in tokens; MicroBatches of one step and one data-parallel rank.
   Mbs, Gbs, Seq, MicroBatches,
   // Model. Experts is 0 when dense; Ffn is a dense layer's, MoeFfn an expert's width. Flags:
-  // OwnHeadDim (the config states head_dim by itself), TiedEmbeddings, Mla, MambaBeside (attention,
-  // in one layer); MambaHeads and MambaGroups are 0 without Mamba-2.
+  // OwnHeadDim (the config states head_dim by itself), TiedEmbeddings, Mla, Windows (some layer
+  // sees only the last tokens or those of its chunk), ExpertBias. LinearHeads: what a split of a
+  // gated delta net's heads must divide, 0 where there is none. MambaBeside (attention, in one
+  // layer); MambaHeads and MambaGroups are 0 without Mamba-2.
   Layers, Hidden, Ffn, MoeFfn, Heads, KvHeads, HeadDim, Vocab, Experts, TopK, SharedExperts,
-  MtpLayers, OwnHeadDim, TiedEmbeddings, Mla, MambaHeads, MambaGroups, MambaBeside,
+  MtpLayers, OwnHeadDim, TiedEmbeddings, Mla, Windows, ExpertBias, LinearHeads, MambaHeads,
+  MambaGroups, MambaBeside,
   // Layers of the first and last pipeline rank when set apart (else 0), fewest on any stage.
   // Flags: embedding and loss count as a layer when layers are dealt out; embedding and head are
   // spread over all pipeline ranks.
   FirstStageLayers, LastStageLayers, LeastStageLayers, CountEmbedding, CountLoss, VocabParallel,
+  // The stage of the prediction layers, counted from 0, and the layers on stages behind it.
+  MtpStage, LayersBehindMtp,
   MicroBatchGroup,  // micro-batches that pass one chunk before the next chunk starts; usually pp
   // Kinds: how layers are split, pipeline schedule, where stages sit, and so on.
   Split, Schedule, Placement, Recompute, Precision, Optimizer, CpKind, Sharding, Dispatcher,
+  Ulysses,          // ranks that hold different heads of the same tokens inside attention
+  RecomputeLayers,  // that are recomputed from one kept input; the n of full, block and every-nth
   // Flags: modules that are recomputed; what is kept is spread over tp.
   RecomputeCoreAttention, RecomputeNorm, RecomputeMlp, RecomputeMlaUpProjection, RecomputeMoe,
   RecomputeMoeActivation, RecomputeSharedExperts, DistributeSaved,
@@ -52,12 +59,14 @@ enum class Variable {
   // Flags: what is hidden behind compute, and what is switched on.
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
   OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, Fp8ParameterGather,
-  // Machine: accelerators per node; flag for Blackwell or later; CUDA_DEVICE_MAX_CONNECTIONS.
-  NodeSize, Blackwell, MaxConnections,
+  // Machine: accelerators per node; flag for Blackwell or later; ten times the least compute
+  // capability, unknown of other vendors; CUDA_DEVICE_MAX_CONNECTIONS.
+  NodeSize, Blackwell, Capability, MaxConnections,
+  // Libraries, as 100 x major + minor: 12.9 is 1209.
+  TransformerEngine, Cuda,
   // clang-format on
 };
-inline constexpr std::size_t kVariableCount =
-    static_cast<std::size_t>(Variable::MaxConnections) + 1;
+inline constexpr std::size_t kVariableCount = static_cast<std::size_t>(Variable::Cuda) + 1;
 
 std::string_view name_of(Variable variable);  // "kv_heads"
 std::optional<Variable> variable_named(std::string_view name);

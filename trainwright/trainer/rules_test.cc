@@ -37,7 +37,8 @@ Facts plain_facts(const std::string& trainer) {
   set_all("layers=8,hidden=4096,ffn=16384,heads=32,kv_heads=8,head_dim=128,vocab=32000", facts);
   set_all("least_stage_layers=4,split=even,schedule=1f1b,placement=single,recompute=none", facts);
   set_all("precision=bf16,optimizer=adamw,cp_kind=ring,sharding=zero,dispatcher=all-to-all", facts);
-  set_all("overlap_p2p=1,node_size=8,max_connections=1", facts);
+  set_all("overlap_p2p=1,node_size=8,max_connections=1,mtp_stage=1,ulysses=1", facts);
+  set_all("recompute_layers=1,capability=90,transformer_engine=209,cuda=1209", facts);
   if (trainer == "megatron-core") set_all("etp=2", facts);
   if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3,recompute=full", facts);
   if (trainer == "nemo-automodel") set_all("sharding=fsdp,zero=3", facts);
@@ -89,6 +90,8 @@ std::vector<Case> shared_cases() {
       {m, "sequence-splits-cp", "cp=2,dp=1,dp_shard=1,micro_batches=16,seq=4098,sp=0"},
       {m, "sequence-splits-sp", "seq=4097"},
       {"pytorch", "layers-for-every-stage", "layers=1"},
+      {m, "windows-need-whole-keys", kUlysses + "windows=1"},
+      {m, "heads-split-ulysses", kUlysses + "cp_kind=ulysses,ulysses=3,kv_heads=8"},
       {m, "empty-stage", "least_stage_layers=0"},
       {t, "v-has-two-stages", "schedule=csv,placement=v"},
       {t, "enough-micro-batches", "micro_batches=1,gbs=2"},
@@ -160,7 +163,7 @@ std::vector<Case> megatron_cases() {
       {"megatron@0.14", "ep-overlap-recompute", overlap + "recompute=full"},
       {"megatron@0.14", "ep-overlap-precision", overlap + "precision=fp32"},
       {"megatron@0.14", "ep-overlap-shared-experts", overlap + "overlap_shared_experts=1"},
-      {"megatron@0.14", "ep-overlap-mtp", overlap + "mtp_layers=2"},
+      {"megatron@0.14", "ep-overlap-mtp", overlap + "mtp_layers=2,mtp_stage=3"},
       {"megatron@0.14", "delay-needs-ep-overlap", "delay_weight_gradient=1"},
   };
 }
@@ -188,13 +191,17 @@ std::vector<Case> megatron_changes() {
       {"litgpt", "mamba-offered", kMamba},
       {"megatron@0.8", "mtp-offered", "mtp_layers=1"},
       {"megatron@0.8", "dispatcher-offered", "dispatcher=flex"},
+      {"megatron@0.8", "grouped-gemm-hardware", "grouped_gemm=1,capability=70"},
+      {"megatron@0.8", "linear-attention-offered", "linear_heads=16"},
       {"megatron@0.10", "ulysses-heads", kUlysses + "cp_kind=ulysses,head_dim=100"},
       {"megatron@0.10", "fsdp-precision", kAlone + "sharding=fsdp,zero=3,precision=fp16"},
       {"megatron@0.11", "uneven-no-middle", uneven},
       {"megatron@0.11", "count-without-balance", kExperts + "count_loss=1,layers=7"},
       {"megatron@0.12", "one-connection", "max_connections=8"},
+      {"megatron@0.12", "mtp-stage", "mtp_layers=1,mtp_stage=0"},
       {"megatron@0.12", "offload-optimizer-kind", "offload_optimizer=1"},
-      {"megatron@0.12", "fp8-gather-recipe", "precision=mxfp8,blackwell=1,fp8_parameter_gather=1"},
+      {"megatron@0.12", "fp8-gather-recipe",
+       "precision=mxfp8,blackwell=1,capability=100,fp8_parameter_gather=1"},
       {"megatron@0.13", "uneven-ends-chunks",
        kChunks + "split=uneven,first_stage_layers=3,last_stage_layers=5"},
       {"megatron@0.13", "uneven-no-middle",
@@ -202,23 +209,31 @@ std::vector<Case> megatron_changes() {
       {"megatron@0.13", "one-connection", "max_connections=8"},
       {"megatron@0.13", "fp8-recompute",
        "precision=fp8-tensorwise,recompute=modules,recompute_norm=1"},
-      {"megatron@0.13", "blockwise-hardware", "precision=fp8-blockwise,blackwell=1"},
+      {"megatron@0.13", "blockwise-hardware",
+       "precision=fp8-blockwise,blackwell=1,capability=100,transformer_engine=208"},
+      {"megatron@0.13", "expert-bias", kExperts + "expert_bias=1,etp=1"},
       {"megatron@0.13", "layout-mtp", "split=explicit,mtp_layers=1"},
       {"megatron@0.14", "one-connection", "max_connections=8"},
+      {"megatron@0.14", "mtp-stage",
+       kChunks + "mtp_layers=1,mtp_stage=1,layers_behind_mtp=4,split=explicit"},
+      {"megatron@0.14", "mtp-recompute", "mtp_layers=1,recompute=full,recompute_layers=2"},
+      {"megatron@0.15", "expert-bias", kExperts + "expert_bias=1,etp=2"},
       {"megatron@0.14", "offload-optimizer-gather",
        "offload_optimizer=1,optimizer=adamw-precision-aware,fp8_parameter_gather=1,"
        "precision=fp8-tensorwise"},
       {"megatron@0.16", "muon-sharding", "optimizer=muon,overlap_gradient_reduce=1"},
-      {"megatron@0.16", "ep-overlap-mtp", overlap + "mtp_layers=2"},
-      {"megatron@0.16", "offload-weights-too", "offload_activations=1"},
+      {"megatron@0.16", "ep-overlap-mtp", overlap + "mtp_layers=2,mtp_stage=3"},
+      {"megatron@0.16", "offload-weights-too", "offload_activations=1,transformer_engine=211"},
+      {"megatron@0.16", "linear-attention-context", kUlysses + "linear_heads=16"},
+      {"megatron@0.18", "linear-attention-context", kUlysses + "linear_heads=12"},
       {"megatron@0.17", "muon-sharding",
        "optimizer=muon,sharding=megatron-fsdp,zero=3,max_connections=8"},
       {"megatron@0.17", "ep-overlap-recompute", overlap + "recompute=modules,recompute_moe=1"},
       {"megatron@0.18", "muon-sharding", "optimizer=muon,precision=fp16"},
-      {"megatron@0.18", "ep-overlap-mtp", overlap + "mtp_layers=2"},
+      {"megatron@0.18", "ep-overlap-mtp", overlap + "mtp_layers=2,mtp_stage=3"},
       {"megatron@0.18", "shared-overlap-dispatcher",
        "overlap_shared_experts=1,dispatcher=all-gather"},
-      {"megatron@0.19", "offload-weights-too", "offload_activations=1"},
+      {"megatron@0.19", "offload-weights-too", "offload_activations=1,transformer_engine=217"},
       {"megatron-lm-2022", "distribute-saved", "distribute_saved=1"},
       {"megatron-lm-2022", "interleave-without-overlap", kChunks},
       {"megatron-deepspeed@0.10", "ulysses-offered", kUlysses},

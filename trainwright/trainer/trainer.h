@@ -38,8 +38,11 @@ struct PrecisionFacts {
   std::vector<std::string> gradients;  // dtypes of the buffer that lives all step, default first
   std::optional<GradientLife> gradient_life;  // where it replaces the sharding's
   bool gradient_copied_at_step = false;       // narrower gradients become fp32 for the step
+  std::string gradient_unsharded;  // dtype of the buffer where nothing is sharded; empty: the same
   double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
-  double input_copy = 0;     // bytes per element kept of a matrix' input instead of it; 0: itself
+  // The same on accelerators whose low-precision products take either order of their operands.
+  std::optional<double> weight_copies_either_order;
+  double input_copy = 0;  // bytes per element kept of a matrix' input instead of it; 0: itself
   std::string setting, source;  // what to set, empty if the default; where it is written
 };
 
@@ -62,6 +65,7 @@ struct Bucket {
   BucketUnit unit = BucketUnit::Parameter;
   std::int64_t least = 0;
   std::int64_t per_dp = 0;
+  bool first_only = false;  // on the first pipeline rank and chunk; the others have one for all
   std::string setting, source;
 };
 
@@ -74,6 +78,7 @@ struct Offer {
 struct ShardingFacts {
   ShardingKind kind = ShardingKind::Ddp;
   GradientLife gradients = GradientLife::Buffer;
+  std::vector<KernelKind> without;  // kernels that it excludes
   std::string setting, source;
 };
 // A thing by the trainer's own name, or a group of ranks.
@@ -176,7 +181,8 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir,
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers);
 // One of them as a run had it switched, with "based_on" as pick_trainer takes it:
 //   {"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false}, "loss": "te-fused",
-//    "workspaces": {"cublas": 8519680}, "code": {"weights_made_wide": true}}
+//    "workspaces": {"cublas": 8519680}, "code": {"weights_made_wide": true},
+//    "libraries": {"transformer_engine": "2.11"}}
 // Kernels are then always or never used; a workspace's bytes are those of one handle.
 Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin,
                                      std::span<const Trainer> trainers);

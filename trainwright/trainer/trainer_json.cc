@@ -25,9 +25,15 @@ Json precisions(const Trainer& trainer) {
         .add("master", Json::of(entry.master))
         .add("gradients", strings(entry.gradients));
     if (entry.gradient_life) json.add("gradient_life", Json::of(name_of(*entry.gradient_life)));
+    if (!entry.gradient_unsharded.empty()) {
+      json.add("gradient_unsharded", Json::of(entry.gradient_unsharded));
+    }
     json.add("gradient_copied_at_step", Json::of(entry.gradient_copied_at_step))
-        .add("weight_copies", Json::of(entry.weight_copies))
-        .add("input_copy", Json::of(entry.input_copy));
+        .add("weight_copies", Json::of(entry.weight_copies));
+    if (entry.weight_copies_either_order) {
+      json.add("weight_copies_either_order", Json::of(*entry.weight_copies_either_order));
+    }
+    json.add("input_copy", Json::of(entry.input_copy));
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -114,6 +120,11 @@ Json shardings(const Trainer& trainer) {
   for (const auto& entry : trainer.shardings) {
     Json json = Json::object();
     json.add("gradients", Json::of(name_of(entry.gradients)));
+    if (!entry.without.empty()) {
+      Json names = Json::array();
+      for (const KernelKind kind : entry.without) names.push(Json::of(name_of(kind)));
+      json.add("without", std::move(names));
+    }
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -155,6 +166,7 @@ Json libraries(const LibraryFacts& facts) {
   }
   add("nccl", facts.nccl);
   add("cuda", facts.cuda);
+  add("transformer_engine", facts.transformer_engine);
   if (facts.flash > 0) json.add("flash", Json::of(facts.flash));
   if (facts.avoids_record_streams) json.add("avoids_record_streams", Json::of(true));
   return finish(json, "", facts.source);
@@ -167,6 +179,7 @@ Json buckets(const Trainer& trainer) {
     json.add("unit", Json::of(name_of(entry.unit)))
         .add("least", Json::of(entry.least))
         .add("per_dp", Json::of(entry.per_dp));
+    if (entry.first_only) json.add("first_only", Json::of(true));
     all.add(std::string(name_of(entry.purpose)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -179,6 +192,8 @@ Json workspaces(const Trainer& trainer) {
     json.add("count", Json::of(entry.count))
         .add("bytes", Json::of(entry.bytes))
         .add("before_hopper", Json::of(entry.before_hopper))
+        .add("after_hopper", Json::of(entry.after_hopper))
+        .add("amd", Json::of(entry.amd))
         .add("grouped_gemm", Json::of(entry.grouped_gemm))
         .add("own_products", Json::of(entry.own_products));
     all.add(entry.library, finish(json, entry.setting, entry.source));

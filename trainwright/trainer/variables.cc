@@ -12,18 +12,21 @@ namespace {
 
 constexpr std::array<std::string_view, kVariableCount> kNames = {
     // clang-format off
-    "world", "dp", "tp", "pp", "vpp", "cp",
-    "ep", "etp", "dp_shard", "dp_replicate", "stages", "zero",
-    "sp", "mbs", "gbs", "seq", "micro_batches", "layers",
-    "hidden", "ffn", "moe_ffn", "heads", "kv_heads", "head_dim",
-    "vocab", "experts", "top_k", "shared_experts", "mtp_layers", "own_head_dim",
-    "tied_embeddings", "mla", "mamba_heads", "mamba_groups", "mamba_beside", "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
-    "count_loss", "vocab_parallel", "micro_batch_group", "split", "schedule", "placement", "recompute",
-    "precision", "optimizer", "cp_kind", "sharding", "dispatcher", "recompute_core_attention",
-    "recompute_norm", "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation", "recompute_shared_experts",
-    "distribute_saved", "offload_optimizer", "offload_activations", "offload_parameters", "overlap_tp", "overlap_gradient_reduce",
-    "overlap_parameter_gather", "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts", "delay_weight_gradient",
-    "grouped_gemm", "compile", "fp8_parameter_gather", "node_size", "blackwell", "max_connections",
+    "world", "dp", "tp", "pp", "vpp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "stages",
+    "zero", "sp", "mbs", "gbs", "seq", "micro_batches", "layers", "hidden", "ffn", "moe_ffn",
+    "heads", "kv_heads", "head_dim", "vocab", "experts", "top_k", "shared_experts", "mtp_layers",
+    "own_head_dim", "tied_embeddings", "mla", "windows", "expert_bias", "linear_heads", "mamba_heads", "mamba_groups",
+    "mamba_beside",
+    "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
+    "count_loss", "vocab_parallel", "mtp_stage", "layers_behind_mtp", "micro_batch_group", "split",
+    "schedule", "placement", "recompute", "precision", "optimizer", "cp_kind", "sharding",
+    "dispatcher", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
+    "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation",
+    "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
+    "offload_parameters", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
+    "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts",
+    "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "node_size",
+    "blackwell", "capability", "max_connections", "transformer_engine", "cuda",
     // clang-format on
 };
 

@@ -39,8 +39,28 @@ void set_workspaces(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   constexpr IntegerRange kBytes{.least = 0, .most = std::int64_t{1} << 36};
   for (Workspace& workspace : trainer.workspaces) {
     const auto bytes = at.optional_integer(workspace.library, kBytes);
-    if (bytes) workspace.bytes = workspace.before_hopper = *bytes;
+    if (!bytes) continue;
+    workspace.bytes = workspace.before_hopper = workspace.after_hopper = workspace.amd = *bytes;
   }
+  at.finish();
+}
+
+// {"transformer_engine": "2.11"}: versions other than the file's.
+void set_libraries(JsonFields& fields, LibraryFacts& libraries, Diagnostics& faults) {
+  const Json* object = fields.raw("libraries");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("libraries"), faults);
+  const auto set = [&](std::string_view name, Version& version) {
+    const auto text = at.optional_string(name);
+    if (!text) return;
+    const auto parsed = parse_version(*text);
+    if (!parsed) at.fault(name, fmt::format("'{}' is not a version", *text), "for instance 2.11");
+    version = parsed.value_or(version);
+  };
+  set("torch", libraries.torch);
+  set("nccl", libraries.nccl);
+  set("cuda", libraries.cuda);
+  set("transformer_engine", libraries.transformer_engine);
   at.finish();
 }
 
@@ -77,6 +97,7 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   Trainer trainer = TW_TRY(pick_trainer(base, trainers));
   switch_kernels(fields, trainer, faults);
   set_workspaces(fields, trainer, faults);
+  set_libraries(fields, trainer.libraries, faults);
   choose_loss(fields, trainer);
   const auto flash = fields.optional_integer("flash", kFlashGenerations);
   trainer.libraries.flash = flash.value_or(trainer.libraries.flash);

@@ -54,7 +54,7 @@ OperatorList summed_up(Builder&& builder, TensorId output) {
 Builder::Builder(const Model& of_model, const Slice& of_slice, const Recipe& of_recipe)
     : model(of_model),
       slice(of_slice),
-      recipe(settled(of_recipe, of_slice)),
+      recipe(settled(of_recipe, of_model, of_slice)),
       rows(local_rows(of_slice)) {
   list.tensors.reserve(64);
   list.operators.reserve(40);

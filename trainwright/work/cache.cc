@@ -24,7 +24,8 @@ struct ListHash {
              static_cast<std::int64_t>(s.dispatcher) << 16 |
              static_cast<std::int64_t>(s.precision) << 8 |
              static_cast<std::int64_t>(s.attention) << 2 | (s.sp ? 2 : 0) |
-             (s.distribute_saved ? 1 : 0) | (s.gradients_wait ? std::int64_t{1} << 62 : 0));
+             (s.distribute_saved ? 1 : 0) | (s.gradients_wait ? std::int64_t{1} << 62 : 0) |
+             (s.own_gradients ? std::int64_t{1} << 61 : 0));
     hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
              static_cast<std::int64_t>(s.recompute.kind));
     hash.add(static_cast<std::int64_t>(key.what) << 2 | (s.frozen ? 2 : 0) |

@@ -105,8 +105,14 @@ const Loss& loss_of(const Recipe& recipe, const Slice& slice) {
   return slice.loss < recipe.losses.size() ? recipe.losses[slice.loss] : recipe.loss;
 }
 
-Recipe settled(Recipe recipe, const Slice& slice) {
+Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
   recipe.loss = loss_of(recipe, slice);
+  recipe.accumulates_in_product &= !slice.own_gradients;
+  recipe.code.gradient_stand_ins &= recipe.accumulates_in_product;
+  if (recipe.code.expert_scores == ExpertScores::AsModel) {
+    recipe.code.expert_scores =
+        model.family == "llama4_text" ? ExpertScores::BeforeExperts : ExpertScores::AtCombine;
+  }
   if (!slice.compiled) return recipe;
   constexpr double kRow = 4;
   recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};

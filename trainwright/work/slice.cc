@@ -4,6 +4,17 @@
 #include "trainwright/work/work.h"
 
 namespace trainwright {
+namespace {
+
+bool excludes_fused_gradients(const Layout& layout, const Trainer& trainer) {
+  const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding);
+  if (facts == nullptr) return false;
+  return std::find(facts->without.begin(), facts->without.end(),
+                   KernelKind::FusedGradientAccumulation) != facts->without.end();
+}
+
+}  // namespace
+
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
                std::optional<AttentionKernel> attention) {
   Slice slice{.tp = layout.tp,
@@ -20,6 +31,7 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .precision = layout.precision,
               .distribute_saved = asks(layout, Switch::DistributeSaved, trainer),
               .gradients_wait = accumulates(sharding_of(layout, trainer).life),
+              .own_gradients = excludes_fused_gradients(layout, trainer),
               .compiled = asks(layout, Switch::Compile, trainer),
               .loss = static_cast<std::uint8_t>(running_loss(layout, trainer)),
               .recompute = layout.recompute};

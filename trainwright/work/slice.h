@@ -32,6 +32,7 @@ struct Slice {
   AttentionKernel attention = AttentionKernel::Flash;
   bool distribute_saved = false;  // the input that full recompute keeps is cut over tp
   bool gradients_wait = false;    // autograd's, until the backward pass of a micro-batch has ended
+  bool own_gradients = false;     // the sharding excludes adding weight gradients in the product
   bool frozen = false;            // none of the list's weights is trained, adapters included
   bool input_gradient = true;     // something before the list is trained
   bool compiled = false;          // by torch.compile, layer by layer
@@ -115,10 +116,11 @@ bool trains(const Recipe& recipe, const Slice& slice, Part part);
 // layers: only what follows them.
 std::int64_t first_trained_layer(const Model& model, const Training& training);
 const Loss& loss_of(const Recipe& recipe, const Slice& slice);
-// The recipe of a slice: its loss, and what a compiler changes. torch.compile fuses what is between
+// The recipe of a slice of a model: its loss, who adds weight gradients up, where experts' scores
+// enter, and what a compiler changes. torch.compile fuses what is between
 // products: of a norm its input and a number per row stay, of a rotation nothing, of an activation
 // what the products gave. (Read off the graphs that torch 2.13's min-cut partitioner makes of a
 // Llama block; docs/work.md.) What is run again ends with the last tensor that is needed.
-Recipe settled(Recipe recipe, const Slice& slice);
+Recipe settled(Recipe recipe, const Model& model, const Slice& slice);
 
 }  // namespace trainwright
