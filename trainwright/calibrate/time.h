@@ -52,6 +52,11 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
 // The constants that runs make of a prior; the prior where there are none. Deterministic.
 StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior,
                          double width = 1);
+// The constants that these runs tell more about than was known before, at the values that they were
+// fitted to: where what they add to the precision of log c_k (the curvature of the first sum above,
+// with b free) is more than the prior's. One run determines no more than the scale.
+std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
+                                         const StackConstants& fitted, double width = 1);
 // What is learned of a source: the constants of its stack when its own runs have no say, and from
 // there on by each fold without its runs, and by some of its runs alone.
 struct WithoutSource {
@@ -65,7 +70,10 @@ using LeftOut = std::map<std::string, WithoutSource>;  // by source
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
 // The same for a user's own runs, which have no say in what ships.
 LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
-// A user's own: stacks that have runs learn from them, from what ships on.
+// A user's own: stacks that have runs learn from them, from what ships on, with half the prior's
+// width where they are few.
+inline constexpr std::int64_t kFewRuns = 5;
+inline constexpr double kWidthOfFew = 0.5;
 Stacks learned_from(const TimedRuns& runs, const Stacks& shipped);
 // What ships: all stacks with constants fitted to all runs.
 Stacks fit_stacks(const TimedRuns& runs, const Stacks& stacks, const LeftOut& left);

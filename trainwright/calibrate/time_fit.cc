@@ -139,4 +139,34 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
   return constants;
 }
 
+std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
+                                         const StackConstants& fitted, double width) {
+  constexpr double kNudge = 1e-3;  // of a logarithm
+  std::vector<StackConstant> determined;
+  if (runs.empty()) return determined;
+  const FittedRuns chosen_runs = chosen(runs, fitted);
+  const std::vector<double> at = errors_of(chosen_runs, fitted);
+  const double noise = kExpected * kExpected, machine = kMachine * kMachine;
+  const double rows = static_cast<double>(at.size());
+  for (std::size_t k = 0; k < kFitted; ++k) {
+    StackConstants nudged = fitted;
+    nudged.values[k] *= std::exp(kNudge);
+    const std::vector<double> moved = errors_of(chosen_runs, nudged);
+    double sum = 0, squares = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const double slope = (moved[i] - at[i]) / kNudge;
+      sum += slope;
+      squares += slope * slope;
+    }
+    // What a scale of all runs could explain as well does not count.
+    const double told =
+        squares / noise - (sum / noise) * (sum / noise) / (rows / noise + 1 / machine);
+    const double known = width * stack_priors()[k].spread;
+    if (told > 1 / (known * known)) determined.push_back(static_cast<StackConstant>(k));
+  }
+  // Of the scale itself the runs tell rows / noise.
+  if (rows / noise > 1 / machine) determined.push_back(StackConstant::Scale);
+  return determined;
+}
+
 }  // namespace trainwright

@@ -18,10 +18,8 @@ using BySource = std::map<std::string, Runs>;
 constexpr std::size_t kSay = 40;       // errors of one source that count for a spread
 constexpr std::size_t kAlone = 25;     // runs that are tried as the only one measured
 constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
-constexpr double kOneRun = 0.5;        // and one run, which can tell little but the scale
 constexpr double kUnknown = 0.4;       // half the width where too few runs tell
 constexpr std::size_t kFewSources = 3;
-constexpr std::int64_t kFewRuns = 5;
 
 // The runs, of one stack or of all, that are sound and whose inputs are known.
 BySource sources_of(const TimedRuns& timed, const std::optional<std::string>& stack = {}) {
@@ -65,7 +63,7 @@ WithoutSource learned_about(const Runs& own, const StackConstants& constants) {
   }
   const std::size_t every = std::max<std::size_t>(1, (own.size() + kAlone - 1) / kAlone);
   for (std::size_t i = 0; i < own.size() && own.size() > 1; i += every) {
-    learned.alone.emplace_back(own[i], fit_stack({&own[i], 1}, constants, kOneRun));
+    learned.alone.emplace_back(own[i], fit_stack({&own[i], 1}, constants, kWidthOfFew));
   }
   return learned;
 }
@@ -168,7 +166,7 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
     Runs runs;
     for (const TimedRun& run : own) runs.push_back(&run);
     const std::size_t known = std::ssize(runs) < kFewRuns ? 1 : 2;
-    stack.constants = fit_stack(runs, stack.constants, known == 1 ? kOneRun : 1.0);
+    stack.constants = fit_stack(runs, stack.constants, known == 1 ? kWidthOfFew : 1.0);
     std::fill_n(stack.spreads.begin(), known, stack.spreads[known]);
     stack.constants.spread = stack.spreads.front();
     stack.source += fmt::format("; then {} runs of one's own", std::ssize(runs));

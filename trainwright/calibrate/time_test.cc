@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "trainwright/calibrate/calibrate.h"
@@ -45,6 +46,27 @@ TEST_CASE("many runs outweigh the prior, and a broken one in twenty does not mat
   std::vector<const TimedRun*> all;
   for (const TimedRun& run : runs) all.push_back(&run);
   CHECK(error_of(runs.front(), fit_stack(all, usual_stack())) < 0.03);
+}
+
+TEST_CASE("one run determines the scale alone, runs that differ also what they differ in") {
+  // Of products alone the factor on them and the scale are one and the same: a run tells
+  // 1 / 0.14^2 = 51 of the first beyond the second, less than the 1 / 0.12^2 = 69 known before.
+  const TimedRun run = run_of(1, 1.2);
+  const TimedRun* const one = &run;
+  CHECK(determined_by({&one, 1}, usual_stack()) == std::vector{StackConstant::Scale});
+  CHECK(determined_by({}, usual_stack()).empty());
+  // The seconds of 20 to 400 launches beside 30 ms of products.
+  std::vector<TimedRun> runs;
+  std::vector<const TimedRun*> all;
+  for (int i = 1; i <= 10; ++i) {
+    runs.push_back(run_of(0.01, 1));
+    runs.back().pieces.stages[0].forward.kernels = 40.0 * i * i;
+    runs.back().measured = step_time(runs.back().pieces, usual_stack()).step.value();
+  }
+  for (const TimedRun& of : runs) all.push_back(&of);
+  const std::vector<StackConstant> told = determined_by(all, usual_stack());
+  CHECK(std::find(told.begin(), told.end(), StackConstant::Host) != told.end());
+  CHECK(std::find(told.begin(), told.end(), StackConstant::Transfer) == told.end());
 }
 
 TEST_CASE("a source is judged by constants in which it had no say") {

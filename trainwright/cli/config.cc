@@ -62,6 +62,13 @@ std::vector<std::string> notes_on(const Understood& understood, const std::strin
 
 }  // namespace
 
+Argument config_argument() {
+  return {"--config", Argument::Kind::Text,
+          "the trainer's own file: a script or command line of Megatron-LM or torchtitan 0.3, TOML "
+          "of torchtitan 0.2, ds_config.json, YAML of accelerate",
+          false, "FILE"};
+}
+
 Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
   const auto path = invocation.text("config");
   if (!path) return ConfigWords{std::move(given), {}};

@@ -8,6 +8,7 @@
 
 namespace trainwright::cli {
 
+Argument config_argument();  // --config
 struct ConfigWords {
   Words words;
   std::vector<std::string> notes;  // what was not heeded

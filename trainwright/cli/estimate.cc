@@ -68,13 +68,8 @@ Result<Output> run_estimate(const Invocation& invocation) {
 
 // As of commands that begin with the model, but a file may say them.
 std::vector<Argument> arguments_of_estimate() {
-  std::vector<Argument> arguments = joined({setting_arguments(),
-                                            {{"--config", Argument::Kind::Text,
-                                              "the trainer's own file: a script or command line of "
-                                              "Megatron-LM or torchtitan 0.3, TOML of "
-                                              "torchtitan 0.2, ds_config.json, YAML of accelerate",
-                                              false, "FILE"}},
-                                            verdict_arguments()});
+  std::vector<Argument> arguments =
+      joined({setting_arguments(), {config_argument()}, verdict_arguments()});
   for (Argument& argument : arguments) argument.required = false;
   return arguments;
 }

@@ -1,4 +1,4 @@
-// trainwright validate time, trainwright calibrate: step times against measured runs.
+// trainwright validate time and choice: step times against measured runs.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -86,19 +86,6 @@ Result<Output> run_validate_time(const Invocation& invocation) {
   return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
 
-Result<Output> run_calibrate(const Invocation& invocation) {
-  const Loaded loaded = TW_TRY(load_runs(invocation));
-  const Stacks fitted = loaded.own ? learned_from(loaded.runs, loaded.stacks)
-                                   : fit_stacks(loaded.runs, loaded.stacks,
-                                                leave_sources_out(loaded.runs, loaded.stacks));
-  const std::string text = to_text(to_json(fitted)) + '\n';
-  const auto out = invocation.text("out");
-  if (!out) return Output{text, Exit::Ok};
-  return Output{fmt::format("wrote the constants of {} stacks to {}\n", fitted.list.size(), *out),
-                Exit::Ok,
-                {File{*out, text}}};
-}
-
 std::vector<Argument> measurement_arguments() {
   return {{"--measurements", Argument::Kind::Text,
            "a table of measured runs (CSV), published or your own, or a directory of them", true,
@@ -182,22 +169,6 @@ Command validate_choice_command() {
           .examples = {"trainwright validate choice --measurements ../shared/measurements"},
           .arguments = measurement_arguments(),
           .run = run_validate_choice};
-}
-
-Command calibrate_command() {
-  std::vector<Argument> arguments = measurement_arguments();
-  arguments.push_back({"--out", Argument::Kind::Text,
-                       "write to this file, for `--calibration` (default: print)", false, "FILE"});
-  return {
-      .name = "calibrate",
-      .summary = "constants of software stacks from measured step times",
-      .details =
-          "Fits the constants of data/calibrations/time.json to runs and prints such a file. A "
-          "table of your own (columns model, on, trainer, layout, kind = step, measured) adjusts "
-          "the constants that ship; one run is enough, more are better.",
-      .examples = {"trainwright calibrate --measurements mine.csv --out mine.json"},
-      .arguments = std::move(arguments),
-      .run = run_calibrate};
 }
 
 }  // namespace trainwright::cli
