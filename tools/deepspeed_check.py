@@ -19,7 +19,7 @@ CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_s
           "max_position_embeddings": 64, "tie_word_embeddings": False}
 RANKS, BATCH, SEQUENCE, MICRO_BATCHES = 2, 2, 16, 2
 BUCKET = 1_000_000  # parameters; DeepSpeed's own 5e8 would be 2 GB on each process
-PARTS = ("weights", "main-weights", "gradients", "optimizer-states")
+PARTS = ("weights", "main_weights", "gradients", "optimizer_states")
 
 
 def storage_bytes(tensors) -> int:
@@ -43,8 +43,8 @@ def held(engine, stage: int) -> dict[str, int]:
         weights, gradients = parameters, [one.grad for one in parameters]
         main = [one for group in getattr(optimizer, "fp32_groups", []) for one in group]
     states = getattr(optimizer, "optimizer", optimizer).state.values()
-    return {"weights": storage_bytes(weights), "main-weights": storage_bytes(main), "gradients": storage_bytes(gradients),
-            "optimizer-states": storage_bytes(value for state in states for value in state.values()
+    return {"weights": storage_bytes(weights), "main_weights": storage_bytes(main), "gradients": storage_bytes(gradients),
+            "optimizer_states": storage_bytes(value for state in states for value in state.values()
                                               if hasattr(value, "dim") and value.dim() > 0)}
 
 
@@ -128,7 +128,7 @@ def compare(program: str, python: str, cases: list[tuple[int, str]]) -> list[dic
 def explained(row: dict) -> str:
     """Why bytes differ, where that is known (docs/memory.md)."""
     missing = row["measured"] - row["predicted"]
-    if row["part"] == "main-weights" and row["precision"] == "fp32" and row["zero"] > 0:
+    if row["part"] == "main_weights" and row["precision"] == "fp32" and row["zero"] > 0:
         return "ZeRO keeps a second copy of fp32 weights" if missing == row["measured"] else ""
     largest = CONFIG["vocab_size"] * CONFIG["hidden_size"] * (2 if row["precision"] == "bf16" else 4)
     if row["part"] == "gradients" and row["zero"] == 2 and 0 <= missing < largest:

@@ -52,7 +52,7 @@ def faults_of(spec: Layer, job: Job) -> list[str]:
     if spec.recompute == "none":
         totals = whole_model(request(spec, job=job.text))
         ours = (totals["forward"]["matmul_flops"],
-                totals["input-gradient"]["matmul_flops"] + totals["weight-gradient"]["matmul_flops"])
+                totals["input_gradient"]["matmul_flops"] + totals["weight_gradient"]["matmul_flops"])
         real = flops(spec, build(spec, job))
         faults += [f"FLOPs {ours}, not {real}"] if ours != real else []
         held = totals["parameters"]

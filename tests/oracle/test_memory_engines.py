@@ -57,7 +57,7 @@ def tokens(spec: Layer) -> int:
 
 
 def standing_agrees(expected: dict, held: engine_memory.Held) -> None:
-    found = {"weights": held.weights, "gradients": held.gradients, "optimizer-states": held.states}
+    found = {"weights": held.weights, "gradients": held.gradients, "optimizer_states": held.states}
     assert found == {part: expected[part] for part in found}
 
 
@@ -72,7 +72,7 @@ def test_data_parallel(ranks):
     [expected] = estimate(WIDE, 2, "dp=2", copies=2)
     for held in filter(None, ranks.run(engine_memory.replicated, WIDE, 2)):
         standing_agrees(expected, held)
-        assert held.buckets == expected["reduce-buffers"]
+        assert held.buckets == expected["reduce_buffers"]
         whole_peak_agrees(expected, held, WIDE)
 
 
@@ -102,8 +102,8 @@ def test_fully_sharded_with_the_peak_at_the_loss(ranks, shard, replicate):
     for held in filter(None, ranks.run(engine_memory.fully_sharded, WIDE, shard, replicate)):
         standing_agrees(expected, held)
         assert held.forward["Activation"] == expected["activations"] + rotary(WIDE) + LOSS - tokens(WIDE)
-        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather-buffers"] == 0
-        assert held.peak["Unsharded Grad"] + held.peak["Reduce Scatter"] == expected["reduce-buffers"] == 0
+        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather_buffers"] == 0
+        assert held.peak["Unsharded Grad"] + held.peak["Reduce Scatter"] == expected["reduce_buffers"] == 0
         beside = rotary(WIDE) + 2 * LOSS - tokens(WIDE) + held.peak["Buffer"]
         assert held.peak["Total"] == expected["allocated"] - held.states + beside
 
@@ -113,7 +113,7 @@ def test_fully_sharded_with_the_peak_inside_a_layer(ranks, shard, replicate):
     """The layer's weights and the flat buffer of the one before. All of the layer's gradients are taken to be there,
     of which some come after the peak: over by less than those."""
     expected = sharded_estimate(DEEP, shard, replicate)
-    layer = expected["gather-buffers"] // 2
+    layer = expected["gather_buffers"] // 2
     for held in filter(None, ranks.run(engine_memory.fully_sharded, DEEP, shard, replicate)):
         standing_agrees(expected, held)
         assert held.peak["Unsharded Param"] == held.peak["All Gather"] == held.peak["Reduce Scatter"] == layer
@@ -127,8 +127,8 @@ def test_weights_that_are_not_freed_between_forward_and_backward(ranks, shard, r
     expected = sharded_estimate(WIDE, shard, replicate, zero=2)
     for held in filter(None, ranks.run(engine_memory.fully_sharded, WIDE, shard, replicate, False)):
         standing_agrees(expected, held)
-        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather-buffers"] == shard * held.weights
-        assert held.peak["Unsharded Grad"] + held.peak["Reduce Scatter"] == expected["reduce-buffers"] == 0
+        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather_buffers"] == shard * held.weights
+        assert held.peak["Unsharded Grad"] + held.peak["Reduce Scatter"] == expected["reduce_buffers"] == 0
         beside = rotary(WIDE) + 2 * LOSS - tokens(WIDE) + held.peak["Buffer"]
         assert held.peak["Total"] == expected["allocated"] - held.states + beside
 
@@ -140,7 +140,7 @@ def test_weights_that_are_not_freed_with_the_peak_while_one_layer_is_gathered(ra
     expected = sharded_estimate(DEEP, shard, replicate, zero=2)
     for held in filter(None, ranks.run(engine_memory.fully_sharded, DEEP, shard, replicate, False)):
         standing_agrees(expected, held)
-        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather-buffers"]
+        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather_buffers"]
         assert held.peak["Total"] - held.peak["Buffer"] == pytest.approx(expected["allocated"] - held.states, rel=0.002)
 
 

@@ -83,14 +83,14 @@ def test_states_are_as_estimated(kind, model, dtype):
     if kind == "muon" and model == "mixtral":
         pytest.skip("torch.optim.Muon refuses tensors of three dimensions")
     spec = dataclasses.replace(MODELS[model], dtype=dtype)
-    assert estimated(spec, f"optimizer={kind}")["optimizer-states"] == states(spec, Job(""), kind)
+    assert estimated(spec, f"optimizer={kind}")["optimizer_states"] == states(spec, Job(""), kind)
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_states_of_adapters_are_as_estimated(kind):
     job = Job("lora=16:q_proj+down_proj", ("q_proj", "down_proj"), rank=16)
     spec = MODELS["llama"]
-    assert estimated(spec, f"{job.text},optimizer={kind}")["optimizer-states"] == states(spec, job, kind)
+    assert estimated(spec, f"{job.text},optimizer={kind}")["optimizer_states"] == states(spec, job, kind)
 
 
 # As on a GPU, where foreach is the default.

@@ -62,7 +62,7 @@ def test_weights_scales_adapters_and_flops_are_as_estimated(kind):
     totals = whole_model(request(LLAMA, job=job.text))
     assert totals["parameters"]["adapter_dense"] == trained_numbers(model)
     ours = (totals["forward"]["matmul_flops"],
-            totals["input-gradient"]["matmul_flops"] + totals["weight-gradient"]["matmul_flops"])
+            totals["input_gradient"]["matmul_flops"] + totals["weight_gradient"]["matmul_flops"])
     assert ours == flops(LLAMA, build(LLAMA, job))
     assert ours[1] == flops(LLAMA, model)[1]  # forward, a kernel of CPUs multiplies nf4 unseen
 

@@ -268,7 +268,8 @@ Result<Output> run_calibrate(const Invocation& invocation) {
         fmt::format("wrote the constants of {} stacks to {}\n", learned.now.list.size(), *out);
     if (!given.published) output.text += '\n' + learned_text(given, learned, invocation.width);
   }
-  if (invocation.json && !given.published) output.text = to_text(learned_json(given, learned));
+  if (invocation.json && !given.published)
+    output.text = document_text(learned_json(given, learned));
   return output;
 }
 

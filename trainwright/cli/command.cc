@@ -26,6 +26,14 @@ std::optional<double> Invocation::number(const std::string& name) const {
   return value ? parse_number(*value) : std::nullopt;
 }
 
+std::string document_text(const Json& document) {
+  if (!document.is_object()) return to_text(document);
+  Json whole = Json::object();
+  whole.add("schema", Json::of(kSchema));
+  for (const auto& [key, value] : document.members) whole.add(key, value);
+  return to_text(whole);
+}
+
 Json to_json(const Diagnostics& diagnostics) {
   Json list = Json::array();
   for (const Diagnostic& diagnostic : diagnostics) {

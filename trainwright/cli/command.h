@@ -76,6 +76,11 @@ struct Command {
   Result<Output> (*run)(const Invocation&) = nullptr;
 };
 
+// As --json prints an answer: an object begins with the version of the keys. What is a file of its
+// own, such as a cluster or constants, is printed as that file.
+inline constexpr int kSchema = 2;
+std::string document_text(const Json& document);
+
 // The JSON of a diagnostic list: [{"where", "what", "hint"}].
 Json to_json(const Diagnostics& diagnostics);
 

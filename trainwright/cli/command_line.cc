@@ -165,7 +165,7 @@ Reply refused(const Error& error, bool json) {
   if (json) {
     Json document = Json::object();
     document.add("error", to_json(error.diagnostics));
-    reply.output = to_text(document);
+    reply.output = document_text(document);
   }
   return reply;
 }

@@ -61,10 +61,8 @@ class Grounds {
   std::string text() const {
     std::vector<std::string> texts;
     for (const auto& [category, facts] : parts_) {
-      std::string name(name_of(category));
-      std::replace(name.begin(), name.end(), '-', ' ');
-      texts.push_back(
-          fmt::format("{} {} ({})", name, to_text(bytes_in(rank_, category)), join(facts, ", ")));
+      texts.push_back(fmt::format("{} {} ({})", words_of(category),
+                                  to_text(bytes_in(rank_, category)), join(facts, ", ")));
     }
     if (texts.empty()) return {};
     return fmt::format("Assumed or learned from runs, not read in the source of {}: {}.",

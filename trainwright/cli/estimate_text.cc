@@ -99,12 +99,6 @@ std::string heading(const Column& column) {
   return fmt::format("{}-{}", column.first, column.last);
 }
 
-std::string words(Category category) {
-  std::string text(name_of(category));
-  std::replace(text.begin(), text.end(), '-', ' ');
-  return text;
-}
-
 std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>& columns,
                        int width) {
   Table table;
@@ -146,7 +140,7 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
       continue;
     }
     if (category == Category::Communicators) total("reserved");
-    part(words(category), [&](const RankClass& of) { return hundredths(of.bytes[c]); });
+    part(words_of(category), [&](const RankClass& of) { return hundredths(of.bytes[c]); });
   }
   total("driver");
   return to_text(table, width);

@@ -102,7 +102,7 @@ Result<Output> run_explain(const Invocation& invocation) {
   json.add("layout", to_json(first));
   if (!first.refused.empty()) {
     text += violations_text(first.refused, invocation.width);
-    return Output{invocation.json ? to_text(json) : text, Exit::DoesNotFit};
+    return Output{invocation.json ? document_text(json) : text, Exit::DoesNotFit};
   }
   if (other) {
     const Judged second = TW_TRY(judged(question, *other));
@@ -114,7 +114,7 @@ Result<Output> run_explain(const Invocation& invocation) {
     text += neighbours_text(list, first, *risk, invocation.width);
     json.add("neighbours", neighbours_json(list));
   }
-  return Output{invocation.json ? to_text(json) : text, Exit::Ok};
+  return Output{invocation.json ? document_text(json) : text, Exit::Ok};
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ std::string compared_text(const Judged& first, const Judged& second, double risk
   for (std::size_t i = 0; i < kCategories; ++i) {
     constexpr Bytes kSmall = Bytes(1 << 28);
     if (std::max(x.bytes[i], y.bytes[i]) < kSmall) continue;
-    bytes("  " + std::string(name_of(static_cast<Category>(i))), x.bytes[i], y.bytes[i]);
+    bytes("  " + words_of(static_cast<Category>(i)), x.bytes[i], y.bytes[i]);
   }
   table.rows.push_back(
       {"chance of OOM", chance_text(first.memory->oom), chance_text(second.memory->oom), ""});

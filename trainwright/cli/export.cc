@@ -95,7 +95,7 @@ Output refused(const Question& setting, const Target& target, const Translation&
         .add("target", Json::of(target.name))
         .add("cannot_be_said", unsayable_json(translation));
     if (near) document.add("nearest", Json::of(to_text(*near)));
-    return {to_text(document), Exit::DoesNotFit};
+    return {document_text(document), Exit::DoesNotFit};
   }
   std::string text = fmt::format("{} has no settings for part of this plan:\n", target.name);
   for (const Unsayable& one : translation.unsayable) {
@@ -177,7 +177,7 @@ Output settings_alone(const Question& setting, const Target& target,
       .add("layout", Json::of(to_text(plan.layout)))
       .add("settings", settings_json(settings))
       .add("text", Json::of(settings_text(settings, target)));
-  output.text = to_text(document);
+  output.text = document_text(document);
   return output;
 }
 
@@ -192,7 +192,7 @@ Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& in
   if (!invocation.json) return {violations_text(found, invocation.width), Exit::DoesNotFit};
   Json document = Json::object();
   document.add("legal", Json::of(false)).add("violations", violations_json(found));
-  return {to_text(document), Exit::DoesNotFit};
+  return {document_text(document), Exit::DoesNotFit};
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   Output output;
   if (folder) output = written(files, translation, *folder, invocation.width);
   if (invocation.json) {
-    output.text = to_text(files_json(target, translation, files));
+    output.text = document_text(files_json(target, translation, files));
   } else if (output.files.empty()) {
     output.text = printed(files);
   }

@@ -161,7 +161,7 @@ Result<Output> run_plan(const Invocation& invocation) {
   if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));
   const Exit exit = found ? Exit::Ok : Exit::DoesNotFit;
   const std::string text =
-      invocation.json ? to_text(plan_json(plan)) : plan_text(plan, invocation.width);
+      invocation.json ? document_text(plan_json(plan)) : plan_text(plan, invocation.width);
   return with_files(invocation, plan, {text, exit});
 }
 

@@ -95,6 +95,12 @@ std::string chance_text(double chance) {
 
 std::string risk_text(double risk) { return fmt::format("{:g} %", 100 * risk); }
 
+std::string words_of(Category category) {
+  std::string text(name_of(category));
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 std::string wrapped_lines(std::string_view prose, int width) {
   std::string text;
   for (const std::string_view line : split(trim(prose), '\n')) {

@@ -47,6 +47,8 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view m
 std::string chance_text(double chance);
 // As it was asked for: "5 %", "0.001 %".
 std::string risk_text(double risk);
+// "main weights"
+std::string words_of(Category category);
 // Prose of several lines, each broken to the width.
 std::string wrapped_lines(std::string_view prose, int width);
 // Why a layout is not legal, or what speaks against it.

@@ -122,7 +122,7 @@ Result<Output> run_show_layout(const Invocation& invocation) {
   const std::vector<LayoutViolation> found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;
-  if (invocation.json) return Output{to_text(setting_json(setting, found)), exit};
+  if (invocation.json) return Output{document_text(setting_json(setting, found)), exit};
   std::string text = setting_text(setting, invocation.width) + '\n';
   if (is_legal(found)) {
     text += groups_table(setting, invocation.width);

@@ -6,8 +6,8 @@ namespace trainwright {
 
 std::string_view name_of(Category category) {
   constexpr std::array<std::string_view, kCategories> kNames = {
-      "weights",    "main-weights", "gradients",      "optimizer-states", "activations",
-      "transients", "logits",       "gather-buffers", "reduce-buffers",   "point-to-point",
+      "weights",    "main_weights", "gradients",      "optimizer_states", "activations",
+      "transients", "logits",       "gather_buffers", "reduce_buffers",   "point_to_point",
       "step",       "workspace",    "slack",          "communicators",    "context"};
   return kNames[static_cast<std::size_t>(category)];
 }

@@ -1,4 +1,6 @@
 // Lists and sums as JSON.
+#include <algorithm>
+
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -157,8 +159,9 @@ Json to_json(const OperatorList& list) {
 Json to_json(const Totals& totals) {
   Json json = Json::object();
   for (const Pass pass : kPasses) {
-    json.add(std::string(name_of(pass)),
-             effort_json(totals.effort[static_cast<std::size_t>(pass)]));
+    std::string key(name_of(pass));
+    std::replace(key.begin(), key.end(), '-', '_');
+    json.add(std::move(key), effort_json(totals.effort[static_cast<std::size_t>(pass)]));
   }
   json.add("kept", bytes(totals.kept))
       .add("kept_of_experts", bytes(totals.kept_of_experts))
