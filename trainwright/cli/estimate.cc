@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "trainwright/cli/config.h"
+#include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
@@ -48,18 +49,27 @@ Result<Output> run_estimate(const Invocation& invocation) {
   }
   const MemoryQuestion question = memory_question(setting, constants);
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
-  const TimeConstants constants_of_time =
-      TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
-  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, constants_of_time.kernels)));
+  const Layout& layout = setting.read.layout;
+  const KnownTimes times = TW_TRY(
+      known_times(invocation, config.words, same_step(layout.gbs, layout.seq, layout.precision)));
+  const TimeConstants& of_time = times.constants;
+  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, of_time.kernels)));
   Answer answer{config.words.layout,
                 setting,
                 estimate,
-                step_time(pieces, stack_of(constants_of_time.stacks, setting.trainer).constants),
+                step_time(pieces, stack_of(of_time.stacks, setting.trainer).constants),
                 *risk,
                 fit_of(estimate.oom, *risk)};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question, *risk);
   answer.host = host_memory(answer, constants);
   answer.notes = estimate_notes(answer, constants, found);
+  answer.measured = times.measured;
+  if (times.measured) {
+    const Seconds before =
+        step_time(pieces, stack_of(times.before, setting.trainer).constants).step;
+    answer.notes.push_back(fmt::format("{} This step was predicted at {} before.",
+                                       to_text(*times.measured), seconds_text(before)));
+  }
   answer.notes.insert(answer.notes.end(), config.notes.begin(), config.notes.end());
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{document_text(answer_json(answer)), exit};
@@ -88,10 +98,13 @@ Command estimate_command() {
           "rank. With --config the trainer's own file says model and layout as far as it does; "
           "what it does not say is asked for, and --layout goes before it. Exit code 1 means that "
           "it does not fit or is not legal.",
-      .examples = {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
-                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
-                   "trainwright estimate llama-3.1-8b --config ds_config.json --on 8xA100-80GB "
-                   "--layout seq=4096"},
+      .examples =
+          {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
+           "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
+           "trainwright estimate llama-2-7b --on 8xH100 --layout tp=2,mbs=2,gbs=64,seq=4096 "
+           "--measured tp=1,mbs=1:step=2.7s",
+           "trainwright estimate llama-3.1-8b --config ds_config.json --on 8xA100-80GB "
+           "--layout seq=4096"},
       .topics = {"layout", "job"},
       .arguments = arguments_of_estimate(),
       .run = run_estimate};

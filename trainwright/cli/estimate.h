@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/memory/memory.h"
 #include "trainwright/simulate/simulate.h"
@@ -24,6 +25,7 @@ struct Answer {
   Fit fit = Fit::Fits;
   std::optional<Change> change = {};    // that would fit, when this does not or is tight
   std::optional<HostMemory> host = {};  // of offloading
+  std::optional<MeasuredHere> measured = {};
   std::vector<std::string> notes = {};  // sentences beside the table
 };
 

@@ -244,6 +244,7 @@ Json answer_json(const Answer& answer) {
         .add("ranks_per_node", Json::of(answer.host->ranks_per_node));
     document.add("host", std::move(host));
   }
+  if (answer.measured) document.add("measured", to_json(*answer.measured));
   Json notes = Json::array();
   for (const std::string& note : answer.notes) notes.push(Json::of(note));
   document.add("notes", std::move(notes));

@@ -91,9 +91,10 @@ Result<Output> run_explain(const Invocation& invocation) {
   const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const auto constants =
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
-  const auto time =
-      TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
-  const SearchQuestion question = search_question(setting, constants, time, *risk);
+  const Layout& layout = setting.read.layout;
+  const KnownTimes times = TW_TRY(known_times(invocation, words_of(invocation),
+                                              same_step(layout.gbs, layout.seq, layout.precision)));
+  const SearchQuestion question = search_question(setting, constants, times.constants, *risk);
   std::optional<Layout> other;
   if (const auto words = invocation.text("against")) other = TW_TRY(layout_like(*words, question));
   const Judged first = TW_TRY(judged(question, setting.read.layout));
@@ -113,6 +114,10 @@ Result<Output> run_explain(const Invocation& invocation) {
     text += wrapped_lines(time_text(*first.time), invocation.width) + '\n';
     text += neighbours_text(list, first, *risk, invocation.width);
     json.add("neighbours", neighbours_json(list));
+  }
+  if (times.measured) {
+    text += '\n' + wrapped_lines(to_text(*times.measured), invocation.width);
+    json.add("measured", to_json(*times.measured));
   }
   return Output{invocation.json ? document_text(json) : text, Exit::Ok};
 }

@@ -1,5 +1,6 @@
 #pragma once
 // Private: runs of one's own, and what step times learn from them.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,26 @@ struct LearnedTimes {
 };
 LearnedTimes learn_times(const TimedRuns& runs, const Stacks& before);
 
-// Half of the sentence about it: "predicted 15.1 s before, 14.3 s now".
-std::string prediction_text(const LearnedRun& run);
 Json to_json(const LearnedRun& run);
+
+// One run in place, --measured 'tp=8,pp=4,mbs=1:step=14.2s', also on another cluster:
+// 'tp=8,mbs=1:on=8xH100:step=2.1s'.
+struct MeasuredHere {
+  LearnedRun run;
+  double scale = 1;  // what the stack's constant `scale` was multiplied by
+};
+Argument measured_argument();
+// The constants of --calibration, or those that ship, after --measured.
+struct KnownTimes {
+  TimeConstants constants;
+  Stacks before;
+  std::optional<MeasuredHere> measured;
+};
+// `words`: of the question; `same`: entries of its layout that the measured one has unless it says
+// otherwise.
+Result<KnownTimes> known_times(const Invocation& invocation, Words words, const std::string& same);
+// "Measured 14.2 s for ...: predicted 15.1 s before, 14.3 s now. ..."
+std::string to_text(const MeasuredHere& measured);
+Json to_json(const MeasuredHere& measured);
 
 }  // namespace trainwright::cli

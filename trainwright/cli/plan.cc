@@ -85,8 +85,6 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
   const auto constants = value_or_faults(
       load_memory_constants(invocation.data.path(), invocation.text("constants")), faults);
-  const auto time = value_or_faults(
-      load_time_constants(invocation.data.path(), invocation.text("calibration")), faults);
   const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
   const auto attention =
       value_or_faults(attention_named(invocation.text("attention").value_or("")), faults);
@@ -111,8 +109,9 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.constants = *constants;
   wanted.attention = *attention;
   wanted.risk = *risk;
-  wanted.time = *time;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
+  wanted.times = TW_TRY(known_times(invocation, words_of(invocation),
+                                    same_step(wanted.gbs, wanted.seq, wanted.precision)));
   if (const auto words = invocation.text("why-not")) {
     wanted.why_not = TW_TRY(layout_like(*words, question_of(wanted, wanted.cluster)));
   }
@@ -204,7 +203,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
                           .precision = wanted.precision,
                           .attention = wanted.attention,
                           .constants = wanted.constants,
-                          .time = wanted.time,
+                          .time = wanted.times.constants,
                           .risk = wanted.risk,
                           .most = wanted.top,
                           .limits = wanted.limits};
@@ -213,8 +212,7 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
 }
 
 Result<Layout> layout_like(const std::string& words, const SearchQuestion& question) {
-  const std::string same = fmt::format("gbs={},seq={},precision={}", question.gbs, question.seq,
-                                       name_of(question.precision));
+  const std::string same = same_step(question.gbs, question.seq, question.precision);
   const LayoutContext context = layout_context(question.cluster, question.trainer);
   return TW_TRY(parse_layout(amended(same, words), context)).layout;
 }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/search/search.h"
 
@@ -15,7 +16,7 @@ struct Wanted {
   Trainer trainer;
   Job job;
   MemoryConstants constants;
-  TimeConstants time;
+  KnownTimes times;
   PrecisionKind precision = PrecisionKind::Bf16;
   std::optional<AttentionKernel> attention;
   std::int64_t gbs = 0, seq = 0;

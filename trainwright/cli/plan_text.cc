@@ -279,6 +279,7 @@ std::string plan_text(const Plan& plan, int width) {
     if (wanted.tokens || wanted.price) say(run_text(wanted, result.best.front().time));
   }
   say(counts_text(result, wanted.risk));
+  if (wanted.times.measured) say(to_text(*wanted.times.measured));
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
   if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, plan.larger));
   return text;
@@ -298,6 +299,7 @@ Json plan_json(const Plan& plan) {
       .add("seq", Json::of(wanted.seq))
       .add("precision", Json::of(name_of(wanted.precision)))
       .add("risk", Json::of(wanted.risk));
+  if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
   if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
   if (!wanted.limits.empty()) {
     Json limits = Json::array();

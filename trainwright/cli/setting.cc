@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/own_runs.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -28,6 +29,10 @@ Words words_of(const Invocation& invocation) {
 
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
   return fmt::format("{} {}", with_thousands(count), count == 1 ? one : many);
+}
+
+std::string same_step(std::int64_t gbs, std::int64_t seq, PrecisionKind precision) {
+  return fmt::format("gbs={},seq={},precision={}", gbs, seq, name_of(precision));
 }
 
 std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists) {
@@ -62,7 +67,8 @@ std::vector<Argument> verdict_arguments() {
            "constants of the memory model (default: those that ship)", false, "FILE"},
           {"--calibration", Argument::Kind::Text,
            "constants of step time, as `calibrate` prints them (default: those that ship)", false,
-           "FILE"}};
+           "FILE"},
+          measured_argument()};
 }
 
 std::vector<Argument> setting_arguments() {

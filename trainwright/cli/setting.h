@@ -21,11 +21,14 @@ inline constexpr const char* kJobHelp =
 std::vector<Argument> surroundings_arguments();
 // How it is trained: --trainer, --job, --optimizer, --precision and --attention.
 std::vector<Argument> training_arguments();
-// What an answer is judged by, in `estimate` and `plan` alike: --risk, --constants, --calibration.
+// What an answer is judged by, in `estimate`, `plan` and `explain` alike: --risk, --constants,
+// --calibration, --measured.
 std::vector<Argument> verdict_arguments();
 // The arguments that read_setting reads, for commands that begin with the model: both of the
 // former, --layout and --schedule.
 std::vector<Argument> setting_arguments();
+// The entries of a layout that another one of the same question has as well.
+std::string same_step(std::int64_t gbs, std::int64_t seq, PrecisionKind precision);
 std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists);
 
 // The highest chance of OOM that still counts as fitting.
