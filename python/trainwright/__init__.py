@@ -1,7 +1,25 @@
-"""Trainwright in Python. Only `trainwright.engine` touches PyTorch, and only when it is used."""
+"""Trainwright plans large-model training: which layout and schedule fit, how fast they are, and why.
+
+>>> import trainwright
+>>> plan = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096)
+>>> plan.end
+'found'
+
+A model is a zoo name, a path, a dict or a `transformers` config. Answers are plain values with the names of
+`--json`; notebooks show them as tables; `print(plan.text())` is what the program prints. Only
+`trainwright.engine` touches PyTorch, and only when it is used.
+"""
+from typing import Any
+
+from ._ask import Diagnostic, Error
+from .answers import Answer, Calibration, Estimate, Export, Plan, Replay, Schedule, Validation
+from .questions import ask, calibrate, estimate, export, plan, replay, schedule, validate
+
+__all__ = ["Answer", "Calibration", "Diagnostic", "Error", "Estimate", "Export", "Plan", "Replay", "Schedule", "Validation", "ask",
+           "calibrate", "estimate", "export", "plan", "record", "replay", "schedule", "validate"]
 
 
-def record(*arguments, **options):
+def record(*arguments: Any, **options: Any) -> Any:
     """Records a PyTorch program's memory; see `trainwright.engine.record`."""
     from .engine.record import record as record_program
     return record_program(*arguments, **options)

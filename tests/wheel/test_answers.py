@@ -1,0 +1,156 @@
+"""What Python gives is what the program prints, field by field. Runs where a wheel is installed (tools/try_wheel.sh)."""
+import dataclasses
+import json
+import pathlib
+import shlex
+import subprocess
+import sys
+
+import pytest
+import trainwright
+from trainwright import _core
+from trainwright._ask import DATA
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+PROGRAM = pathlib.Path(sys.executable).parent / "trainwright"
+FOLDERS = sorted(path.parent for path in GOLDEN.glob("*/cmd"))
+MODEL = {"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 4096}
+LAYOUT = "tp=2,pp=2,sp,zero=1,mbs=1,gbs=64,seq=4096"
+
+
+def printed(*words, cwd=None):
+    return subprocess.run([PROGRAM, *words], cwd=cwd, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_transcript_is_answered_in_python_as_by_the_program(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for line in (folder / "cmd").read_text().splitlines():
+        if not line or line.startswith("#"):
+            continue
+        words = shlex.split(line)
+        program = printed(*words, "--width", "80")
+        exit_code, output, error, files = _core.run([*words, "--width", "80"], str(DATA))
+        assert (exit_code, output, error) == (program.returncode, program.stdout, program.stderr), line
+        for path, _ in files:  # the program wrote them, Python does not
+            pathlib.Path(path).unlink(missing_ok=True)
+
+
+def same(value, document, place=""):
+    """Every key of the JSON is a field of the same value, and no field says more."""
+    if dataclasses.is_dataclass(value):
+        fields = {one.name for one in dataclasses.fields(value)} - {"question", "document"}
+        assert not set(document) - fields, place
+        for name in fields:
+            if name in document:
+                same(getattr(value, name), document[name], f"{place}.{name}")
+            else:
+                assert getattr(value, name) in (None, [], {}, 0, ""), f"{place}.{name}"
+    elif isinstance(value, list):
+        assert len(value) == len(document), place
+        for at, (one, other) in enumerate(zip(value, document)):
+            same(one, other, f"{place}[{at}]")
+    else:
+        assert value == document, place
+
+
+ANSWERS = [
+    (lambda: trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, top=2),
+     "plan llama-2-7b --on 8xH100 --batch 64 --seq 4096 --top 2"),
+    (lambda: trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, fix={"tp": 2, "mbs": "..2"}, no="pp",
+                              tokens="1T", price=2.5, attention="sdpa", why_not={"tp": 8, "sp": True}),
+     "plan llama-2-7b --on 8xH100 --batch 64 --seq 4096 --fix tp=2 --fix mbs=..2 --no pp --tokens 1T --price 2.5 "
+     "--attention sdpa --why-not tp=8,sp"),
+    (lambda: trainwright.plan("llama-2-13b", on="1xA100-40GB", batch=8, seq=4096),
+     "plan llama-2-13b --on 1xA100-40GB --batch 8 --seq 4096"),
+    (lambda: trainwright.plan("nemotron-h-8b", on="8xH100", batch=8, seq=4096, trainer="nanotron"),
+     "plan nemotron-h-8b --on 8xH100 --batch 8 --seq 4096 --trainer nanotron"),
+    (lambda: trainwright.estimate("llama-2-7b", on="8xH100", layout=LAYOUT),
+     f"estimate llama-2-7b --on 8xH100 --layout {LAYOUT}"),
+    (lambda: trainwright.estimate("llama-3.1-70b", on="8xH100", layout="tp=8,gbs=64,seq=8192"),
+     "estimate llama-3.1-70b --on 8xH100 --layout tp=8,gbs=64,seq=8192"),
+    (lambda: trainwright.estimate("llama-3.1-8b", on="8xH100", layout="zero=3,offload=optimizer,gbs=64,seq=8192",
+                                  trainer="deepspeed"),
+     "estimate llama-3.1-8b --on 8xH100 --layout zero=3,offload=optimizer,gbs=64,seq=8192 --trainer deepspeed"),
+    (lambda: trainwright.estimate("llama-3.1-70b", on="64xH100", layout="tp=8,pp=4,zero=3,mbs=1,gbs=64,seq=8192",
+                                  trainer="deepspeed"),
+     "estimate llama-3.1-70b --on 64xH100 --layout tp=8,pp=4,zero=3,mbs=1,gbs=64,seq=8192 --trainer deepspeed"),
+    (lambda: trainwright.estimate("llama-2-7b", on="8xH100", layout=LAYOUT, measured="tp=2,zero=1,mbs=1:step=6.2s"),
+     f"estimate llama-2-7b --on 8xH100 --layout {LAYOUT} --measured tp=2,zero=1,mbs=1:step=6.2s"),
+    (lambda: trainwright.export(LAYOUT, model="llama-2-7b", on="8xH100", to="megatron-lm"),
+     f"export {LAYOUT} --model llama-2-7b --on 8xH100 --to megatron-lm"),
+    (lambda: trainwright.export("pp=2,vpp=2,gbs=64,seq=4096", model="llama-2-7b", on="8xH100", trainer="deepspeed"),
+     "export pp=2,vpp=2,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 --trainer deepspeed"),
+    (lambda: trainwright.schedule("zb-v", ranks=4, microbatches=8),
+     "schedule draw zb-v --ranks 4 --microbatches 8"),
+    (lambda: trainwright.schedule(ranks=4, microbatches=8, chunks=2, memory_cap=8, budget=100_000),
+     "schedule make auto --ranks 4 --microbatches 8 --chunks 2 --memory-cap 8 --budget 100000"),
+    (lambda: trainwright.schedule(ranks=4, microbatches=8, chunks=2, memory_cap=1),
+     "schedule make auto --ranks 4 --microbatches 8 --chunks 2 --memory-cap 1"),
+    (lambda: trainwright.calibrate(GOLDEN / "calibrate" / "titan.log", model="llama-3.1-8b", on="8xH100",
+                                   trainer="torchtitan", layout="fsdp,mbs=1,gbs=8,seq=8192"),
+     f"calibrate {GOLDEN / 'calibrate' / 'titan.log'} --model llama-3.1-8b --on 8xH100 --trainer torchtitan "
+     "--layout fsdp,mbs=1,gbs=8,seq=8192"),
+    (lambda: trainwright.replay(GOLDEN / "replay" / "two_layers.jsonl", top=2),
+     f"replay {GOLDEN / 'replay' / 'two_layers.jsonl'} --top 2"),
+    (lambda: trainwright.replay(GOLDEN / "replay" / "llama_layer.jsonl", capacity="2GiB"),
+     f"replay {GOLDEN / 'replay' / 'llama_layer.jsonl'} --capacity 2GiB"),
+]
+
+
+@pytest.mark.parametrize("asked, words", ANSWERS, ids=lambda one: one.split()[0] if isinstance(one, str) else "")
+def test_an_answer_has_the_fields_and_values_of_json(asked, words):
+    answer, document = asked(), json.loads(printed(*shlex.split(words), "--json").stdout)
+    assert answer.to_dict() == document
+    same(answer, document)
+    assert answer.text() == printed(*shlex.split(words), "--width", "80").stdout.decode()
+    assert all(isinstance(row, dict) for row in answer.rows())
+    assert answer._repr_html_().startswith(("<table", "<svg", "<?xml"))
+
+
+def test_a_model_is_a_name_a_path_a_dict_or_a_config(tmp_path):
+    class Config:
+        def to_dict(self):
+            return MODEL
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(MODEL))
+    found = [trainwright.estimate(model, on="8xH100", layout=LAYOUT) for model in ("llama-2-7b", path, MODEL, Config())]
+    assert len({one.memory.fullest.driver for one in found}) == 1
+
+
+def test_layouts_and_clusters_may_be_dicts():
+    cluster = trainwright.ask("show", "cluster", "8xH100")
+    layout = {"tp": 2, "pp": 2, "sp": True, "zero": 1, "mbs": 1, "gbs": 64, "seq": 4096, "cp": None}
+    found = trainwright.estimate("llama-2-7b", on=cluster, layout=layout)
+    assert found.to_dict()["memory"] == trainwright.estimate("llama-2-7b", on="8xH100", layout=LAYOUT).to_dict()["memory"]
+
+
+def test_every_fault_of_a_question_is_a_diagnostic():
+    with pytest.raises(trainwright.Error) as caught:
+        trainwright.plan("lama-2-7b", on="8xH1000", batch=64, seq=4096)
+    assert len(caught.value.diagnostics) == 2
+    assert all(one.where and one.what and one.hint for one in caught.value.diagnostics)
+    assert all(one.what in str(caught.value) for one in caught.value.diagnostics)
+
+
+def test_an_unknown_option_is_a_fault_with_a_hint():
+    with pytest.raises(trainwright.Error, match="--pirce"):
+        trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, pirce=2)
+
+
+def test_files_of_an_export_are_those_that_the_program_writes(tmp_path):
+    words = f"export {LAYOUT} --model llama-2-7b --on 8xH100 --to megatron-lm --out {tmp_path / 'program'}"
+    assert printed(*words.split()).returncode == 0
+    trainwright.export(LAYOUT, model="llama-2-7b", on="8xH100", to="megatron-lm").write(tmp_path / "python")
+    for path in (tmp_path / "program").iterdir():
+        assert path.read_text() == (tmp_path / "python" / path.name).read_text()
+
+
+def test_a_schedule_is_written_as_pytorch_reads_it(tmp_path):
+    found = trainwright.schedule("zb-v", ranks=4, microbatches=8)
+    path = tmp_path / "zbv.csv"
+    path.write_text(found.csv())
+    assert trainwright.ask("schedule", "check", str(path))["sound"] is True
+    assert "SEND_F" in found.csv(comms=True) and "SEND_F" not in found.csv()
+    assert trainwright.schedule(path).makespan == found.makespan

@@ -1,0 +1,66 @@
+"""The package as a guest in somebody's process. Runs where a wheel is installed (tools/try_wheel.sh)."""
+import doctest
+import importlib
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import trainwright
+
+PACKAGE = pathlib.Path(trainwright.__file__).parent
+FORBIDDEN = ("cholmod", "spqr", "suitesparse", "cxsparse", "amd.so", "colamd", "atlas", "blas", "lapack", "gfortran",
+             "quadmath", "gomp")
+
+
+@pytest.mark.parametrize("module", ["trainwright", "trainwright._ask", "trainwright.answers", "trainwright.questions"])
+def test_examples_in_docstrings_are_true(module):
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_nothing_but_the_engine_imports_pytorch_or_pandas():
+    script = ("import sys, trainwright; trainwright.plan('llama-2-7b', on='8xH100', batch=64, seq=4096).rows(); "
+              "print({'torch', 'pandas', 'numpy', 'transformers'} & set(sys.modules))")
+    assert subprocess.check_output([sys.executable, "-c", script], text=True) == "set()\n"
+
+
+def test_no_library_under_the_gpl_is_inside():
+    names = [path.name.lower() for path in PACKAGE.parent.glob("trainwright*/**/*") if ".so" in path.name]
+    assert len(names) > 3
+    assert not [name for name in names if any(one in name for one in FORBIDDEN)]
+
+
+def test_other_threads_run_while_a_question_is_answered():
+    answered = threading.Event()
+
+    def work():
+        trainwright.plan("llama-3.1-70b", on="64xH100", batch=1024, seq=8192)
+        answered.set()
+    thread = threading.Thread(target=work)
+    thread.start()
+    turns = 0
+    while not answered.is_set():
+        turns += 1
+        time.sleep(0.001)
+    thread.join()
+    assert turns > 20  # it takes tenths of a second; one turn if the lock were held
+
+
+def test_control_c_ends_the_wait_for_an_answer():
+    script = ("import trainwright\n"
+              "print('asking', flush=True)\n"
+              "try:\n"
+              "    trainwright.plan('llama-3.1-405b', on='16384xH100', batch=2048, seq=8192)\n"
+              "except KeyboardInterrupt:\n"
+              "    print('interrupted', flush=True)\n")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "asking\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        begin = time.monotonic()
+        assert process.stdout.readline() == "interrupted\n"
+        assert time.monotonic() - begin < 5
+        process.kill()
