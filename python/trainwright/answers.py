@@ -297,7 +297,9 @@ class Refusal:
 @dataclass
 class LargerCluster:
     cluster: str
+    accelerators: int
     layout: str
+    step: float
 
 
 @dataclass
@@ -331,6 +333,9 @@ class Plan(Answer):
     with_more_memory: WithMoreMemory | None = None
     why_not: dict[str, Any] | None = None
     measured: dict[str, Any] | None = None  # the run that adjusted the step times
+    today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes
+    within: dict[str, Any] | None = None  # the fewest accelerators that end in time
+    pareto: list[dict[str, Any]] | None = None
 
     @property
     def layout(self) -> str | None:

@@ -38,11 +38,12 @@ def constants_of(calibration: Data | Calibration | None) -> Data | None:
 def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | None = None, job: Entries | None = None,
          optimizer: str | None = None, precision: str | None = None, attention: str | None = None,
          risk: float | None = None, fix: Entries | Sequence[str] = (), no: str | Sequence[str] = (),
-         only: str | None = None, why_not: Entries | None = None, top: int | None = None, budget: int | None = None,
-         tokens: str | float | None = None, price: float | None = None, goodput: float | None = None,
+         only: str | None = None, why_not: Entries | None = None, from_: Entries | None = None, top: int | None = None,
+         budget: int | None = None, time_limit: float | None = None, tokens: str | float | None = None,
+         within: float | None = None, price: float | None = None, goodput: float | None = None, pareto: bool = False,
          constants: Data | None = None, calibration: Data | Calibration | None = None,
          measured: str | None = None, **options: Any) -> Plan:
-    """The fastest layouts of a training job that fit.
+    """The fastest layouts of a training job that fit; `from_` is what is run today.
 
     >>> import trainwright
     >>> plan = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, fix={"pp": 1}, top=3)
@@ -52,12 +53,15 @@ def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | Non
     True
     >>> sorted(plan.rows()[0])[:4]
     ['capacity', 'driver', 'high', 'layout']
+    >>> better = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, from_={"tp": 8, "sp": True}, top=1)
+    >>> [change["knob"] for change in better.today["changes"][0]]
+    ['tp']
     """
     fixed = [f"{key}={value}" for key, value in fix.items()] if isinstance(fix, Mapping) else fix
     return answered(Plan, Question(("plan",), (document_word(model),), training(trainer, job, dict(
         on=on, batch=batch, seq=seq, optimizer=optimizer, precision=precision, attention=attention, risk=risk, fix=fixed,
-        no=no, only=only, why_not=entries_word(why_not), top=top, budget=budget, tokens=tokens, price=price,
-        goodput=goodput, constants=constants, calibration=constants_of(calibration), measured=measured, **options))))
+        no=no, only=only, why_not=entries_word(why_not), top=top, budget=budget, time_limit=time_limit, tokens=tokens,
+        within=within, price=price, goodput=goodput, pareto=pareto, **{"from": entries_word(from_)}, constants=constants, calibration=constants_of(calibration), measured=measured, **options))))
 
 
 def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, config: Path | None = None,

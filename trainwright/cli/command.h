@@ -40,9 +40,12 @@ using Values = std::map<std::string, std::vector<std::string>>;
 
 struct Invocation {
   const DataDirectory& data;
-  int width = 80;         // characters per line
-  bool json = false;      // --json
-  bool terminal = false;  // standard error is a terminal: progress may be shown
+  int width = 80;     // characters per line
+  bool json = false;  // --json
+  // Whether Ctrl-C was pressed; from the first time it is asked, that no longer ends the program.
+  bool (*interrupted)() = nullptr;
+  // Shows a line in place of the last; absent where standard error is no terminal.
+  void (*progress)(const std::string& line) = nullptr;
   Values values = {};
 
   bool flag(const std::string& name) const { return values.contains(name); }

@@ -228,7 +228,8 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   Invocation invocation{.data = named ? *named : shell.data,
                         .width = shell.width,
                         .json = values.contains("json"),
-                        .terminal = shell.terminal,
+                        .interrupted = shell.interrupted,
+                        .progress = shell.progress,
                         .values = std::move(values)};
   if (const auto width = invocation.integer("width")) {
     if (*width < kNarrowest || *width > kWidest) {

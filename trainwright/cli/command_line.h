@@ -10,9 +10,10 @@ namespace trainwright::cli {
 
 // What the program finds around it.
 struct Shell {
-  const DataDirectory& data;  // unless --data names another
-  int width = 80;             // characters per line, unless --width says so
-  bool terminal = false;      // standard error is a terminal
+  const DataDirectory& data;        // unless --data names another
+  int width = 80;                   // characters per line, unless --width says so
+  bool (*interrupted)() = nullptr;  // as an Invocation has them
+  void (*progress)(const std::string& line) = nullptr;
 };
 
 struct Reply {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -62,11 +63,32 @@ Exit carry_out(const Reply& reply) {
   return written ? reply.exit : Exit::NotWritten;
 }
 
+volatile std::sig_atomic_t pressed = 0;
+
+// A second Ctrl-C ends the program.
+bool interrupted() {
+  static const bool listens = [] {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { pressed = 1; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    return sigaction(SIGINT, &action, nullptr) == 0;
+  }();
+  return listens && pressed != 0;
+}
+
+void show_progress(const std::string& line) {
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+}
+
 Exit run(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const DataDirectory data(data_beside_program());
-  return carry_out(run_command_line(
-      words, {.data = data, .width = terminal_width(), .terminal = isatty(STDERR_FILENO) != 0}));
+  return carry_out(
+      run_command_line(words, {.data = data,
+                               .width = terminal_width(),
+                               .interrupted = interrupted,
+                               .progress = isatty(STDERR_FILENO) != 0 ? show_progress : nullptr}));
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/config.h"
 #include "trainwright/cli/export.h"
 
 namespace trainwright::cli {
@@ -35,7 +37,8 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   };
   for (const std::string& text : invocation.texts("fix")) add(text, "--fix");
   for (const std::string& key : invocation.texts("no")) {
-    add(key + (key == "recompute" ? "=none" : key == "zero" ? "=0" : "=1"), "--no");
+    const bool kinds = key == "recompute" || key == "offload";
+    add(key + (kinds ? "=none" : key == "zero" ? "=0" : "=1"), "--no");
   }
   if (const auto kind = invocation.text("only")) add("sharding=" + *kind, "--only");
   return limits;
@@ -77,6 +80,55 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
   if (wanted.budget && *wanted.budget < 1) {
     faults.push_back({"--budget", "it is not above 0", "for instance 100000"});
   }
+  wanted.time_limit = invocation.number("time-limit");
+  if (wanted.time_limit && !(*wanted.time_limit > 0)) {
+    faults.push_back({"--time-limit", "it is not above 0", "seconds, for instance 2"});
+  }
+  wanted.within = invocation.number("within");
+  if (wanted.within && !(*wanted.within > 0)) {
+    faults.push_back({"--within", "it is not above 0", "days, for instance 30"});
+  }
+  if (wanted.within && !wanted.tokens && !invocation.text("tokens")) {
+    faults.push_back({"--within", "it needs the tokens of the run", "add --tokens 15T"});
+  }
+  wanted.pareto = invocation.flag("pareto");
+}
+
+// A layout, or the trainer's own file: "launch.sh", "run/ds_config.json".
+bool is_file(std::string_view text) {
+  constexpr std::string_view kEndings[] = {".sh", ".json", ".toml", ".yaml", ".yml", ".txt"};
+  return text.find('/') != text.npos ||
+         std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](std::string_view ending) { return text.ends_with(ending); });
+}
+
+Result<Layout> layout_today(const Invocation& invocation, const std::string& text,
+                            const SearchQuestion& question) {
+  std::string words = text;
+  if (is_file(text)) {
+    Invocation file = invocation;
+    file.values["config"] = {text};
+    Words given = words_of(invocation);
+    given.layout = fmt::format("gbs={},seq={}", question.gbs, question.seq);
+    words = TW_TRY(with_config(file, std::move(given))).words.layout;
+  }
+  const Layout layout = TW_TRY(layout_like(words, question));
+  Diagnostics faults;
+  const auto same = [&](const char* option, std::int64_t said, std::int64_t asked) {
+    if (said == asked) return;
+    faults.push_back({"--from", fmt::format("it has {}, {} asks for {}", said, option, asked),
+                      "both are of the same batch"});
+  };
+  same("--batch", layout.gbs, question.gbs);
+  same("--seq", layout.seq, question.seq);
+  if (layout.schedule == ScheduleKind::Csv) {
+    faults.push_back({"--from", "an order of its own is not searched", "name its schedule"});
+  }
+  if (!layout.recompute_by_stage.empty()) {
+    faults.push_back({"--from", "recompute by stages is not searched", "give one for all stages"});
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return layout;
 }
 
 // All faults of all arguments at once.
@@ -113,26 +165,12 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.times = TW_TRY(known_times(invocation, words_of(invocation),
                                     same_step(wanted.gbs, wanted.seq, wanted.precision)));
   if (const auto words = invocation.text("why-not")) {
-    wanted.why_not = TW_TRY(layout_like(*words, question_of(wanted, wanted.cluster)));
+    wanted.why_not = TW_TRY(layout_like(*words, question_of(wanted)));
+  }
+  if (const auto text = invocation.text("from")) {
+    wanted.from = TW_TRY(layout_today(invocation, *text, question_of(wanted)));
   }
   return wanted;
-}
-
-std::optional<LargerCluster> smallest_that_fits(const Wanted& wanted, const Hardware& hardware) {
-  constexpr int kDoublings = 6;
-  for (int i = 1; i <= kDoublings; ++i) {
-    std::vector<std::string> groups;
-    for (const Group& group : wanted.cluster.groups) {
-      groups.push_back(fmt::format("{}x{}", group.count << i, group.accelerator.name));
-    }
-    const auto cluster = parse_cluster(join(groups, "+"), hardware);
-    if (!cluster) return std::nullopt;
-    SearchQuestion question = question_of(wanted, *cluster);
-    question.most = 1;
-    const auto result = search(question);
-    if (result && !result->best.empty()) return LargerCluster{cluster->name, result->best.front()};
-  }
-  return std::nullopt;
 }
 
 // Files of the recommended layout beside the answer.
@@ -148,17 +186,41 @@ Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output
   return answer;
 }
 
+// Ends a search at its time limit or at Ctrl-C, and tells how far it is.
+class Watch {
+ public:
+  Watch(const Invocation& invocation, std::optional<double> limit)
+      : invocation_(invocation), limit_(limit) {}
+
+  SearchStop operator()(std::int64_t branches) {
+    const double passed =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    if (invocation_.progress != nullptr && passed > shown_ + 0.5) {
+      shown_ = passed;
+      invocation_.progress(fmt::format("{} branches, {:.0f} s", with_thousands(branches), passed));
+    }
+    if (invocation_.interrupted != nullptr && invocation_.interrupted()) {
+      return SearchStop::Interrupt;
+    }
+    return limit_ && passed > *limit_ ? SearchStop::Time : SearchStop::Not;
+  }
+
+ private:
+  const Invocation& invocation_;
+  std::optional<double> limit_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double shown_ = 0.5;  // nothing before a second has passed
+};
+
 Result<Output> run_plan(const Invocation& invocation) {
   const Wanted wanted = TW_TRY(read_wanted(invocation));
-  const SearchQuestion question = question_of(wanted, wanted.cluster);
-  Plan plan{wanted, TW_TRY(search(question)), {}, {}, {}};
-  const bool found = !plan.result.best.empty();
-  if (plan.result.end == SearchEnd::NothingFits) {
-    plan.larger = smallest_that_fits(wanted, *TW_TRY(invocation.data.hardware()));
-  }
-  if (found) plan.with_more_memory = TW_TRY(fastest_with_memory(question, kMoreMemory));
-  if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));
-  const Exit exit = found ? Exit::Ok : Exit::DoesNotFit;
+  SearchQuestion question = question_of(wanted);
+  Watch watch(invocation, wanted.time_limit);
+  question.stop = [&watch](std::int64_t branches) { return watch(branches); };
+  const auto* hardware = TW_TRY(invocation.data.hardware());
+  const Plan plan = TW_TRY(plan_for(wanted, question, *hardware));
+  if (invocation.progress != nullptr) invocation.progress("");
+  const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
   const std::string text =
       invocation.json ? document_text(plan_json(plan)) : plan_text(plan, invocation.width);
   return with_files(invocation, plan, {text, exit});
@@ -169,11 +231,16 @@ std::vector<Argument> wish_arguments() {
   return {
       {"--fix", Kind::Texts, "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none; repeatable",
        false, "KEY=VALUE"},
-      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero or recompute; repeatable", false,
-       "KEY"},
+      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero, offload or recompute; repeatable",
+       false, "KEY"},
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
       {"--why-not", Kind::Text, "a layout to compare with the first, part by part", false,
        "LAYOUT"},
+      {"--from", Kind::Text,
+       "what is run today, a layout or the trainer's own file: only layouts that change at most "
+       "two "
+       "knobs of it",
+       false, "LAYOUT|FILE"},
       {"--export", Kind::Text,
        "folder to write the recommended layout into, as `export` writes it for the trainer", false,
        "DIR"},
@@ -182,20 +249,29 @@ std::vector<Argument> wish_arguments() {
        "bounds and memory evaluations after which the search ends with the best so far and its gap "
        "(default: none)",
        false, "N"},
+      {"--time-limit", Kind::Number,
+       "seconds after which the search ends with the best so far and its gap, as Ctrl-C does "
+       "(default: none)",
+       false, "SECONDS"},
       {"--tokens", Kind::Text,
        "tokens of the whole run, such as 15T: tells its days and accelerator-hours", false,
        "TOKENS"},
       {"--price", Kind::Number, "price of an accelerator for an hour: tells the cost of the run",
        false, "PRICE"},
+      {"--within", Kind::Number,
+       "days in which the run of --tokens has to end: tells the fewest accelerators that do it",
+       false, "DAYS"},
+      {"--pareto", Kind::Flag,
+       "also what is as fast with more memory left, or on a half or a quarter of the accelerators"},
       {"--goodput", Kind::Number, "share of time spent in steps that count (default: 1)", false,
        "SHARE"}};
 }
 
 }  // namespace
 
-SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
+SearchQuestion question_of(const Wanted& wanted) {
   SearchQuestion question{.model = wanted.model,
-                          .cluster = cluster,
+                          .cluster = wanted.cluster,
                           .trainer = wanted.trainer,
                           .job = wanted.job,
                           .gbs = wanted.gbs,
@@ -206,7 +282,8 @@ SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster) {
                           .time = wanted.times.constants,
                           .risk = wanted.risk,
                           .most = wanted.top,
-                          .limits = wanted.limits};
+                          .limits = wanted.limits,
+                          .from = wanted.from};
   if (wanted.budget) question.budget = *wanted.budget;
   return question;
 }
@@ -234,6 +311,10 @@ Command plan_command() {
            "mbs=..4 --tokens 15T --price 2.5",
            "trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192 --why-not "
            "tp=8,pp=2,sp",
+           "trainwright plan llama-2-70b --on 64xA100-80GB --batch 512 --seq 4096 --from "
+           "tp=8,pp=4,sp,zero=1,recompute=full",
+           "trainwright plan llama-3.1-405b --on 16384xH100 --batch 2048 --seq 8192 --tokens 15T "
+           "--within 90",
            "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
            "paddlenlp --json"},
       .topics = {"job"},

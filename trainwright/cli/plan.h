@@ -24,19 +24,17 @@ struct Wanted {
   std::size_t top = 10;
   Limits limits;
   std::optional<std::int64_t> budget;  // of the search
+  std::optional<double> time_limit;    // seconds, of the search
   std::optional<Layout> why_not;       // a layout to compare with
+  std::optional<Layout> from;          // what is run today
+  std::optional<double> within;        // days in which the run has to end
+  bool pareto = false;
   // Of the whole run, where its tokens are told.
   std::optional<double> tokens;
   std::optional<double> price;  // of an accelerator for an hour
   double goodput = 1;           // share of time that is spent in steps that count
 };
-SearchQuestion question_of(const Wanted& wanted, const Cluster& cluster);
-
-// The same job on so many accelerators of the same kinds, doubling until something fits.
-struct LargerCluster {
-  std::string name;
-  PlannedLayout plan;
-};
+SearchQuestion question_of(const Wanted& wanted);
 
 // What more memory would be worth is told for twice as much.
 inline constexpr double kMoreMemory = 2;
@@ -45,10 +43,23 @@ inline constexpr double kMoreMemory = 2;
 struct Plan {
   const Wanted& wanted;
   SearchResult result;
-  std::optional<LargerCluster> larger;            // where nothing fits
-  std::optional<PlannedLayout> with_more_memory;  // the fastest on kMoreMemory as much
-  std::optional<Judged> why_not;
+  bool offloads = false;                               // nothing fits without
+  std::optional<Sized> larger = {};                    // where nothing fits
+  std::optional<PlannedLayout> with_more_memory = {};  // the fastest on kMoreMemory as much
+  std::optional<Judged> why_not = {};
+  std::optional<Judged> today = {};
+  std::optional<Sized> fewest = {};  // accelerators that end in time
+  std::vector<FrontPoint> front = {};
 };
+// All of it; `hardware` knows clusters of other sizes.
+Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware);
+
+// A run of so many tokens: steps x step time / goodput.
+struct RunCost {
+  double steps = 0, days = 0, hours = 0;  // hours of all accelerators together
+};
+RunCost cost_of(const Wanted& wanted, const StepTime& time);
+
 std::string plan_text(const Plan& plan, int width);
 Json plan_json(const Plan& plan);
 

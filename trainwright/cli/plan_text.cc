@@ -1,4 +1,4 @@
-// What `plan` found, in words and as JSON.
+// What `plan` found, in words.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -45,28 +45,41 @@ std::string alike_text(const PlannedLayout& plan) {
   return fmt::format("; {} +{}", chunks, percent(slowest / plan.time.step - 1));
 }
 
-std::vector<std::string> row_of(const PlannedLayout& plan, const Model& model, std::string place) {
+// "pp 4 to 2, mbs 1 to 2"
+std::string changes_text(const Layout& from, const Layout& to) {
+  std::vector<std::string> parts;
+  for (const Knob knob : knobs_of(changed_knobs(from, to))) {
+    parts.push_back(
+        fmt::format("{} {} to {}", name_of(knob), value_of(knob, from), value_of(knob, to)));
+  }
+  return parts.empty() ? "as it is" : join(parts, ", ");
+}
+
+// The layout, or what of today's would change.
+std::vector<std::string> row_of(const PlannedLayout& plan, const Wanted& wanted,
+                                std::string place) {
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
   return {std::move(place),
-          short_text(plan.layout, model) + alike_text(plan),
+          wanted.from ? changes_text(*wanted.from, plan.layout)
+                      : short_text(plan.layout, wanted.model) + alike_text(plan),
           fmt::format("{:.2f} s", plan.time.step.value()),
           percent(plan.time.mfu),
           to_text(worst.driver),
           chance_text(plan.memory.oom)};
 }
 
-std::string table_text(const SearchResult& result, const Model& model, int width) {
+std::string table_text(const SearchResult& result, const Wanted& wanted, int width) {
   Table table{{{"", Align::Right},
-               {"layout", Align::Wrap},
+               {wanted.from ? "change" : "layout", Align::Wrap},
                {"step", Align::Right},
                {"MFU", Align::Right},
                {"fullest rank", Align::Right},
                {"OOM", Align::Right}},
               {}};
   for (std::size_t i = 0; i < result.best.size(); ++i) {
-    table.rows.push_back(row_of(result.best[i], model, std::to_string(i + 1)));
+    table.rows.push_back(row_of(result.best[i], wanted, std::to_string(i + 1)));
   }
-  if (result.smallest) table.rows.push_back(row_of(*result.smallest, model, ""));
+  if (result.smallest) table.rows.push_back(row_of(*result.smallest, wanted, ""));
   return to_text(table, width);
 }
 
@@ -94,7 +107,7 @@ std::string as_option(const std::string& hint) {
 std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
   const std::string& trainer = wanted.trainer.title;
   if (!result.refusal && !wanted.limits.empty()) {
-    SearchQuestion question = question_of(wanted, wanted.cluster);
+    SearchQuestion question = question_of(wanted);
     question.limits.clear();
     std::vector<std::string> limits;
     for (const Limit& limit : wanted.limits) limits.push_back(to_text(limit));
@@ -111,6 +124,15 @@ std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
   return text;
 }
 
+std::string stopper(SearchStop stopped) {
+  return stopped == SearchStop::Interrupt ? "Ctrl-C" : fmt::format("--{}", name_of(stopped));
+}
+std::string stopped_text(const SearchResult& result) {
+  return fmt::format(
+      "Stopped by {} before any layout that fits was found; {} of {} were evaluated.\n",
+      stopper(result.stopped), with_thousands(result.evaluated), with_thousands(result.space));
+}
+
 // What was looked at, and what that proves.
 std::string counts_text(const SearchResult& result, double risk) {
   std::string text = fmt::format(
@@ -124,15 +146,71 @@ std::string counts_text(const SearchResult& result, double risk) {
   if (result.proven) {
     return text + " None of the others can be faster than 1: their lower bounds are above it.";
   }
-  return text +
-         fmt::format(" Stopped by --budget: a layout not looked at may take {:.2f} s, {} less.",
-                     result.bound.value(),
-                     percent(1 - result.bound / result.best.front().time.step));
+  return text + fmt::format(" Stopped by {}: a layout not looked at may take {:.2f} s, {} less.",
+                            stopper(result.stopped), result.bound.value(),
+                            percent(1 - result.bound / result.best.front().time.step));
 }
 
-std::string larger_text(const Wanted& wanted, const std::optional<LargerCluster>& larger) {
+// 15e12 -> "15T"
+std::string short_count(double count) {
+  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
+  for (const auto& [scale, letter] : kScales) {
+    if (count >= scale) return fmt::format("{:.4g}{}", count / scale, letter);
+  }
+  return fmt::format("{:.0f}", count);
+}
+
+std::string larger_text(const Wanted& wanted, const std::optional<Sized>& larger) {
   if (!larger) return "No larger cluster of these accelerators was found to fit.";
-  return fmt::format("Fits on {}: {}", larger->name, short_text(larger->plan.layout, wanted.model));
+  return fmt::format("Fits on {}: {}", larger->cluster.name,
+                     short_text(larger->plan.layout, wanted.model));
+}
+
+// "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
+std::string today_text(const Plan& plan) {
+  const std::string name = short_text(plan.today->layout, plan.wanted.model);
+  if (!plan.today->refused.empty()) {
+    return fmt::format("Today's {} is refused: {}.", name, plan.today->refused.front().reason);
+  }
+  const MemoryEstimate& memory = *plan.today->memory;
+  const bool fits = fit_of(memory.oom, plan.wanted.risk) == Fit::Fits;
+  return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
+                     seconds_text(plan.today->time->step), percent(plan.today->time->mfu),
+                     to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
+                     fits ? "" : " (does not fit)");
+}
+
+std::string within_text(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
+  const std::string wish =
+      fmt::format("{} tokens in {:g} days", short_count(*wanted.tokens), *wanted.within);
+  if (!plan.fewest) return fmt::format("{} are too few for {}.", wanted.cluster.name, wish);
+  const Sized& of = *plan.fewest;
+  const RunCost cost = cost_of(wanted, of.plan.time);
+  return fmt::format("Fewest accelerators for {}: {}: {}, {}, {:.1f} days ({:.1f} to {:.1f}).",
+                     wish, of.cluster.name, short_text(of.plan.layout, wanted.model),
+                     seconds_text(of.plan.time.step), cost.days,
+                     cost.days * (of.plan.time.low / of.plan.time.step),
+                     cost.days * (of.plan.time.high / of.plan.time.step));
+}
+
+std::string front_text(const Plan& plan, int width) {
+  Table table{{{"cluster", Align::Left},
+               {"layout", Align::Wrap},
+               {"step", Align::Right},
+               {"tokens/s each", Align::Right},
+               {"free", Align::Right},
+               {"OOM", Align::Right}},
+              {}};
+  for (const FrontPoint& point : plan.front) {
+    const PlannedLayout& of = point.sized.plan;
+    table.rows.push_back({point.sized.cluster.name, short_text(of.layout, plan.wanted.model),
+                          fmt::format("{:.2f} s", of.time.step.value()),
+                          fmt::format("{:.0f}", tokens_per_second_per_rank(of.time)),
+                          to_text(point.free), chance_text(of.memory.oom)});
+  }
+  return "None is at once faster, with more memory free and on fewer accelerators than:\n\n" +
+         to_text(table, width);
 }
 
 std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
@@ -151,28 +229,6 @@ std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
       "--layout: {}",
       result.recommended + 1, why, percent(plan.time.step / first.time.step - 1),
       settings_text(wanted, plan.layout));
-}
-
-// A run of so many tokens: steps x step time / goodput.
-struct RunCost {
-  double steps = 0, days = 0, hours = 0;  // hours of all accelerators together
-};
-RunCost cost_of(const Wanted& wanted, const StepTime& time) {
-  RunCost cost;
-  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
-  const double seconds = cost.steps * time.step.value() / wanted.goodput;
-  cost.days = seconds / 86400;
-  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
-  return cost;
-}
-
-// 15e12 -> "15T"
-std::string short_count(double count) {
-  constexpr std::pair<double, std::string_view> kScales[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
-  for (const auto& [scale, letter] : kScales) {
-    if (count >= scale) return fmt::format("{:.4g}{}", count / scale, letter);
-  }
-  return fmt::format("{:.0f}", count);
 }
 
 // "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
@@ -245,6 +301,7 @@ std::string short_text(const Layout& layout, const Model& model) {
                                                   : fmt::format(" {}", name_of(layout.sharding));
     if (layout.dp_replicate > 1) text += fmt::format(" x{}", layout.dp_replicate);
   }
+  if (!layout.offload.empty()) text += " offload:" + value_of(Knob::Offload, layout);
   if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
   return text + split_text(layout, model);
 }
@@ -255,18 +312,24 @@ std::string plan_text(const Plan& plan, int width) {
   std::string text = heading(wanted, width) + '\n';
   const auto say = [&](const std::string& prose) { text += wrapped_lines(prose, width); };
   if (result.best.empty() && !result.smallest) {
-    say(nothing_text(wanted, result));
+    say(result.end == SearchEnd::Stopped ? stopped_text(result) : nothing_text(wanted, result));
     return text;
   }
   if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
-  text += table_text(result, wanted.model, width) + '\n';
-  if (std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& of) {
+  if (plan.offloads) text += "Nothing fits without offloading to the host.\n\n";
+  if (plan.today) {
+    say(today_text(plan));
+    text += '\n';
+  }
+  text += table_text(result, wanted, width) + '\n';
+  if (!wanted.from &&
+      std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& of) {
         return !split_text(of.layout, wanted.model).empty();
       })) {
     say("a-b-c: layers of the first stage, of those between, of the last");
   }
-  if (std::any_of(result.best.begin(), result.best.end(),
-                  [](const PlannedLayout& of) { return !of.alike.empty(); })) {
+  if (!wanted.from && std::any_of(result.best.begin(), result.best.end(),
+                                  [](const PlannedLayout& of) { return !of.alike.empty(); })) {
     say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers, copies of "
         "sharded weights or more recompute takes up to 2 % longer");
   }
@@ -280,59 +343,11 @@ std::string plan_text(const Plan& plan, int width) {
   }
   say(counts_text(result, wanted.risk));
   if (wanted.times.measured) say(to_text(*wanted.times.measured));
+  if (wanted.within) say(within_text(plan));
+  if (!plan.front.empty()) text += '\n' + front_text(plan, width);
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
   if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, plan.larger));
   return text;
-}
-
-// The question, what was found, and the larger cluster that fits.
-Json plan_json(const Plan& plan) {
-  const Wanted& wanted = plan.wanted;
-  const SearchResult& result = plan.result;
-  Json json = Json::object();
-  json.add("model", Json::of(wanted.model.name))
-      .add("cluster", Json::of(wanted.cluster.name))
-      .add("trainer",
-           Json::of(fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))))
-      .add("job", to_json(wanted.job))
-      .add("batch", Json::of(wanted.gbs))
-      .add("seq", Json::of(wanted.seq))
-      .add("precision", Json::of(name_of(wanted.precision)))
-      .add("risk", Json::of(wanted.risk));
-  if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
-  if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
-  if (!wanted.limits.empty()) {
-    Json limits = Json::array();
-    for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
-    json.add("fixed", std::move(limits));
-  }
-  if (wanted.tokens && !result.best.empty()) {
-    const RunCost cost = cost_of(wanted, result.best.front().time);
-    Json run = Json::object();
-    run.add("tokens", Json::of(*wanted.tokens))
-        .add("steps", Json::of(cost.steps))
-        .add("days", Json::of(cost.days))
-        .add("accelerator_hours", Json::of(cost.hours));
-    if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
-    json.add("run", std::move(run));
-  }
-  const Json found = to_json(result);
-  for (const auto& [key, value] : found.members) json.add(key, value);
-  if (plan.larger) {
-    Json fits = Json::object();
-    fits.add("cluster", Json::of(plan.larger->name))
-        .add("layout", Json::of(to_text(plan.larger->plan.layout)));
-    json.add("fits_on", std::move(fits));
-  }
-  if (plan.with_more_memory) {
-    Json fastest = Json::object();
-    fastest.add("times", Json::of(kMoreMemory))
-        .add("layout", Json::of(to_text(plan.with_more_memory->layout)))
-        .add("step", Json::of(plan.with_more_memory->time.step.value()));
-    json.add("with_more_memory", std::move(fastest));
-  }
-  if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
-  return json;
 }
 
 }  // namespace trainwright::cli

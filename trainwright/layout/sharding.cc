@@ -74,6 +74,19 @@ std::int64_t reductions(const Sharding& sharding, std::int64_t micro_batches) {
   return sharding.reduce == Reduce::Step ? 1 : micro_batches;
 }
 
+Flags<Offload> offloaded(const Layout& layout, const Trainer& trainer) {
+  Flags<Offload> moved = layout.offload;
+  const auto* states = find_kind(trainer.offloads, Offload::Optimizer);
+  const auto* parameters = find_kind(trainer.offloads, Offload::Parameters);
+  const bool one =
+      states != nullptr && parameters != nullptr && states->setting == parameters->setting;
+  if (one && (moved.has(Offload::Optimizer) || moved.has(Offload::Parameters))) {
+    moved.insert(Offload::Optimizer);
+    moved.insert(Offload::Parameters);
+  }
+  return moved;
+}
+
 ZeroRange zero_range(ShardingKind kind) {
   switch (kind) {
     case ShardingKind::Ddp: return {0, 0};

@@ -56,6 +56,10 @@ struct Sharding {
 };
 Sharding sharding_of(const Layout& layout, const Trainer& trainer);
 
+// What lies in the memory of the host. One switch of FSDP2 (CPUOffloadPolicy) moves parameters and
+// states: asked for either, both go.
+Flags<Offload> offloaded(const Layout& layout, const Trainer& trainer);
+
 // In a step of so many micro-batches.
 std::int64_t gathers(const Sharding& sharding, std::int64_t micro_batches);
 std::int64_t reductions(const Sharding& sharding, std::int64_t micro_batches);

@@ -186,8 +186,9 @@ class MemoryModel {
     Bytes driver;    // of the fullest class
     double oom = 0;  // of the class most likely to run out of memory
   };
-  // Nullopt where estimate_memory fails.
-  std::optional<Least> least(const Layout& layout);
+  // Nullopt where estimate_memory fails. Ends at the first class whose chance is above `enough`,
+  // mostly the first one: then both are lower bounds of the others too.
+  std::optional<Least> least(const Layout& layout, double enough = 1);
 
  private:
   struct State;

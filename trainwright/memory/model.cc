@@ -210,7 +210,7 @@ MemoryModel::~MemoryModel() = default;
 MemoryModel::MemoryModel(MemoryModel&&) noexcept = default;
 MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
 
-std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout) {
+std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, double enough) {
   State& state = *state_;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
   const Slice first = slice_of(layout, state.trainer, 0, state.attention);
@@ -238,6 +238,7 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout) {
     least.driver = std::max(least.driver, driver);
     const Spread& spread = beside.spreads[static_cast<std::size_t>(Counter::Driver)];
     least.oom = std::max(least.oom, chance_above(capacity, driver, spread));
+    if (least.oom > enough) break;
   }
   return least;
 }

@@ -56,17 +56,10 @@ RealBytes times(const StateRules& rules, double ParameterBytes::* bytes, const N
   return RealBytes(rules.bytes.*bytes * numbers.model + rules.adapter.*bytes * numbers.adapters);
 }
 
-// One switch of FSDP2 (CPUOffloadPolicy) moves parameters and states: asked for either, both go.
-void fill_offloads(StateRules& rules, const Flags<Offload>& asked, const Trainer& trainer) {
-  rules.offload_optimizer = asked.has(Offload::Optimizer);
-  rules.offload_parameters = asked.has(Offload::Parameters);
-  rules.offload_activations = asked.has(Offload::Activations);
-  const auto* states = find_kind(trainer.offloads, Offload::Optimizer);
-  const auto* parameters = find_kind(trainer.offloads, Offload::Parameters);
-  if (states != nullptr && parameters != nullptr && states->setting == parameters->setting) {
-    rules.offload_optimizer = rules.offload_parameters =
-        rules.offload_optimizer || rules.offload_parameters;
-  }
+void fill_offloads(StateRules& rules, const Flags<Offload>& moved) {
+  rules.offload_optimizer = moved.has(Offload::Optimizer);
+  rules.offload_parameters = moved.has(Offload::Parameters);
+  rules.offload_activations = moved.has(Offload::Activations);
   // Shards of gradients follow the states as they are reduced (torch 2.13 _fsdp_collectives.py
   // foreach_reduce; deepspeed 0.16 stage3.py grad_partitions_flat_buffer, stage_1_and_2.py
   // cpu_offload). A buffer that is reduced in place stays where it is.
@@ -91,7 +84,7 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   }
   rules.by_matrix = trainer.code.states_whole && !rules.weights_moved && !sharding.weights;
   rules.made = trainer.code.weights_made_wide ? 4 : rules.bytes.weight;
-  fill_offloads(rules, layout.offload, trainer);
+  fill_offloads(rules, offloaded(layout, trainer));
   fill_buckets(rules, layout, trainer);
   return rules;
 }

@@ -80,7 +80,7 @@ void Fastest::split_twig(const Branch& twig) {
   Branch leaf = twig;
   for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
     if (!space_.holds(leaf)) continue;
-    const auto least = memory_.least(space_.layout(leaf));
+    const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, 0.5));
     if (!least) continue;
     ++looked_.evaluated;
     const Fit fit = fit_of(least->oom, question_.risk);
@@ -100,8 +100,13 @@ void Fastest::time_leaf(const Branch& leaf) {
   push(step_time(*pieces, stack_).step, Level::Timed, leaf);
 }
 
-bool Fastest::spent() const {
-  return looked_.bounded + looked_.evaluated >= question_.budget && !heap_.empty();
+void Fastest::ask_whether_to_stop() {
+  const bool asked = stopped_ == SearchStop::Time || stopped_ == SearchStop::Interrupt;
+  if (asked) return;
+  const std::int64_t branches = looked_.bounded + looked_.evaluated;
+  // What is known may turn out not to fit.
+  stopped_ = branches >= question_.budget && known_ > 0 ? SearchStop::Budget : SearchStop::Not;
+  if (stopped_ == SearchStop::Not && question_.stop) stopped_ = question_.stop(branches);
 }
 
 Seconds Fastest::bound() const {
@@ -110,7 +115,8 @@ Seconds Fastest::bound() const {
 
 std::optional<Layout> Fastest::next() {
   while (!heap_.empty()) {
-    if (spent() && known_ > 0) return next_of_known();
+    ask_whether_to_stop();
+    if (stopped_ != SearchStop::Not) return next_of_known();
     const Node node = pop();
     switch (node.level) {
       case Level::Trunk: split_trunk(node.branch); break;
@@ -122,7 +128,8 @@ std::optional<Layout> Fastest::next() {
   return std::nullopt;
 }
 
-Layout Fastest::next_of_known() {
+std::optional<Layout> Fastest::next_of_known() {
+  if (known_ == 0) return std::nullopt;
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < heap_.size(); ++i) {
     if (is_known(heap_[i]) && (!first || later(heap_[*first], heap_[i]))) first = i;

@@ -23,7 +23,7 @@ struct Looked {
   std::int64_t timed = 0;      // layouts whose step was timed
 };
 
-// A layout that does not fit, or is tight: its fullest rank needs at least so much.
+// A layout that does not fit, or is tight: some rank needs at least so much.
 struct Large {
   Bytes bytes;
   Fit fit = Fit::DoesNotFit;
@@ -35,12 +35,15 @@ class Fastest {
   Fastest(const SearchQuestion& question, const Space& space);
 
   // The fastest layout that was not given yet and may fit: with a replay its verdict is no better.
-  // Nullopt when there is none. Once the budget is spent, what looks best of those met so far; a
-  // search goes on until one is met.
+  // Nullopt when there is none. Once it is stopped, what looks best of those met so far; a spent
+  // budget lets it go on until one is met.
   std::optional<Layout> next();
-  bool spent() const;     // the budget, with more to look at
+  // With more to look at.
+  SearchStop stopped() const { return heap_.empty() ? SearchStop::Not : stopped_; }
   Seconds bound() const;  // none that is still to come takes less
   const Looked& looked() const { return looked_; }
+  // What the fullest rank of a layout that does not fit needs, but for slack.
+  Bytes driver_of(const Branch& leaf) { return memory_.least(space_.layout(leaf))->driver; }
   const std::vector<Large>& large() const { return large_; }
 
  private:
@@ -57,8 +60,9 @@ class Fastest {
   void time_leaf(const Branch& leaf);
   // What no recompute is, and nothing travelling, where those are not chosen.
   std::optional<StepPieces> whole(const Branch& branch);
-  // Of the layouts that may fit the one that looks best, when the budget is spent.
-  Layout next_of_known();
+  // Of the layouts that may fit the one that looks best, when the search is stopped.
+  std::optional<Layout> next_of_known();
+  void ask_whether_to_stop();
   bool later(const Node& a, const Node& b) const;
   Node pop();
   void push(Seconds bound, Level level, const Branch& branch);
@@ -73,6 +77,7 @@ class Fastest {
   std::vector<Node> heap_;
   std::int64_t known_ = 0;  // layouts in it that may fit
   Looked looked_ = {};
+  SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};
 };
 

@@ -103,18 +103,17 @@ class Neighbours {
 
   Result<bool> add_sharings() {
     const auto list = detail::sharings_of(question_, layout_.dp, layout_.cp > 1);
-    const auto name = [](ShardingKind kind, std::int64_t zero) {
-      return kind == ShardingKind::Zero ? "zero" + std::to_string(zero)
-                                        : std::string(name_of(kind));
-    };
     for (const detail::Sharing& other : list) {
       const bool same = other.kind == layout_.sharding && other.zero == layout_.zero;
-      if (same || other.replicas > 1) continue;
+      const bool stays = other.offload == layout_.offload;
+      if (same == stays || other.replicas > 1) continue;  // neither, or both
       Layout changed = layout_;
       changed.sharding = other.kind;
       changed.zero = other.zero;
       changed.dp_replicate = 1;
-      TW_TRY(add("sharding", name(layout_.sharding, layout_.zero), name(other.kind, other.zero),
+      changed.offload = other.offload;
+      const Knob knob = stays ? Knob::Sharding : Knob::Offload;
+      TW_TRY(add(std::string(name_of(knob)), value_of(knob, layout_), value_of(knob, changed),
                  changed));
       // Which stages of ZeRO a trainer has is no news.
       if (other.kind == ShardingKind::Zero && !found_.back().judged.refused.empty()) {
@@ -156,20 +155,8 @@ Result<std::optional<PlannedLayout>> fastest_with_memory(const SearchQuestion& q
       *bytes = Bytes(static_cast<std::int64_t>(static_cast<double>(bytes->value()) * times));
     }
   }
-  const SearchQuestion more{.model = question.model,
-                            .cluster = larger,
-                            .trainer = question.trainer,
-                            .job = question.job,
-                            .gbs = question.gbs,
-                            .seq = question.seq,
-                            .precision = question.precision,
-                            .attention = question.attention,
-                            .constants = question.constants,
-                            .time = question.time,
-                            .risk = question.risk,
-                            .most = 1,
-                            .limits = question.limits,
-                            .budget = question.budget};
+  SearchQuestion more = with_cluster(question, larger);
+  more.most = 1;
   SearchResult result = TW_TRY(search(more));
   if (result.best.empty()) return std::nullopt;
   return std::move(result.best.front());

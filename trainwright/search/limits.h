@@ -4,7 +4,7 @@
 //   tp=8        one value            recompute=none   a kind by its name
 //   vpp=..4     at most              sharding=fsdp
 //   mbs=2..     at least             schedule=1f1b
-//   dp=8..64    between
+//   dp=8..64    between              offload=none
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -19,7 +19,7 @@ namespace trainwright {
 struct Limit {
   std::string key;  // of the layout's text
   std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
-  std::string kind = {};  // of recompute, sharding and schedule
+  std::string kind = {};  // of recompute, sharding, offload, cp_kind and schedule
 };
 // Diagnoses unknown keys and kinds, and ranges that are none. `where` is the option's name.
 Result<Limit> parse_limit(std::string_view text, const std::string& where);

@@ -58,6 +58,7 @@ std::string family_of(Layout layout) {
   if (layout.sharding == ShardingKind::Hsdp) layout.sharding = ShardingKind::Fsdp;
   layout.dp_replicate = 1;
   layout.recompute = {};
+  layout.layers.clear();
   return to_text(layout);
 }
 
@@ -73,10 +74,15 @@ std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   return found;
 }
 
-// What does not fit, or fits at a higher risk only.
+// What does not fit, or fits at a higher risk only. The least comes first, of equals the first met.
 struct LargeLayout {
-  Bytes bytes;  // of the fullest rank, at least
-  Layout layout;
+  Bytes bytes;             // of the fullest rank, at least
+  std::int64_t order = 0;  // in which they were met
+  detail::Branch branch;   // none: the layout was asked about
+  bool rough = false;      // bytes of some rank
+  friend bool operator<(const LargeLayout& a, const LargeLayout& b) {
+    return std::tuple(a.bytes, a.order) > std::tuple(b.bytes, b.order);
+  }
 };
 
 // Asks about the fastest until there are enough families that are accepted and fit.
@@ -89,7 +95,7 @@ class Asking {
     while (result_.best.size() < question_.most) {
       const std::optional<Layout> layout = fastest_.next();
       if (!layout) break;
-      TW_TRY(ask(*layout));
+      if (!enough_alike(*layout)) TW_TRY(ask(*layout));
     }
     if (result_.best.empty()) result_.smallest = TW_TRY(smallest());
     finish();
@@ -105,11 +111,19 @@ class Asking {
     const Fit fit = fit_of(plan.memory.oom, question_.risk);
     if (fit != Fit::Fits) {
       ++(fit == Fit::Tight ? result_.tight : result_.too_large);
-      large_.push_back({driver_of(plan), layout});
+      large_.push_back({driver_of(plan), std::ssize(asked_), {}, false});
+      asked_.push_back(layout);
       return fit;
     }
     add(std::move(plan));
     return fit;
+  }
+
+  // A replay of each would tell little more.
+  bool enough_alike(const Layout& layout) const {
+    constexpr std::size_t kMostAlike = 4;
+    const auto family = families_.find(family_of(layout));
+    return family != families_.end() && result_.best[family->second].alike.size() >= kMostAlike;
   }
 
   // Layouts come out fastest first, but for those that a spent budget leaves.
@@ -127,21 +141,32 @@ class Asking {
     first.alike.emplace_back(plan.layout, plan.time.step);
   }
 
-  // Bytes are lower bounds where nothing was replayed, so the first ones are, until none can be
-  // less.
+  // Bytes are lower bounds: of one class of ranks, of all, and exact with a replay. The least is
+  // made better until it is exact.
   Result<std::optional<PlannedLayout>> smallest() {
     constexpr int kMostReplayed = 64;
+    std::vector<LargeLayout> heap = std::move(large_);
     for (const detail::Large& of : fastest_.large()) {
-      large_.push_back({of.bytes, space_.layout(of.branch)});
+      heap.push_back({of.bytes, std::ssize(heap), of.branch, true});
     }
-    std::stable_sort(large_.begin(), large_.end(),
-                     [](const LargeLayout& a, const LargeLayout& b) { return a.bytes < b.bytes; });
+    std::make_heap(heap.begin(), heap.end());
     std::optional<PlannedLayout> smallest;
     int replayed = 0;
-    for (const LargeLayout& of : large_) {
+    while (!heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end());
+      LargeLayout& of = heap.back();
       if (smallest && (of.bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
-      if (!refusals_.accepts(question_, of.layout)) continue;
-      PlannedLayout plan = TW_TRY(planned(question_, of.layout));
+      if (of.rough) {
+        of.rough = false;
+        of.bytes = fastest_.driver_of(of.branch);
+        std::push_heap(heap.begin(), heap.end());
+        continue;
+      }
+      const Layout layout = of.branch.trunk < 0 ? asked_[static_cast<std::size_t>(of.order)]
+                                                : space_.layout(of.branch);
+      heap.pop_back();
+      if (!refusals_.accepts(question_, layout)) continue;
+      PlannedLayout plan = TW_TRY(planned(question_, layout));
       ++replayed;
       if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
     }
@@ -157,7 +182,8 @@ class Asking {
     for (const detail::Large& of : fastest_.large()) {
       ++(of.fit == Fit::Tight ? result_.tight : result_.too_large);
     }
-    result_.proven = !fastest_.spent();
+    result_.stopped = fastest_.stopped();
+    result_.proven = result_.stopped == SearchStop::Not;
     result_.bound = fastest_.bound();
     if (!result_.best.empty()) {
       std::stable_sort(
@@ -165,6 +191,9 @@ class Asking {
           [](const PlannedLayout& a, const PlannedLayout& b) { return a.time.step < b.time.step; });
       result_.bound = std::min(result_.bound, result_.best.front().time.step);
       result_.recommended = recommended_of(result_.best);
+    } else if (!result_.proven) {
+      result_.end = SearchEnd::Stopped;
+      result_.smallest.reset();
     } else if (result_.smallest) {
       result_.end = SearchEnd::NothingFits;
     } else {
@@ -180,6 +209,7 @@ class Asking {
   Refusals refusals_ = {};
   std::map<std::string, std::size_t> families_ = {};
   std::vector<LargeLayout> large_ = {};
+  std::vector<Layout> asked_ = {};  // those of `large_`
 };
 
 }  // namespace
@@ -205,9 +235,29 @@ Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layo
   return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
 }
 
+SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& cluster) {
+  return {.model = question.model,
+          .cluster = cluster,
+          .trainer = question.trainer,
+          .job = question.job,
+          .gbs = question.gbs,
+          .seq = question.seq,
+          .precision = question.precision,
+          .attention = question.attention,
+          .constants = question.constants,
+          .time = question.time,
+          .risk = question.risk,
+          .most = question.most,
+          .limits = question.limits,
+          .offload = question.offload,
+          .from = question.from,
+          .budget = question.budget,
+          .stop = question.stop};
+}
+
 int ways_of(const Layout& layout) {
   return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
-         (layout.recompute.kind != RecomputeKind::None);
+         (layout.recompute.kind != RecomputeKind::None) + (layout.offload.empty() ? 0 : 1);
 }
 
 Result<SearchResult> search(const SearchQuestion& question) {
@@ -215,11 +265,22 @@ Result<SearchResult> search(const SearchQuestion& question) {
   return Asking(question, space).result();
 }
 
+std::string_view name_of(SearchStop stop) {
+  switch (stop) {
+    case SearchStop::Not: return "";
+    case SearchStop::Budget: return "budget";
+    case SearchStop::Time: return "time-limit";
+    case SearchStop::Interrupt: return "interrupt";
+  }
+  return "";
+}
+
 std::string_view name_of(SearchEnd end) {
   switch (end) {
     case SearchEnd::Found: return "found";
     case SearchEnd::NothingFits: return "nothing-fits";
     case SearchEnd::AllRefused: return "all-refused";
+    case SearchEnd::Stopped: return "stopped";
     case SearchEnd::NothingDivides: return "nothing-divides";
   }
   return "";

@@ -2,10 +2,11 @@
 // Which layouts to run: the fastest that the trainer accepts and that fit.
 //
 // The space is all products tp x pp x cp x dp of the cluster whose parts divide what they split,
-// with every expert split, micro-batch up to 64, way to recompute (none, selective, the first n
-// layers of each stage, full), way to share weights, schedule, number of chunks and split of layers
-// that the trainer offers. tp stays
-// in one domain of fast links. What else a layout may say is as the trainer does it unasked.
+// with every expert split, micro-batch up to 64, way to recompute (none, selective, modules, the
+// first n layers of each stage, full), way to share weights, schedule, number of chunks and split
+// of layers that the trainer offers; where asked for, ways to offload states and weights. tp stays
+// in one domain of fast links, with sequence parallelism where sequences split. What else a layout
+// may say is as the trainer does it unasked, or as a limit fixes it.
 // Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
 // runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
 // every rank has the memory, the peak and the links of the smallest and slowest.
@@ -19,6 +20,7 @@
 // each list of operators once; the trainer's rules are asked and the allocator is replayed for the
 // fastest few only.
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -28,11 +30,19 @@
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/search/changes.h"
 #include "trainwright/search/explain.h"
 #include "trainwright/search/limits.h"
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
+
+// What may end a search before its proof: then it answers with the best so far and its gap.
+enum class SearchStop : std::uint8_t { Not, Budget, Time, Interrupt };
+std::string_view name_of(SearchStop stop);  // "", "budget", "time-limit", "interrupt"
+
+// More than two changes at once and nobody knows which of them helped.
+inline constexpr int kMostChanges = 2;
 
 struct SearchQuestion {
   const Model& model;
@@ -48,9 +58,18 @@ struct SearchQuestion {
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
   std::size_t most = 10;     // families of layouts to report
   Limits limits = {};        // what is fixed beforehand
+  bool offload = false;      // states and weights may lie on the host: a last resort
+  // What is run today: only layouts that differ in at most kMostChanges knobs (changes.h), and have
+  // all else of it. Neither with an order of its own nor with recompute by stages.
+  std::optional<Layout> from = std::nullopt;
   // Bounds and memory evaluations after which a search ends with what it has, once it has anything.
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();
+  // Asked before every branch, with the branches so far; what is not Not ends the search, even
+  // empty-handed.
+  std::function<SearchStop(std::int64_t)> stop = {};
 };
+// The same of another cluster, which must outlive it.
+SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& cluster);
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
@@ -60,7 +79,7 @@ struct PlannedLayout {
   Layout layout;
   StepTime time;
   MemoryEstimate memory;
-  std::vector<std::pair<Layout, Seconds>> alike = {};  // that fit, and their step times
+  std::vector<std::pair<Layout, Seconds>> alike = {};  // the next four that fit, and their times
 };
 
 // Why there are no further layouts.
@@ -68,6 +87,7 @@ enum class SearchEnd : std::uint8_t {
   Found,           // `best` are the fastest that fit
   NothingFits,     // `smallest` needs least
   AllRefused,      // the trainer accepts none; `refusal` says why
+  Stopped,         // before any that fits was met
   NothingDivides,  // batch, model and cluster have no common divisors
 };
 std::string_view name_of(SearchEnd end);  // "found", "nothing-fits", ...
@@ -91,7 +111,8 @@ struct SearchResult {
   // Of these the simplest that takes at most kMargin longer than the first: the fewest ways of
   // splitting, then a chance of OOM below kSafe. Predictions do not tell such layouts apart.
   std::size_t recommended = 0;
-  bool proven = false;         // no layout of the space beats the first; false: the budget is spent
+  bool proven = false;  // no layout of the space beats the first; false: `stopped`
+  SearchStop stopped = SearchStop::Not;
   Seconds bound;               // none takes less
   std::int64_t space = 0;      // layouts in it
   std::int64_t bounded = 0;    // branches that a bound was asked for
@@ -114,6 +135,33 @@ int ways_of(const Layout& layout);
 
 // The whole space, in a fixed order. Not yet asked whether the trainer accepts it.
 std::vector<Layout> list_layouts(const SearchQuestion& question);
+
+// The same question on other numbers of accelerators: a cluster of so many, nullopt where there is
+// none.
+using ClusterOf = std::function<std::optional<Cluster>(std::int64_t)>;
+// The numbers that are tried, ascending: the divisors of a node, up to 16 whole nodes, and further
+// on 2^a 3^b 5^c of them, since other numbers leave few ways to split a model and a batch.
+std::vector<std::int64_t> sizes_up_to(std::int64_t most, std::int64_t node);
+
+// The fewest accelerators of the question's cluster, or of a part of it, that train so many tokens
+// a second, with the fastest layout there; 0: on which anything fits. Nullopt if all of them are
+// too few. Starts where the peak of the accelerators allows it. One search for each size.
+struct Sized {
+  Cluster cluster;
+  PlannedLayout plan;
+};
+Result<std::optional<Sized>> fewest(const SearchQuestion& question, const ClusterOf& cluster_of,
+                                    double tokens_per_second);
+
+// Layouts of which none is at once as fast, as far from running out of memory and on as few
+// accelerators as another: on the cluster, its half and its quarter, the fastest that leave
+// nothing, 15, 30 and 50 % of the memory free. Up to 12 searches.
+struct FrontPoint {
+  Sized sized;
+  Bytes free;  // on the fullest rank
+};
+Result<std::vector<FrontPoint>> pareto_front(const SearchQuestion& question,
+                                             const ClusterOf& cluster_of);
 
 Json to_json(const SearchResult& result);
 

@@ -50,7 +50,7 @@ Json to_json(const SearchResult& result) {
       .add("refused", Json::of(result.refused))
       .add("proven", Json::of(result.proven));
   if (!result.best.empty()) search.add("bound", Json::of(result.bound.value()));
-  search.add("stopped", result.proven ? Json{} : Json::of("budget"));
+  search.add("stopped", result.proven ? Json{} : Json::of(name_of(result.stopped)));
   json.add("search", std::move(search));
   if (result.smallest) json.add("smallest", to_json(*result.smallest));
   if (result.refusal) json.add("refusal", to_json(*result.refusal));

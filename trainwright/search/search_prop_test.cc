@@ -21,6 +21,8 @@ struct Sought {
   std::int64_t gbs = 8;
   double risk = kUsualRisk;
   std::size_t most = 10;
+  bool offload = false;
+  std::optional<Layout> from = {};
 
   SearchQuestion question() const {
     return {.model = model,
@@ -32,7 +34,9 @@ struct Sought {
             .constants = constants,
             .time = time,
             .risk = risk,
-            .most = most};
+            .most = most,
+            .offload = offload,
+            .from = from};
   }
 };
 
@@ -52,11 +56,14 @@ Sought any_search() {
                 .time = time};
   sought.gbs = *rc::gen::element<std::int64_t>(4, 6);
   sought.most = *rc::gen::element<std::size_t>(1, 10, 1000);
+  sought.offload = *rc::gen::arbitrary<bool>();
   sought.risk = *rc::gen::element(0.001, 0.05, 0.3);
   const auto memory = *rc::gen::inRange<std::int64_t>(2000, 8000);
   for (Group& group : sought.cluster.groups) {
     group.accelerator.memory_visible = Bytes(memory << 20);
   }
+  const std::vector<Layout> all = list_layouts(sought.question());
+  if (!all.empty() && *rc::gen::arbitrary<bool>()) sought.from = *rc::gen::elementOf(all);
   return sought;
 }
 

@@ -7,6 +7,7 @@
 
 #include "trainwright/testing/layout_cases.h"
 #include "trainwright/testing/search_cases.h"
+#include "trainwright/testing/slow_search.h"
 
 namespace trainwright {
 namespace {
@@ -71,6 +72,127 @@ TEST_CASE("a budget ends a search with what it has, and the bound holds for what
   REQUIRE(!stopped.best.empty());
   CHECK(stopped.bound <= optimum);
   CHECK(stopped.best.front().time.step >= optimum);
+}
+
+TEST_CASE("who stops a search gets the best so far, or is told that there is none yet") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  question.stop = [](std::int64_t) { return SearchStop::Interrupt; };
+  const SearchResult none = *search(question);
+  CHECK(none.end == SearchEnd::Stopped);
+  CHECK((none.best.empty() && !none.smallest && !none.proven));
+  // Half of the branches that a proof takes.
+  question.stop = {};
+  const SearchResult proven = *search(question);
+  const std::int64_t half = (proven.bounded + proven.evaluated) / 2;
+  question.stop = [half](std::int64_t branches) {
+    return branches > half ? SearchStop::Time : SearchStop::Not;
+  };
+  const SearchResult some = *search(question);
+  CHECK(some.stopped == SearchStop::Time);
+  REQUIRE(!some.best.empty());
+  CHECK(some.bound <= proven.best.front().time.step);
+  CHECK(some.best.front().time.step >= proven.best.front().time.step);
+}
+
+TEST_CASE("from what is run today at most two knobs change, and nothing faster is that near") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  const LayoutContext context{8, usual_layout(job.trainer)};
+  const Layout today =
+      parse_layout("tp=4,sp,zero=1,mbs=1,gbs=64,seq=4096,recompute=full,off=compile", context)
+          ->layout;
+  question.from = today;
+  const std::vector<Layout> near = list_layouts(question);
+  CHECK(std::find(near.begin(), near.end(), today) != near.end());
+  for (const Layout& layout : near) {
+    CHECK(count_of(changed_knobs(today, layout)) <= 2);
+    CHECK(layout.off == today.off);
+  }
+  const SearchResult result = *search(question);
+  CHECK(result.space == std::ssize(near));
+  REQUIRE(!result.best.empty());
+  const std::vector<PlannedLayout> all = testing::slow_search(question);
+  CHECK(result.best.front().layout == all.front().layout);
+  // Bounds do not rest on what is run today.
+  question.most = 1;
+  CHECK(search(question)->best.front().layout == all.front().layout);
+}
+
+TEST_CASE("a degree that changes takes along what hangs on it") {
+  const LayoutContext context{64, {}};
+  const auto layout = [&](const char* text) { return parse_layout(text, context)->layout; };
+  const Layout today = layout("tp=4,pp=4,zero=1,mbs=1,gbs=64,seq=4096");
+  const auto changed = [&](const char* text) { return changed_knobs(today, layout(text)); };
+  // dp is 2 then, and etp is tp.
+  CHECK(changed("tp=8,pp=4,zero=1,mbs=1,gbs=64,seq=4096") == Flags<Knob>{Knob::Tp});
+  CHECK(changed("tp=4,pp=8,vpp=2,zero=1,mbs=1,gbs=64,seq=4096,schedule=interleaved-1f1b") ==
+        Flags<Knob>{Knob::Pp});
+  CHECK(changed("tp=4,pp=4,vpp=2,zero=1,mbs=1,gbs=64,seq=4096") == Flags<Knob>{Knob::Vpp});
+  CHECK(changed("tp=4,pp=4,mbs=2,gbs=64,seq=4096,recompute=full") ==
+        Flags<Knob>{Knob::Mbs, Knob::Recompute, Knob::Sharding});
+  // With one copy of the weights nobody shares them.
+  CHECK(changed("tp=4,pp=16,mbs=1,gbs=64,seq=4096") == Flags<Knob>{Knob::Pp});
+  CHECK(value_of(Knob::Sharding, today) == "zero1");
+}
+
+TEST_CASE("states go to the host where that is allowed, and the slow step is counted") {
+  Job8 job("2xRTX-4090");
+  job.trainer = *find_trainer("pytorch", Job8::kData);
+  SearchQuestion question = job.question(16);
+  CHECK(search(question)->end == SearchEnd::NothingFits);
+  question.offload = true;
+  const SearchResult result = *search(question);
+  REQUIRE(!result.best.empty());
+  const PlannedLayout& best = result.best.front();
+  // One switch moves both.
+  CHECK(best.layout.offload == Flags<Offload>{Offload::Optimizer, Offload::Parameters});
+  // 6.74 B parameters at 2 x (2 + 2 + 4) bytes and 58 GB/s.
+  CHECK(best.time.parts[static_cast<std::size_t>(TimePart::Optimizer)].value() > 1.8);
+}
+
+TEST_CASE("sizes are divisors of a node, whole nodes, then numbers of small factors") {
+  const std::vector<std::int64_t> sizes = sizes_up_to(8 * 20, 8);
+  CHECK(sizes == std::vector<std::int64_t>{1,  2,  4,  8,  16,  24,  32,  40,  48,  56, 64,
+                                           72, 80, 88, 96, 104, 112, 120, 128, 144, 160});
+}
+
+TEST_CASE(
+    "the fewest accelerators that reach a rate are fewer for half of it, and none for too much") {
+  const Job8 job("32xH100");
+  const Hardware hardware = *load_hardware(Job8::kData);
+  const ClusterOf of = [&](std::int64_t count) -> std::optional<Cluster> {
+    return *parse_cluster(std::to_string(count) + "xH100", hardware);
+  };
+  const SearchQuestion question = job.question();
+  const StepTime all = search(question)->best.front().time;
+  const double rate = 4096.0 * 64 / all.step.value();
+  const auto half = *fewest(question, of, rate / 2);
+  REQUIRE(half.has_value());
+  CHECK(accelerator_count(half->cluster) <= 24);
+  CHECK(4096.0 * 64 / half->plan.time.step.value() >= rate / 2);
+  CHECK(!*fewest(question, of, rate * 1.01));
+  // What does not beat the peak is not even tried: 7 B x 6 FLOPs a token.
+  CHECK(!*fewest(question, of, 32 * 989e12 / (6 * 6.6e9)));
+}
+
+TEST_CASE("of a front none is beaten in time, free memory and accelerators at once") {
+  const Job8 job;
+  const Hardware hardware = *load_hardware(Job8::kData);
+  const ClusterOf of = [&](std::int64_t count) -> std::optional<Cluster> {
+    return *parse_cluster(std::to_string(count) + "xH100", hardware);
+  };
+  const std::vector<FrontPoint> front = *pareto_front(job.question(), of);
+  REQUIRE(front.size() > 2);
+  for (const FrontPoint& a : front) {
+    for (const FrontPoint& b : front) {
+      const bool beaten = a.sized.plan.time.step < b.sized.plan.time.step && a.free > b.free &&
+                          accelerator_count(a.sized.cluster) < accelerator_count(b.sized.cluster);
+      CHECK(!beaten);
+    }
+  }
+  const SearchResult fastest = *search(job.question());
+  CHECK(front.front().sized.plan.layout == fastest.best.front().layout);
 }
 
 TEST_CASE("what is recommended is as simple as any that takes 5 % longer at most") {

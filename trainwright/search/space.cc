@@ -60,8 +60,13 @@ Splits splits_of(const Model& model) {
   return splits;
 }
 
+bool has_limit(const Limits& limits, std::string_view key) {
+  return std::any_of(limits.begin(), limits.end(),
+                     [&](const Limit& limit) { return limit.key == key; });
+}
+
 // A ring passes keys on before a window's are together (the rule windows-need-whole-keys).
-CpKind cp_kind_for(const Model& model, const Trainer& trainer, CpKind usual) {
+CpKind usual_cp_kind(const Model& model, const Trainer& trainer, CpKind usual) {
   const bool windows = std::any_of(model.kinds.begin(), model.kinds.end(), [](const auto& kind) {
     const auto* attention = std::get_if<SoftmaxAttention>(&kind.attention);
     return attention != nullptr && attention->reach != Reach::Full;
@@ -70,18 +75,54 @@ CpKind cp_kind_for(const Model& model, const Trainer& trainer, CpKind usual) {
   return windows && usual == CpKind::Ring && gathers ? CpKind::AllGather : usual;
 }
 
+// The usual one, or what is asked for.
+CpKind cp_kind_of(const SearchQuestion& question, CpKind usual) {
+  for (const Limit& limit : question.limits) {
+    if (limit.key == "cp_kind") return *named<CpKind>(limit.kind);
+  }
+  return question.from && question.from->cp > 1
+             ? usual
+             : usual_cp_kind(question.model, question.trainer, usual);
+}
+
+// Everything that the space does not vary: as the trainer does it unasked, or as it is today. What
+// branches choose is the cheapest until they do: bounds rest on it.
+Layout base_of(const SearchQuestion& question) {
+  const Layout usual = usual_layout(question.trainer);
+  Layout layout = question.from ? *question.from : usual;
+  layout.recompute = usual.recompute;
+  layout.sharding = usual.sharding;
+  layout.zero = usual.zero;
+  layout.dp_replicate = usual.dp_replicate;
+  layout.offload = {};
+  layout.vpp = 1;
+  layout.schedule = usual.schedule;
+  layout.placement = usual.placement;
+  layout.count_embedding = usual.count_embedding;
+  layout.count_loss = usual.count_loss;
+  layout.first_layers = layout.last_layers = 0;
+  layout.layers.clear();
+  layout.gbs = question.gbs;
+  layout.seq = question.seq;
+  layout.precision = question.precision;
+  return layout;
+}
+
+bool too_far(const SearchQuestion& question, const Layout& trunk) {
+  if (!question.from) return false;
+  Flags<Knob> changed = changed_knobs(*question.from, trunk);
+  changed.bits &= (2U << static_cast<unsigned>(Knob::Mbs)) - 1;
+  return count_of(changed) > kMostChanges;
+}
+
 // Degrees and micro-batches that divide what they split.
 class Trunks {
  public:
   explicit Trunks(const SearchQuestion& question)
       : question_(question),
         splits_(splits_of(question.model)),
-        usual_(usual_layout(question.trainer)),
-        cp_kind_(cp_kind_for(question.model, question.trainer, usual_.cp_kind)) {
-    usual_.gbs = question.gbs;
-    usual_.seq = question.seq;
-    usual_.precision = question.precision;
-  }
+        base_(base_of(question)),
+        cp_kind_(cp_kind_of(question, base_.cp_kind)) {}
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
@@ -95,12 +136,13 @@ class Trunks {
           // Causal attention is balanced by giving each member two pieces of a sequence.
           if (cp > 1 && question_.seq % (2 * cp * tp) != 0) continue;
           if (!allowed("cp", cp) || !allowed("dp", world / (tp * pp * cp))) continue;
-          Layout layout = usual_;
+          Layout layout = base_;
           layout.tp = tp;
           layout.pp = pp;
           layout.cp = cp;
           layout.dp = world / (tp * pp * cp);
-          layout.sp = tp > 1;
+          // Sequences that do not split stay whole.
+          if (tp != base_.tp || !question_.from) layout.sp = tp > 1 && question_.seq % tp == 0;
           if (cp > 1) layout.cp_kind = cp_kind_;
           if (question_.gbs % layout.dp == 0) experts(layout);
         }
@@ -135,13 +177,13 @@ class Trunks {
       if (mbs > kMost) break;
       if (!allowed("mbs", mbs)) continue;
       layout.mbs = mbs;
-      trunks_.push_back(layout);
+      if (!too_far(question_, layout)) trunks_.push_back(layout);
     }
   }
 
   const SearchQuestion& question_;
   Splits splits_;
-  Layout usual_;
+  Layout base_;
   CpKind cp_kind_;
   std::vector<Layout> trunks_;
 };
@@ -167,11 +209,26 @@ bool comes_out_even(const Layout& layout, std::int64_t layers) {
   return (layers + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
 }
 
+Pipeline pipeline_of(const Layout& of) {
+  return {of.vpp,
+          of.schedule,
+          of.placement,
+          of.count_embedding,
+          of.count_loss,
+          of.first_layers,
+          of.last_layers,
+          of.layers,
+          least_idle(of.schedule, of.pp, of.vpp)};
+}
+
 std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t pp, bool many) {
   const std::int64_t layers = std::ssize(question.model.layers);
   // Ends that count as layers add two.
   const std::int64_t most = pp == 1 || !many ? 1 : (layers + 2) / pp;
   std::vector<Pipeline> found;
+  if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
+    found.push_back(pipeline_of(*question.from));
+  }
   for (std::int64_t vpp = 1; vpp <= most; ++vpp) {
     if (!allows(question.limits, "vpp", vpp)) continue;
     for (const ScheduleKind schedule : schedules_of(question.trainer, pp, vpp)) {
@@ -184,8 +241,7 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t 
       for (const Layout& split : pipeline_splits(layout, layers)) {
         if (vpp > 1 && !comes_out_even(split, layers)) continue;
         if (!stage_layers(split, question.model)) continue;
-        found.push_back({vpp, schedule, split.placement, split.count_embedding, split.count_loss,
-                         split.first_layers, split.last_layers, least_idle(schedule, pp, vpp)});
+        found.push_back(pipeline_of(split));
       }
     }
   }
@@ -201,6 +257,31 @@ std::pair<std::int64_t, bool> pipeline_key(const Layout& trunk) {
 
 namespace detail {
 
+namespace {
+
+// What is cheap to run again, alone and with the core of attention; then the experts. Other models
+// have little between selective and full.
+void add_modules(const SearchQuestion& question, std::vector<Recompute>& found) {
+  using Module = RecomputeModule;
+  const bool experts = has_experts(question.model);
+  const bool latent = std::any_of(question.model.kinds.begin(), question.model.kinds.end(),
+                                  [](const LayerKind& kind) {
+                                    return std::holds_alternative<LatentAttention>(kind.attention);
+                                  });
+  if (!experts && !latent) return;
+  Flags<Module> cheap{Module::Norm};
+  if (experts) cheap.insert(Module::MoeActivation);
+  if (latent) cheap.insert(Module::MlaUpProjection);
+  Flags<Module> core = cheap;
+  core.insert(Module::CoreAttention);
+  for (const Flags<Module>& modules :
+       {cheap, core, Flags<Module>{experts ? Module::Moe : Module::Mlp}}) {
+    found.push_back({RecomputeKind::Modules, modules, 1});
+  }
+}
+
+}  // namespace
+
 std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
   std::vector<Recompute> found;
   const auto offered = [&](RecomputeKind kind) {
@@ -215,12 +296,37 @@ std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
   for (std::int64_t n = 1; n < layers && offered(RecomputeKind::Block); n *= 2) {
     found.push_back({RecomputeKind::Block, {}, n});
   }
+  if (offered(RecomputeKind::Modules)) add_modules(question, found);
   if (offered(RecomputeKind::Full)) found.push_back({RecomputeKind::Full, {}, 1});
+  if (question.from &&
+      std::find(found.begin(), found.end(), question.from->recompute) == found.end())
+    found.push_back(question.from->recompute);
+  return found;
+}
+
+std::vector<Flags<Offload>> offloads_of(const SearchQuestion& question) {
+  const bool today = question.from && !question.from->offload.empty();
+  if (!question.offload && !today && !has_limit(question.limits, "offload")) return {{}};
+  std::vector<Flags<Offload>> found;
+  if (allows(question.limits, "offload", "none")) found.push_back({});
+  Flags<Offload> away;
+  for (const Offload one : {Offload::Optimizer, Offload::Parameters}) {
+    if (find_kind(question.trainer.offloads, one) == nullptr) break;
+    away.insert(one);
+    // Where one switch moves both there is no half of it.
+    Layout layout;
+    layout.offload = away;
+    const std::string_view name = one == Offload::Optimizer ? "optimizer" : "optimizer+parameters";
+    if (offloaded(layout, question.trainer) == away && allows(question.limits, "offload", name)) {
+      found.push_back(away);
+    }
+  }
   return found;
 }
 
 std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context) {
   std::vector<Sharing> found;
+  const std::vector<Flags<Offload>> offloads = offloads_of(question);
   for (const Sharing& of : {Sharing{ShardingKind::Ddp, 0, 1},
                             {ShardingKind::Zero, 1, 1},
                             {ShardingKind::Zero, 2, 1},
@@ -232,12 +338,14 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
         !allows(question.limits, "zero", of.zero)) {
       continue;
     }
-    // With one copy of the weights there is nothing to share.
-    if (dp == 1 && !context && of.kind != ShardingKind::Ddp) continue;
+    // With one copy of the weights there is nothing to share, but to put them away.
+    const bool alone = dp == 1 && !context && of.kind != ShardingKind::Ddp;
     for (const std::int64_t replicas : divisors(dp)) {
       const bool several = replicas > 1 && replicas < dp;
-      if ((of.kind == ShardingKind::Hsdp) != several) continue;
-      if (several || replicas == 1) found.push_back({of.kind, of.zero, replicas});
+      if ((of.kind == ShardingKind::Hsdp) != several || (!several && replicas > 1)) continue;
+      for (const Flags<Offload>& away : offloads) {
+        if (!alone || !away.empty()) found.push_back({of.kind, of.zero, replicas, away});
+      }
     }
   }
   return found;
@@ -245,6 +353,7 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
 
 Space::Space(const SearchQuestion& question)
     : layers_(std::ssize(question.model.layers)),
+      from_(question.from),
       trunks_(Trunks(question).all()),
       recomputes_(recomputes_of(question)) {
   for (const Layout& trunk : trunks_) {
@@ -266,6 +375,7 @@ const std::vector<Pipeline>& Space::pipelines(std::int32_t trunk) const {
   return pipelines_.at(pipeline_key(trunks_[static_cast<std::size_t>(trunk)]));
 }
 bool Space::holds(const Branch& leaf) const {
+  if (from_ && count_of(changed_knobs(*from_, layout(leaf))) > kMostChanges) return false;
   const Recompute& recompute = recomputes_[static_cast<std::size_t>(leaf.recompute)];
   if (recompute.kind != RecomputeKind::Block) return true;
   const Layout& trunk = trunks_[static_cast<std::size_t>(leaf.trunk)];
@@ -273,13 +383,17 @@ bool Space::holds(const Branch& leaf) const {
   return recompute.n * trunk.pp * pipeline.vpp < layers_;
 }
 std::int64_t Space::leaves(std::int32_t trunk) const {
+  const std::int64_t ways = std::ssize(sharings(trunk));
   std::int64_t held = 0;
   for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
     for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
-      held += holds({trunk, r, 0, p}) ? 1 : 0;
+      // How weights are shared matters to nothing but the distance from a layout.
+      for (std::int32_t s = 0; s < (from_ ? ways : 1); ++s) {
+        held += holds({trunk, r, s, p}) ? (from_ ? 1 : ways) : 0;
+      }
     }
   }
-  return held * std::ssize(sharings(trunk));
+  return held;
 }
 std::int64_t Space::size() const {
   std::int64_t all = 0;
@@ -297,6 +411,7 @@ Layout Space::layout(const Branch& branch) const {
     layout.sharding = of.kind;
     layout.zero = of.zero;
     layout.dp_replicate = of.replicas;
+    layout.offload = of.offload;
   }
   if (branch.pipeline >= 0) {
     const Pipeline& of = pipelines(branch.trunk)[static_cast<std::size_t>(branch.pipeline)];
@@ -307,6 +422,7 @@ Layout Space::layout(const Branch& branch) const {
     layout.count_loss = of.count_loss;
     layout.first_layers = of.first_layers;
     layout.last_layers = of.last_layers;
+    layout.layers = of.layers;
   }
   return layout;
 }

@@ -22,12 +22,14 @@ struct Pipeline {
   ScheduleKind schedule = ScheduleKind::None;
   StagePlacement placement = StagePlacement::Single;
   std::int64_t count_embedding = 0, count_loss = 0, first_layers = 0, last_layers = 0;
+  std::vector<std::int64_t> layers = {};
   double idle = 0;  // micro-batches' worth at least: least_idle
 };
 
 struct Sharing {
   ShardingKind kind = ShardingKind::Ddp;
   std::int64_t zero = 0, replicas = 1;
+  Flags<Offload> offload = {};
 };
 
 // What the trainer offers and the question allows, cheapest first: ways to recompute, and to share
@@ -50,7 +52,7 @@ class Space {
   const std::vector<Sharing>& sharings(std::int32_t trunk) const;
   const std::vector<Pipeline>& pipelines(std::int32_t trunk) const;
   // Whether a leaf is in the space: where the first n layers of a stage are run again, n is below
-  // an even share, which would be full recompute.
+  // an even share, which would be full recompute; and it is not far from what is run today.
   bool holds(const Branch& leaf) const;
   std::int64_t leaves(std::int32_t trunk) const;  // of a trunk
   std::int64_t size() const;                      // of all
@@ -60,6 +62,7 @@ class Space {
 
  private:
   std::int64_t layers_;  // of the model
+  std::optional<Layout> from_;
   std::vector<Layout> trunks_;
   std::vector<Recompute> recomputes_;
   // By ranks that hold the same weights: (dp, cp > 1).

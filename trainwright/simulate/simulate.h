@@ -21,7 +21,8 @@
 //                    takes as long as the slowest rank
 //
 // 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
-//    the optimizer. All ranks wait for each other, the longer the more there are:
+//    the optimizer, at the pace of the host where its states are offloaded (activations that are
+//    offloaded take no time here). All ranks wait for each other, the longer the more there are:
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
@@ -76,6 +77,7 @@ struct RankPieces {
   Seconds reduced, gathered;              // once a step
   Seconds every_forward, every_backward;  // in each micro-batch
   Seconds optimizer;
+  Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
 };
 struct StepPieces {
   std::vector<StagePieces> stages;  // in the order of the layers

@@ -225,6 +225,27 @@ TEST_CASE("a mixed cluster has the pace of its slowest") {
   CHECK(part(mixed.time(text), TimePart::Products) == part(slow.time(text), TimePart::Products));
 }
 
+TEST_CASE("states on the host are stepped at its pace, weights there come for every pass") {
+  Eight eight("8xA100-80GB");
+  eight.trainer = *find_trainer("deepspeed", kData);
+  const char* text = "zero=3,mbs=1,gbs=64,seq=4096";
+  const auto rank = [&](const char* away) {
+    return eight.pieces((std::string(text) + away).c_str()).ranks.front();
+  };
+  const RankPieces here = rank(""), states = rank(",offload=optimizer");
+  const RankPieces both = rank(",offload=optimizer+parameters");
+  // 6.74 B parameters of a node, 2 x 18 bytes each at 58 GB/s, and 6.74 B / 8 x (2 + 2) over 32
+  // GB/s.
+  CHECK(states.host_step.value() == doctest::Approx(4.18 + 0.11).epsilon(0.02));
+  CHECK(states.optimizer == Seconds(0));
+  CHECK(here.host_step == Seconds(0));
+  CHECK(states.every_forward == here.every_forward);
+  CHECK((both.every_forward - here.every_forward).value() ==
+        doctest::Approx(6.74e9 / 8 * 2 / 32e9).epsilon(0.02));
+  CHECK((both.every_backward - here.every_backward).value() ==
+        doctest::Approx((both.every_forward - here.every_forward).value()));
+}
+
 TEST_CASE("stacks are read as they are written") {
   const Stacks shipped = *load_stacks(kData);
   const Stacks again = *read_stacks(to_json(shipped), "again");

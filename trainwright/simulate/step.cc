@@ -272,7 +272,8 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   Seconds data, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
     const Seconds travels = data_shown(step, r, pipeline, stack);
-    const Seconds steps = step.ranks[r].optimizer * stack.at(StackConstant::Optimizer);
+    const Seconds steps =
+        step.ranks[r].optimizer * stack.at(StackConstant::Optimizer) + step.ranks[r].host_step;
     if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
   }
   time.parts[index(TimePart::Data)] += data;
@@ -306,7 +307,7 @@ Seconds least_step(const StepPieces& whole, double idle, const StackConstants& s
       pass(visit.forward, of.every_forward) + pass(visit.backward, of.every_backward);
   const Seconds end = (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
                        of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
-                       of.optimizer * stack.at(StackConstant::Optimizer)) *
+                       of.optimizer * stack.at(StackConstant::Optimizer) + of.host_step) *
                       (1 / ranks);
   const Seconds step = (micro_batch * (real(whole.micro_batches) + idle) + end) *
                        (waiting_factor(whole, stack) * stack.at(StackConstant::Scale));

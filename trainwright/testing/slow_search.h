@@ -43,7 +43,7 @@ inline std::vector<PlannedLayout> first_of_families(const std::vector<PlannedLay
   std::vector<PlannedLayout> first;
   const auto shared = [](const Layout& l) {
     const auto kind = l.sharding == ShardingKind::Hsdp ? ShardingKind::Fsdp : l.sharding;
-    return std::tuple(l.tp, l.pp, l.cp, l.dp, l.ep, l.etp, l.mbs, l.zero, kind);
+    return std::tuple(l.tp, l.pp, l.cp, l.dp, l.ep, l.etp, l.mbs, l.zero, kind, l.offload.bits);
   };
   for (const PlannedLayout& plan : all) {
     const bool known = std::any_of(first.begin(), first.end(), [&](const PlannedLayout& one) {

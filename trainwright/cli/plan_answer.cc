@@ -1,0 +1,81 @@
+// What `plan` asks the search for: the cluster at hand, clusters of other sizes, what is run today.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/plan.h"
+
+namespace trainwright::cli {
+namespace {
+
+constexpr double kDay = 86400;
+
+// "selene" of "64xselene": what comes after the last number of a cluster's name.
+std::string kind_of(const Cluster& cluster, const Hardware& hardware) {
+  const std::string last(split(cluster.name, 'x').back());
+  return find_cluster(hardware, last) != nullptr ? last : cluster.groups.front().accelerator.name;
+}
+
+// Clusters that the user's own file describes have no other sizes, nor have unlike groups.
+ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
+  const bool known = parse_cluster(cluster.name, hardware).has_value();
+  return [&cluster, &hardware, known](std::int64_t count) -> std::optional<Cluster> {
+    if (!known || cluster.groups.size() > 1) return std::nullopt;
+    auto other = parse_cluster(fmt::format("{}x{}", count, kind_of(cluster, hardware)), hardware);
+    return other ? std::optional(*std::move(other)) : std::nullopt;
+  };
+}
+
+// On so many times the accelerators of the same kinds, doubling until something fits.
+Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
+                                                const Hardware& hardware) {
+  constexpr int kDoublings = 6;
+  for (int i = 1; i <= kDoublings; ++i) {
+    std::vector<std::string> groups;
+    for (const Group& group : question.cluster.groups) {
+      groups.push_back(fmt::format("{}x{}", group.count << i, group.accelerator.name));
+    }
+    auto cluster = parse_cluster(join(groups, "+"), hardware);
+    if (!cluster) return std::nullopt;
+    SearchQuestion larger = with_cluster(question, *cluster);
+    larger.most = 1;
+    SearchResult result = TW_TRY(search(larger));
+    if (!result.best.empty()) return Sized{*std::move(cluster), std::move(result.best.front())};
+    if (result.end == SearchEnd::Stopped) break;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware) {
+  Plan plan{wanted, TW_TRY(search(asked))};
+  SearchQuestion question = asked;
+  if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
+    question.offload = true;
+    SearchResult other = TW_TRY(search(question));
+    plan.offloads = !other.best.empty();
+    if (plan.offloads) plan.result = std::move(other);
+  }
+  const ClusterOf sizes = sizes_of(question.cluster, hardware);
+  if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));
+  if (wanted.from) plan.today = TW_TRY(judged(question, *wanted.from));
+  if (plan.result.stopped == SearchStop::Time || plan.result.stopped == SearchStop::Interrupt) {
+    return plan;
+  }
+  if (plan.result.end == SearchEnd::NothingFits && !wanted.from) {
+    plan.larger = TW_TRY(smallest_that_fits(question, hardware));
+  }
+  if (!plan.result.best.empty()) {
+    plan.with_more_memory = TW_TRY(fastest_with_memory(question, kMoreMemory));
+  }
+  if (wanted.within) {
+    plan.fewest =
+        TW_TRY(fewest(question, sizes, *wanted.tokens / (*wanted.within * kDay * wanted.goodput)));
+  }
+  if (wanted.pareto) plan.front = TW_TRY(pareto_front(question, sizes));
+  return plan;
+}
+
+}  // namespace trainwright::cli

@@ -1,0 +1,118 @@
+// What `plan` found, as JSON.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "trainwright/cli/plan.h"
+
+namespace trainwright::cli {
+namespace {
+
+Json sized_json(const Sized& sized) {
+  Json json = Json::object();
+  json.add("cluster", Json::of(sized.cluster.name))
+      .add("accelerators", Json::of(accelerator_count(sized.cluster)))
+      .add("layout", Json::of(to_text(sized.plan.layout)))
+      .add("step", Json::of(sized.plan.time.step.value()));
+  return json;
+}
+
+Json changes_json(const Layout& from, const Layout& to) {
+  Json list = Json::array();
+  for (const Knob knob : knobs_of(changed_knobs(from, to))) {
+    list.push(Json::object()
+                  .add("knob", Json::of(name_of(knob)))
+                  .add("from", Json::of(value_of(knob, from)))
+                  .add("to", Json::of(value_of(knob, to))));
+  }
+  return list;
+}
+
+Json today_json(const Plan& plan) {
+  Json changes = Json::array();
+  for (const PlannedLayout& of : plan.result.best) {
+    changes.push(changes_json(plan.today->layout, of.layout));
+  }
+  Json json = Json::object();
+  json.add("judged", to_json(*plan.today)).add("changes", std::move(changes));
+  return json;
+}
+
+Json front_json(const std::vector<FrontPoint>& front) {
+  Json list = Json::array();
+  for (const FrontPoint& point : front) {
+    Json json = sized_json(point.sized);
+    json.add("free", Json::of(point.free.value()))
+        .add("oom", Json::of(point.sized.plan.memory.oom));
+    list.push(std::move(json));
+  }
+  return list;
+}
+
+}  // namespace
+
+RunCost cost_of(const Wanted& wanted, const StepTime& time) {
+  RunCost cost;
+  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
+  const double seconds = cost.steps * time.step.value() / wanted.goodput;
+  cost.days = seconds / 86400;
+  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
+  return cost;
+}
+
+// The question, what was found, and the larger cluster that fits.
+Json plan_json(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  Json json = Json::object();
+  json.add("model", Json::of(wanted.model.name))
+      .add("cluster", Json::of(wanted.cluster.name))
+      .add("trainer",
+           Json::of(fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))))
+      .add("job", to_json(wanted.job))
+      .add("batch", Json::of(wanted.gbs))
+      .add("seq", Json::of(wanted.seq))
+      .add("precision", Json::of(name_of(wanted.precision)))
+      .add("risk", Json::of(wanted.risk));
+  if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
+  if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
+  if (!wanted.limits.empty()) {
+    Json limits = Json::array();
+    for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
+    json.add("fixed", std::move(limits));
+  }
+  if (wanted.tokens && !result.best.empty()) {
+    const RunCost cost = cost_of(wanted, result.best.front().time);
+    Json run = Json::object();
+    run.add("tokens", Json::of(*wanted.tokens))
+        .add("steps", Json::of(cost.steps))
+        .add("days", Json::of(cost.days))
+        .add("accelerator_hours", Json::of(cost.hours));
+    if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
+    json.add("run", std::move(run));
+  }
+  const Json found = to_json(result);
+  for (const auto& [key, value] : found.members) json.add(key, value);
+  if (plan.larger) {
+    json.add("fits_on", sized_json(*plan.larger));
+  }
+  if (plan.with_more_memory) {
+    Json fastest = Json::object();
+    fastest.add("times", Json::of(kMoreMemory))
+        .add("layout", Json::of(to_text(plan.with_more_memory->layout)))
+        .add("step", Json::of(plan.with_more_memory->time.step.value()));
+    json.add("with_more_memory", std::move(fastest));
+  }
+  if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
+  if (plan.today) json.add("today", today_json(plan));
+  if (plan.wanted.within) {
+    Json fewest = Json::object();
+    fewest.add("days", Json::of(*plan.wanted.within))
+        .add("found", plan.fewest ? sized_json(*plan.fewest) : Json{});
+    json.add("within", std::move(fewest));
+  }
+  if (plan.wanted.pareto) json.add("pareto", front_json(plan.front));
+  return json;
+}
+
+}  // namespace trainwright::cli
