@@ -14,11 +14,14 @@ if [ ! -e "$env/.made-with-${tools[*]// /-}" ]; then
   "$env/bin/pip" install --quiet "${tools[@]}"
   touch "$env/.made-with-${tools[*]// /-}"
 fi
-options=()
-if [ -n "$build" ]; then options=(-C "build-dir=$build" -C cmake.define.TRAINWRIGHT_TESTS=ON); fi
+options=(--config-settings=cmake.define.CMAKE_CXX_FLAGS=-Werror)
+if [ -n "$build" ]; then
+  options+=("--config-settings=build-dir=$build" --config-settings=cmake.define.TRAINWRIGHT_TESTS=ON)
+  rm -f "$build/.skbuild-info.json"  # or the backend begins anew for every interpreter
+fi
 rm -rf build/wheels/bare
-# CI=1: the backend waits longer for a busy host.
-CI=1 CMAKE_GENERATOR=Ninja "$env/bin/pip" wheel . --quiet --no-deps --no-build-isolation --wheel-dir build/wheels/bare "${options[@]}"
+# CI=1: the backend waits longer for a busy host. Compiler and flags are those of the release build, which the cache knows.
+CI=1 CXX=c++ CMAKE_GENERATOR=Ninja "$env/bin/pip" wheel . --quiet --no-deps --no-build-isolation --wheel-dir build/wheels/bare "${options[@]}"
 # Both call programs of their environment.
 PATH=$PWD/$env/bin:$PATH "$env/bin/auditwheel" repair --strip --wheel-dir build/wheels build/wheels/bare/trainwright-*.whl
 ls -l build/wheels/*.whl
