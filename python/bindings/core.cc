@@ -6,6 +6,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+
 #include "trainwright/cli/command_line.h"
 
 namespace nb = nanobind;
@@ -19,12 +21,25 @@ using trainwright::cli::Reply;
 // Texts may quote what a user gave, so they are bytes until Python has decoded them.
 nb::bytes bytes(const std::string& text) { return nb::bytes(text.data(), text.size()); }
 
-nb::tuple run(const std::vector<std::string>& words, const std::string& data, int width) {
+// Set by Python when nobody waits for an answer any more.
+struct Stop {
+  std::atomic<bool> is_set = false;
+};
+
+// The shell asks a plain function, which can only look at what its thread has put here.
+thread_local const Stop* stop_of_this_thread = nullptr;
+bool interrupted() { return stop_of_this_thread != nullptr && stop_of_this_thread->is_set; }
+
+nb::tuple run(const std::vector<std::string>& words, const std::string& data, int width,
+              const Stop* stop) {
   Reply reply;
   {
     const nb::gil_scoped_release others_may_run;
     const DataDirectory directory(data);
-    reply = trainwright::cli::run_command_line(words, {.data = directory, .width = width});
+    stop_of_this_thread = stop;
+    reply = trainwright::cli::run_command_line(
+        words, {.data = directory, .width = width, .interrupted = interrupted});
+    stop_of_this_thread = nullptr;
   }
   nb::list files;
   for (const File& file : reply.files) {
@@ -38,6 +53,10 @@ nb::tuple run(const std::vector<std::string>& words, const std::string& data, in
 
 NB_MODULE(_core, module) {
   module.attr("version") = TRAINWRIGHT_VERSION;
+  nb::class_<Stop>(module, "Stop", "Ends the search that it was given to.")
+      .def(nb::init<>())
+      .def("set", [](Stop& stop) { stop.is_set = true; });
   module.def("run", &run, nb::arg("words"), nb::arg("data"), nb::arg("width") = 80,
+             nb::arg("stop") = nb::none(),
              "Answers a command line: (exit code, output, error, [(path, content)]).");
 }

@@ -65,7 +65,7 @@ class Question:
 def run(words: list[str], width: int = 80) -> tuple[str, dict[str, str]]:
     """What a command line prints and the files it would write. Raises `Error` if it is not understood."""
     from . import _core
-    exit_code, output, error, files = interruptible(lambda: _core.run(words, str(DATA), width))
+    exit_code, output, error, files = interruptible(lambda stop: _core.run(words, str(DATA), width, stop))
     if exit_code == BAD_INPUT:
         raise Error(diagnostics_of(words, width), error.decode(errors="replace").strip())
     return (output.decode(errors="replace"),
@@ -78,21 +78,27 @@ def diagnostics_of(words: list[str], width: int) -> list[Diagnostic]:
     return [Diagnostic(**one) for one in json.loads(_core.run(asked, str(DATA), width)[1])["error"]]
 
 
-def interruptible(answer: Callable[[], Any]) -> Any:
-    """The main thread waits where Ctrl-C reaches it; what it no longer waits for is finished and thrown away."""
+def interruptible(answer: Callable[[Any], Any]) -> Any:
+    """The main thread waits where Ctrl-C reaches it; a search that it no longer waits for is stopped."""
+    from . import _core
     if threading.current_thread() is not threading.main_thread():
-        return answer()
+        return answer(None)
+    stop = _core.Stop()
     done: list[Any] = []
 
     def work() -> None:
         try:
-            done.append((answer(), None))
+            done.append((answer(stop), None))
         except BaseException as fault:  # raised again where it was asked for
             done.append((None, fault))
 
     thread = threading.Thread(target=work, name="trainwright")
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        stop.set()
+        raise
     found, fault = done[0]
     if fault is not None:
         raise fault

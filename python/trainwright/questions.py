@@ -61,7 +61,8 @@ def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | Non
     return answered(Plan, Question(("plan",), (document_word(model),), training(trainer, job, dict(
         on=on, batch=batch, seq=seq, optimizer=optimizer, precision=precision, attention=attention, risk=risk, fix=fixed,
         no=no, only=only, why_not=entries_word(why_not), top=top, budget=budget, time_limit=time_limit, tokens=tokens,
-        within=within, price=price, goodput=goodput, pareto=pareto, **{"from": entries_word(from_)}, constants=constants, calibration=constants_of(calibration), measured=measured, **options))))
+        within=within, price=price, goodput=goodput, pareto=pareto, **{"from": entries_word(from_)}, constants=constants,
+        calibration=constants_of(calibration), measured=measured, **options))))
 
 
 def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, config: Path | None = None,

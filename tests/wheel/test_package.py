@@ -49,11 +49,11 @@ def test_other_threads_run_while_a_question_is_answered():
     assert turns > 20  # it takes tenths of a second; one turn if the lock were held
 
 
-def test_control_c_ends_the_wait_for_an_answer():
+def test_control_c_ends_a_search_and_leaves_nothing_running():
     script = ("import trainwright\n"
               "print('asking', flush=True)\n"
               "try:\n"
-              "    trainwright.plan('llama-3.1-405b', on='16384xH100', batch=2048, seq=8192)\n"
+              "    trainwright.plan('deepseek-v3', on='16384xH100', batch=15360, seq=4096, top=100)\n"
               "except KeyboardInterrupt:\n"
               "    print('interrupted', flush=True)\n")
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
@@ -62,5 +62,5 @@ def test_control_c_ends_the_wait_for_an_answer():
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
         assert process.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - begin < 5
-        process.kill()
+        assert process.wait(timeout=60) == 0
+        assert time.monotonic() - begin < 10  # the search takes thirteen, alone on its core
