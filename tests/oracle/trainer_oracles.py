@@ -30,7 +30,8 @@ class Oracle:
     of_files: callable  # case, files by name -> question
     python: str = sys.executable
     folder: bool = False  # the judge is told the place
-    layouts: int = 200  # as many as take about a minute
+    layouts: int = 200  # as many as take half a minute
+    plans: int = 60
 
     def answers(self, questions):
         return judged(self.python, self.judge, [str(self.place)] if self.folder else [], questions)
@@ -89,7 +90,7 @@ def megatron(version):
 
     return Oracle(spaces.megatron(version), "megatron_judge.py",
                   BUILD / ("megatron" if version == "0.16.1" else f"megatron-{version}"), of_settings, of_files, folder=True,
-                  layouts=500)
+                  layouts=300)
 
 
 def torchtitan():
@@ -99,7 +100,7 @@ def torchtitan():
         lambda case, answer: {"world": world_of(case), "words": shlex.split(answer["text"])},
         lambda case, files: {"world": world_of(case),
                              "words": shell_arrays(files["settings.sh"], "SETTINGS", "SUBCOMMANDS")},
-        python=str(environment / "bin/python"))
+        python=str(environment / "bin/python"), layouts=60, plans=20)
 
 
 def old_torchtitan():
@@ -107,7 +108,7 @@ def old_torchtitan():
         spaces.torchtitan("0.2.2"), "torchtitan_judge.py", BUILD / "torchtitan-0.2.2",
         lambda case, answer: {"world": world_of(case), "text": answer["text"]},
         lambda case, files: {"world": world_of(case), "text": files["torchtitan.toml"]},
-        python=str(BUILD / "torchtitan/bin/python"), folder=True)
+        python=str(BUILD / "torchtitan/bin/python"), folder=True, layouts=60, plans=20)
 
 
 def deepspeed():
