@@ -13,10 +13,10 @@ from typing import Any
 
 from ._ask import Diagnostic, Error
 from .answers import Answer, Calibration, Estimate, Export, Plan, Replay, Schedule, Validation
-from .questions import ask, calibrate, estimate, export, plan, replay, schedule, validate
+from .questions import ask, calibrate, compare, estimate, export, plan, replay, schedule, validate
 
 __all__ = ["Answer", "Calibration", "Diagnostic", "Error", "Estimate", "Export", "Plan", "Replay", "Schedule", "Validation", "ask",
-           "calibrate", "estimate", "export", "plan", "record", "replay", "schedule", "validate"]
+           "calibrate", "compare", "estimate", "export", "plan", "record", "replay", "schedule", "validate"]
 
 
 def record(*arguments: Any, **options: Any) -> Any:

@@ -228,6 +228,17 @@ class Estimate(Answer):
     change: Change | None = None
     measured: dict[str, Any] | None = None  # the run that adjusted the step time
 
+    def beside(self, step: float | None = None, reserved: int | None = None, allocated: int | None = None) -> str:
+        """What was measured, seconds and bytes, beside what was predicted: "predicted 14.2 s, measured 15.1 s; ..."."""
+        if not self.memory or not self.time:
+            raise ValueError("a layout that is not legal has no prediction")
+        said = [] if step is None else [f"predicted {seconds(self.time.step)}, measured {seconds(step)}"]
+        fullest = self.memory.fullest
+        for name, measured, predicted in (("reserved", reserved, fullest.reserved), ("allocated", allocated, fullest.allocated)):
+            if measured is not None:
+                said.append(f"memory {gib(measured)} of {gib(predicted)} GiB {name}")
+        return "; ".join(said)
+
     def rows(self) -> list[dict[str, Any]]:
         """A row for each class of ranks; none of a layout that is not legal."""
         return self.memory.rows() if self.memory else []

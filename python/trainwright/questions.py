@@ -156,6 +156,25 @@ def calibrate(*runs: Path, model: Model | None = None, on: Data | None = None, l
         calibration=constants_of(calibration), **options))))
 
 
+def compare(log: Path, *, model: Model, on: Data, layout: Entries, **options: Any) -> str:
+    """A running job beside its prediction, from the log of Megatron-LM, torchtitan, DeepSpeed, nanotron or the Hugging
+    Face Trainer: the step time, and the memory of the fullest rank that the log names.
+
+    >>> import pathlib, tempfile, trainwright
+    >>> log = pathlib.Path(tempfile.mkdtemp()) / "train.log"
+    >>> _ = log.write_text("".join(f"[rank0]:[titan] 2025-06-16 22:3{i}:04,970 - root - INFO - step: {200 + 10 * i}  loss:  "
+    ...                            "6.0388  memory: 49.66GiB(52.28%)  tps: 5,856  tflops: 339.82  mfu: 34.36%\\n"
+    ...                            for i in range(6)))
+    >>> trainwright.compare(log, model="llama-3.1-8b", on="8xH100", trainer="torchtitan",
+    ...                     layout="fsdp,mbs=1,gbs=8,seq=8192")  # doctest: +ELLIPSIS
+    'predicted ... s, measured 1.4 s; memory 49.66 of ... GiB reserved'
+    """
+    found = calibrate(log, model=model, on=on, layout=layout, **options).logs[0]
+    most = {name: max((one[name] for one in found["memory"] if name in one), default=None)
+            for name in ("reserved", "allocated")}
+    return estimate(model, on=on, layout=layout, **options).beside(found["step"], **most)
+
+
 def ask(*words: str, **options: Any) -> Any:
     """Any command, answered with its JSON.
 
