@@ -50,8 +50,10 @@ Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
 }  // namespace
 
 Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware) {
-  Plan plan{wanted, TW_TRY(search(asked))};
   SearchQuestion question = asked;
+  StepModel steps = step_model(question);
+  question.steps = &steps;
+  Plan plan{wanted, TW_TRY(search(question))};
   if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
     question.offload = true;
     SearchResult other = TW_TRY(search(question));

@@ -20,8 +20,8 @@ Fastest::Fastest(const SearchQuestion& question, const Space& space)
       stack_(stack_of(question.time.stacks, question.trainer).constants),
       memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
               question.attention),
-      steps_(question.model, question.cluster, question.trainer, question.job,
-             question.time.kernels, question.attention) {
+      own_steps_(question.steps != nullptr ? std::nullopt : std::optional(step_model(question))),
+      steps_(question.steps != nullptr ? *question.steps : *own_steps_) {
   push_trunks();
 }
 

@@ -71,7 +71,8 @@ class Fastest {
   const Space& space_;
   const StackConstants& stack_;
   MemoryModel memory_;
-  StepModel steps_;
+  std::optional<StepModel> own_steps_;
+  StepModel& steps_;
   static bool is_known(const Node& node) { return node.level >= Level::Leaf; }
 
   std::vector<Node> heap_;

@@ -157,6 +157,7 @@ Result<std::optional<PlannedLayout>> fastest_with_memory(const SearchQuestion& q
   }
   SearchQuestion more = with_cluster(question, larger);
   more.most = 1;
+  more.steps = question.steps;
   SearchResult result = TW_TRY(search(more));
   if (result.best.empty()) return std::nullopt;
   return std::move(result.best.front());

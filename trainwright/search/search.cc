@@ -255,6 +255,11 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
           .stop = question.stop};
 }
 
+StepModel step_model(const SearchQuestion& question) {
+  return {question.model, question.cluster,      question.trainer,
+          question.job,   question.time.kernels, question.attention};
+}
+
 int ways_of(const Layout& layout) {
   return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
          (layout.recompute.kind != RecomputeKind::None) + (layout.offload.empty() ? 0 : 1);

@@ -67,7 +67,11 @@ struct SearchQuestion {
   // Asked before every branch, with the branches so far; what is not Not ends the search, even
   // empty-handed.
   std::function<SearchStop(std::int64_t)> stop = {};
+  // Lists that another search of this model, trainer and job on these accelerators has timed, with
+  // whatever memory; its own otherwise.
+  StepModel* steps = nullptr;
 };
+StepModel step_model(const SearchQuestion& question);
 // The same of another cluster, which must outlive it.
 SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& cluster);
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
