@@ -33,8 +33,9 @@ Result<Output> run_estimate(const Invocation& invocation) {
   const ConfigWords config = TW_TRY(with_config(invocation, std::move(typed)));
   const Question setting =
       TW_TRY(read_question(config.words, invocation.data.path(), std::move(faults)));
-  const auto constants =
+  auto constants =
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
+  constants.expert_load = TW_TRY(expert_load_in(invocation, setting.model));
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {
@@ -53,15 +54,16 @@ Result<Output> run_estimate(const Invocation& invocation) {
   const KnownTimes times = TW_TRY(
       known_times(invocation, config.words, same_step(layout.gbs, layout.seq, layout.precision)));
   const TimeConstants& of_time = times.constants;
-  const StepPieces pieces = TW_TRY(step_pieces(step_question(setting, of_time.kernels)));
-  Answer answer{config.words.layout,
-                setting,
-                estimate,
-                step_time(pieces, stack_of(of_time.stacks, setting.trainer).constants),
-                *risk,
-                fit_of(estimate.oom, *risk)};
+  StepQuestion asked = step_question(setting, of_time.kernels);
+  const StepPieces even = TW_TRY(step_pieces(asked));
+  asked.expert_load = constants.expert_load;
+  const StepPieces pieces = TW_TRY(step_pieces(asked));
+  const StackConstants& stack = stack_of(of_time.stacks, setting.trainer).constants;
+  Answer answer{config.words.layout,      setting, estimate,
+                step_time(pieces, stack), *risk,   fit_of(estimate.oom, *risk)};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question, *risk);
   answer.host = host_memory(answer, constants);
+  answer.uneven = uneven_load(answer, constants, step_time(even, stack).step);
   answer.notes = estimate_notes(answer, constants, found);
   answer.measured = times.measured;
   if (times.measured) {

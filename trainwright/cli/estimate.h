@@ -16,6 +16,14 @@ struct HostMemory {
   std::int64_t ranks_per_node = 1;
 };
 
+// Of a load of experts that is not even.
+struct UnevenLoad {
+  ExpertLoad load;
+  RankLoad busiest;
+  Seconds step_if_even;
+  Bytes more;  // allocated on the fullest rank than if even
+};
+
 struct Answer {
   std::string words;  // of the layout, as typed
   const Question& setting;
@@ -26,6 +34,7 @@ struct Answer {
   std::optional<Change> change = {};    // that would fit, when this does not or is tight
   std::optional<HostMemory> host = {};  // of offloading
   std::optional<MeasuredHere> measured = {};
+  std::optional<UnevenLoad> uneven = {};
   std::vector<std::string> notes = {};  // sentences beside the table
 };
 
@@ -33,6 +42,8 @@ inline const RankClass& worst_of(const MemoryEstimate& estimate) {
   return estimate.classes[estimate.worst];
 }
 
+std::optional<UnevenLoad> uneven_load(const Answer& answer, const MemoryConstants& constants,
+                                      Seconds step_if_even);
 std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants);
 // `advice`: what the trainer has to say of a legal layout.
 std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,

@@ -6,6 +6,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
+#include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
 #include "trainwright/trainer/known.h"
 
@@ -26,8 +27,21 @@ std::optional<MemoryEstimate> tensors_of(const Question& setting,
   return *std::move(estimate);
 }
 
+std::string uneven_note(const UnevenLoad& uneven, const Answer& answer) {
+  const std::int64_t ep = answer.setting.read.layout.ep;
+  std::string text = fmt::format("Tokens go to experts as {} says: {}", uneven.load.name,
+                                 busiest_text(uneven.busiest, ep));
+  if (ep == 1) return text + ".";
+  return text + fmt::format(
+                    ", so that a step takes {} instead of {}; {} times the mean of a stage's "
+                    "layers, which takes {} more.",
+                    seconds_text(answer.time.step), seconds_text(uneven.step_if_even),
+                    significant(uneven.busiest.over_layers, 3), to_text(uneven.more));
+}
+
 // Tokens are dealt to experts evenly; what twice as many on the fullest rank would add.
 std::string routing_note(const Answer& answer, const MemoryConstants& constants) {
+  if (answer.uneven) return uneven_note(*answer.uneven, answer);
   if (!has_experts(answer.setting.model)) return {};
   MemoryConstants uneven = constants;
   uneven.expert_imbalance = 2 * constants.expert_imbalance;
@@ -121,6 +135,22 @@ std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstant
   }
   host.ranks_per_node = answer.setting.cluster.groups.front().per_node;
   return host;
+}
+
+std::optional<UnevenLoad> uneven_load(const Answer& answer, const MemoryConstants& constants,
+                                      Seconds step_if_even) {
+  const ExpertLoad& load = constants.expert_load;
+  if (load.kind == ExpertLoad::Kind::Balanced) return std::nullopt;
+  MemoryConstants even = constants;
+  even.expert_load = {};
+  const auto as_asked = tensors_of(answer.setting, constants);
+  const auto if_even = tensors_of(answer.setting, even);
+  if (!as_asked || !if_even) return std::nullopt;
+  const Layout& layout = answer.setting.read.layout;
+  return UnevenLoad{
+      load,
+      busiest_rank(load, answer.setting.model, slice_of(layout, answer.setting.trainer), layout.pp),
+      step_if_even, worst_of(*as_asked).allocated - worst_of(*if_even).allocated};
 }
 
 std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,

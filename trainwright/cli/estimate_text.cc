@@ -244,6 +244,15 @@ Json answer_json(const Answer& answer) {
         .add("ranks_per_node", Json::of(answer.host->ranks_per_node));
     document.add("host", std::move(host));
   }
+  if (answer.uneven) {
+    document.add("expert_load",
+                 Json::object()
+                     .add("load", Json::of(answer.uneven->load.name))
+                     .add("busiest_in_a_layer", Json::of(answer.uneven->busiest.in_a_layer))
+                     .add("busiest_over_layers", Json::of(answer.uneven->busiest.over_layers))
+                     .add("step_if_even", Json::of(answer.uneven->step_if_even.value()))
+                     .add("allocated_more", Json::of(answer.uneven->more.value())));
+  }
   if (answer.measured) document.add("measured", to_json(*answer.measured));
   Json notes = Json::array();
   for (const std::string& note : answer.notes) notes.push(Json::of(note));

@@ -89,8 +89,9 @@ Result<Output> run_explain(const Invocation& invocation) {
   Diagnostics faults;
   const auto risk = value_or_faults(risk_in(invocation), faults);
   const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
-  const auto constants =
+  auto constants =
       TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
+  constants.expert_load = TW_TRY(expert_load_in(invocation, setting.model));
   const Layout& layout = setting.read.layout;
   const KnownTimes times = TW_TRY(known_times(invocation, words_of(invocation),
                                               same_step(layout.gbs, layout.seq, layout.precision)));

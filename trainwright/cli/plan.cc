@@ -159,6 +159,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
   wanted.constants = *constants;
+  wanted.constants.expert_load = TW_TRY(expert_load_in(invocation, wanted.model));
   wanted.attention = *attention;
   wanted.risk = *risk;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));

@@ -74,6 +74,9 @@ Json plan_json(const Plan& plan) {
       .add("seq", Json::of(wanted.seq))
       .add("precision", Json::of(name_of(wanted.precision)))
       .add("risk", Json::of(wanted.risk));
+  if (wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
+    json.add("expert_load", Json::of(wanted.constants.expert_load.name));
+  }
   if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
   if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
   if (!wanted.limits.empty()) {

@@ -272,6 +272,17 @@ std::string limit_text(const Plan& plan) {
                      percent(1 - other.time.step / first.time.step));
 }
 
+RankLoad busiest_of(const Wanted& wanted, const Layout& layout) {
+  return busiest_rank(wanted.constants.expert_load, wanted.model, slice_of(layout, wanted.trainer),
+                      layout.pp);
+}
+
+std::string load_text(const Wanted& wanted, const Layout& layout) {
+  const ExpertLoad& load = wanted.constants.expert_load;
+  return fmt::format("Tokens go to experts as {} says: in 1 {}.", load.name,
+                     busiest_text(busiest_of(wanted, layout), layout.ep));
+}
+
 std::string why_not_text(const Plan& plan, int width) {
   const PlannedLayout& first = plan.result.best.front();
   const Judged one{first.layout, {}, first.time, first.memory};
@@ -343,6 +354,9 @@ std::string plan_text(const Plan& plan, int width) {
   }
   say(counts_text(result, wanted.risk));
   if (wanted.times.measured) say(to_text(*wanted.times.measured));
+  if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
+    say(load_text(wanted, result.best.front().layout));
+  }
   if (wanted.within) say(within_text(plan));
   if (!plan.front.empty()) text += '\n' + front_text(plan, width);
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);

@@ -68,7 +68,11 @@ std::vector<Argument> verdict_arguments() {
           {"--calibration", Argument::Kind::Text,
            "constants of step time, as `calibrate` prints them (default: those that ship)", false,
            "FILE"},
-          measured_argument()};
+          measured_argument(),
+          {"--expert-load", Argument::Kind::Text,
+           "how routers deal tokens to experts: balanced (the default), zipf:0.5, or a file with a "
+           "line of counts for each layer",
+           false, "LOAD"}};
 }
 
 std::vector<Argument> setting_arguments() {
@@ -87,6 +91,27 @@ Result<double> risk_in(const Invocation& invocation) {
   if (risk > 0 && risk < 1) return risk;
   return fail("--risk", fmt::format("{} is not a probability", risk),
               "give a number between 0 and 1, such as 0.05");
+}
+
+Result<ExpertLoad> expert_load_in(const Invocation& invocation, const Model& model) {
+  const std::string word = invocation.text("expert-load").value_or("balanced");
+  auto load = TW_TRY(parse_expert_load(word));
+  if (!load) {
+    const auto text = read_file(word);
+    if (!text) {
+      return fail("--expert-load", fmt::format("'{}' is no load and no file", word),
+                  "balanced, zipf:0.5 or the path of a file of counts");
+    }
+    load = TW_TRY(read_expert_load(*text, word));
+  }
+  if (auto faults = contradictions(*load, model); !faults.empty()) return fail(std::move(faults));
+  return *load;
+}
+
+std::string busiest_text(const RankLoad& busiest, std::int64_t ep) {
+  if (ep == 1) return "every rank holds all experts, so that none is busier than others";
+  return fmt::format("the busiest of {} ranks receives {} times the mean of a layer's rows", ep,
+                     significant(busiest.in_a_layer, 3));
 }
 
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) {

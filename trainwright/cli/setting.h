@@ -22,7 +22,7 @@ std::vector<Argument> surroundings_arguments();
 // How it is trained: --trainer, --job, --optimizer, --precision and --attention.
 std::vector<Argument> training_arguments();
 // What an answer is judged by, in `estimate`, `plan` and `explain` alike: --risk, --constants,
-// --calibration, --measured.
+// --calibration, --measured, --expert-load.
 std::vector<Argument> verdict_arguments();
 // The arguments that read_setting reads, for commands that begin with the model: both of the
 // former, --layout and --schedule.
@@ -33,6 +33,10 @@ std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists)
 
 // The highest chance of OOM that still counts as fitting.
 Result<double> risk_in(const Invocation& invocation);
+// --expert-load; a load that the model cannot have is a fault.
+Result<ExpertLoad> expert_load_in(const Invocation& invocation, const Model& model);
+// "the busiest of 64 ranks receives 1.97 times the mean of a layer's rows"
+std::string busiest_text(const RankLoad& busiest, std::int64_t ep);
 // All faults of all of them at once, after those that the caller has found already.
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults = {});
 

@@ -43,13 +43,14 @@ bool has_logits(const ListOf& of) {
 
 PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question) {
   const Totals& of = *portion.totals;
-  // Busier experts keep more in every micro-batch.
-  const RealBytes more = real(of.kept_of_experts) * (question.expert_imbalance - 1);
+  // Busier experts keep more in every micro-batch, and a layer whose turn it is may be the busiest.
+  const RealBytes kept = real(of.kept_of_experts) * (question.experts.over_layers - 1);
+  const RealBytes more = real(of.kept_of_experts) * (question.experts.in_a_layer - 1);
   PortionBytes bytes;
   bytes.totals = portion.totals;
   bytes.list = portion.list;
   bytes.count = static_cast<double>(portion.count);
-  bytes.kept = real(of.kept) + more;
+  bytes.kept = real(of.kept) + kept;
   bytes.half = real(of.kept_for_weights + of.held_gradients);
   bytes.forward = real(of.forward.bytes) + more;
   bytes.backward = real(of.backward.bytes) + more;
@@ -105,6 +106,14 @@ RealBytes gather_buffers(const ChunkQuestion& question, const Slice& slice) {
 }
 
 }  // namespace
+
+RankLoad expert_load_of(const MemoryConstants& constants, const Model& model, const Slice& slice,
+                        std::int64_t pp) {
+  RankLoad load = busiest_rank(constants.expert_load, model, slice, pp);
+  load.in_a_layer *= constants.expert_imbalance;
+  load.over_layers *= constants.expert_imbalance;
+  return load;
+}
 
 ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
                        const Slice& slice, WorkCache& cache) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainwright/memory/content.h"
+#include "trainwright/memory/memory.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright::detail {
@@ -54,8 +55,11 @@ struct ChunkQuestion {
   const Model& model;
   const Recipe& recipe;
   PassBytes bytes;
-  double expert_imbalance = 1;
+  RankLoad experts = {};  // of the busiest rank
 };
+// The busiest rank of a layout's experts.
+RankLoad expert_load_of(const MemoryConstants& constants, const Model& model, const Slice& slice,
+                        std::int64_t pp);
 ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
                        const Slice& slice, WorkCache& cache);
 

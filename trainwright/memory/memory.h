@@ -41,6 +41,7 @@
 #include "trainwright/memory/chance.h"
 #include "trainwright/outside/outside.h"
 #include "trainwright/schedule/schedule.h"
+#include "trainwright/work/expert_load.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -67,18 +68,17 @@ enum class Category : std::uint8_t {
 inline constexpr std::size_t kCategories = static_cast<std::size_t>(Category::Context) + 1;
 std::string_view name_of(Category category);
 constexpr bool is_allocated(Category category) { return category < Category::AllocatorSlack; }
-
 using CategoryBytes = std::array<Bytes, kCategories>;
 
-// Numbers that no list can tell, each with unit, bounds and source in
-// data/calibrations/memory.json; `calibrate` fits the first ones to measured runs. As constructed
-// nothing lies outside the allocator.
+// Numbers that no list can tell, with unit, bounds and source in data/calibrations/memory.json;
+// `calibrate` fits the first ones to runs. As constructed nothing lies outside the allocator.
 struct MemoryConstants {
   double outside = 0;           // context and communicators: -1 low, 0 central, 1 high
   double lead_alone = 0;        // kernels that the host is ahead of the device without a pipeline
   double lead_pipeline = 0;     // and with one, whose receives it waits for
   double lead_most = 0;         // at the upper end of what happens
-  double expert_imbalance = 1;  // busiest rank's tokens over the mean
+  double expert_imbalance = 1;  // busiest rank's tokens over the mean, beside what routers do:
+  ExpertLoad expert_load = {};  // how they deal tokens; as asked, in no file of constants
   double spread_read = 0.02;    // of allocated bytes, as a share, where a trainer's facts were read
   double spread_assumed = 0.04;            // and where some are assumed or learned
   double spread_reserved = 0.03;           // of reserved bytes beside that, as a share

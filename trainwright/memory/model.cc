@@ -152,7 +152,7 @@ struct MemoryModel::State {
     if (found != chunks.end()) return found->second;
     OfPrecision& precision = precision_for(layout.precision);
     const detail::ChunkQuestion of{model, precision.recipe, detail::pass_bytes(rules),
-                                   constants.expert_imbalance};
+                                   detail::expert_load_of(constants, model, first, layout.pp)};
     std::vector<ChunkBytes> made;
     for (const detail::ChunkContent& content : partition.contents) {
       const Slice slice = slice_of(layout, trainer, content.stage.id.index(), attention);

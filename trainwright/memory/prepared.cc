@@ -51,7 +51,7 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
                                  has_experts(question.model), *question.constants.facts);
   }
   const ChunkQuestion of{question.model, work.recipe, pass_bytes(work.rules.states),
-                         question.constants.expert_imbalance};
+                         expert_load_of(question.constants, question.model, first, layout.pp)};
   for (const ChunkContent& content : work.partition.contents) {
     const Slice slice =
         slice_of(layout, question.trainer, content.stage.id.index(), question.attention);

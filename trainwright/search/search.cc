@@ -229,7 +229,8 @@ Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layo
                                    .layout = layout,
                                    .job = question.job,
                                    .kernels = question.time.kernels,
-                                   .attention = question.attention});
+                                   .attention = question.attention,
+                                   .expert_load = question.constants.expert_load});
   if (!pieces) return fail(pieces.error().diagnostics);
   const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
   return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
@@ -256,8 +257,13 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
 }
 
 StepModel step_model(const SearchQuestion& question) {
-  return {question.model, question.cluster,      question.trainer,
-          question.job,   question.time.kernels, question.attention};
+  return {question.model,
+          question.cluster,
+          question.trainer,
+          question.job,
+          question.time.kernels,
+          question.attention,
+          question.constants.expert_load};
 }
 
 int ways_of(const Layout& layout) {

@@ -1,5 +1,6 @@
 // From a layout to the pieces of its step: lists timed once, stages as sums of them.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "trainwright/base/hash.h"
@@ -71,6 +72,7 @@ struct Wires {
   const Trainer& trainer;
   const AcceleratorRates& rates;
   std::int64_t experts_per_token;
+  double busiest;  // rank's share of the rows that experts receive, over the mean
   Places& places;
 
   // Most passes make the same calls.
@@ -114,7 +116,8 @@ struct Call {
 };
 // A list on the device at kernel rates; `calls` are timed when a layout places their groups.
 struct ListTime {
-  std::array<PassPieces, 4> passes{};  // by Pass
+  std::array<PassPieces, 4> passes{};      // by Pass
+  std::array<PassPieces, 4> of_experts{};  // of these, what grows with the rows they receive
   std::array<std::vector<Call>, 4> calls{};
 };
 
@@ -149,7 +152,7 @@ class ListTimer {
   void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
     const Bytes moved = effort.read + effort.written;
     if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
-    PassPieces& pieces = time.passes[static_cast<std::size_t>(pass)];
+    PassPieces pieces;
     const bool elementwise = op.kind == OperatorKind::Elementwise;
     pieces.kernels += elementwise ? kElementwise : 1.0;
     const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
@@ -172,6 +175,10 @@ class ListTimer {
     } else {
       pieces.at(Piece::Streams) += streamed_time(moved, backward && !elementwise, rates_);
     }
+    time.passes[static_cast<std::size_t>(pass)] += pieces;
+    if (op.part != Part::RoutedExperts) return;
+    pieces.kernels = 0;
+    time.of_experts[static_cast<std::size_t>(pass)] += pieces;
   }
 
   // Rows follow from the FLOPs, 2 m n k of each of the matrices.
@@ -203,11 +210,18 @@ Piece piece_of(const Call& call) {
   }
 }
 
+Bytes times(Bytes bytes, double factor) {
+  return Bytes(static_cast<std::int64_t>(real(bytes.value()) * factor + 0.5));
+}
+
 PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
   const auto at = static_cast<std::size_t>(pass);
   PassPieces pieces = list.passes[at];
+  if (wires.busiest > 1) pieces += list.of_experts[at] * (wires.busiest - 1);
   for (const Call& call : list.calls[at]) {
-    const Seconds time = wires.time(call.kind, call.group, call.bytes);
+    const bool grows = wires.busiest > 1 && piece_of(call) == Piece::Expert;
+    const Seconds time =
+        wires.time(call.kind, call.group, grows ? times(call.bytes, wires.busiest) : call.bytes);
     if (time == Seconds(0)) continue;
     pieces.kernels += 1;
     if (call.group == GroupKind::Tp)
@@ -275,6 +289,7 @@ struct StepModel::State {
   const Job& job;
   AcceleratorRates rates;
   std::optional<AttentionKernel> attention;
+  ExpertLoad expert_load;
   // By precision: recipes differ.
   struct Lists {
     Recipe recipe;
@@ -298,9 +313,20 @@ struct StepModel::State {
 
   std::unordered_map<Degrees, Places, NumbersHash> places = {};
 
+  std::map<std::pair<std::int64_t, double>, double> busiest = {};  // by ep and rows
+
+  double busiest_of(const Layout& layout) {
+    if (expert_load.kind == ExpertLoad::Kind::Balanced) return 1;
+    const auto ranks = expert_ranks(model, slice_of(layout, trainer), layout.pp);
+    if (!ranks) return 1;
+    const auto [known, fresh] = busiest.try_emplace({ranks->ep, ranks->rows});
+    if (fresh) known->second = busiest_rank(expert_load, *ranks).in_a_layer;
+    return known->second;
+  }
+
   Wires wires_of(const Layout& layout) {
     Places& of = places.try_emplace(degrees_of(layout), layout, cluster).first->second;
-    return {layout, cluster, trainer, rates, experts_per_token, of};
+    return {layout, cluster, trainer, rates, experts_per_token, busiest_of(layout), of};
   }
 
   Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages,
@@ -472,9 +498,10 @@ void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, 
 
 StepModel::StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
                      const Job& job, const Kernels& kernels,
-                     std::optional<AttentionKernel> attention)
+                     std::optional<AttentionKernel> attention, ExpertLoad expert_load)
     : state_(new State{model, cluster, trainer, job,
-                       rates_of(kernels, slowest_accelerator(cluster)), attention}) {}
+                       rates_of(kernels, slowest_accelerator(cluster)), attention,
+                       std::move(expert_load)}) {}
 StepModel::~StepModel() = default;
 StepModel::StepModel(StepModel&&) noexcept = default;
 StepModel& StepModel::operator=(StepModel&&) noexcept = default;
@@ -505,7 +532,7 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
 }
 
 Result<StepPieces> step_pieces(const StepQuestion& q) {
-  return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention)
+  return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention, q.expert_load)
       .pieces(q.layout, q.schedule);
 }
 

@@ -26,6 +26,9 @@
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
+// Experts work, and rows travel to them and back, as long as on the busiest rank of ep in each
+// layer (expert_load.h); balanced unless asked otherwise.
+//
 // The parts add up to the step. Pieces cost O(lists + stages); a step from pieces O(stages), or the
 // clock's O(4 p^2 v) actions.
 #include <array>
@@ -42,6 +45,7 @@
 #include "trainwright/cost/cost.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/simulate/stack.h"
+#include "trainwright/work/expert_load.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -117,6 +121,7 @@ struct StepQuestion {
   const Kernels& kernels;
   std::optional<AttentionKernel> attention = std::nullopt;
   const Schedule* schedule = nullptr;  // of schedule=csv
+  ExpertLoad expert_load = {};
 };
 // Diagnoses layers that cannot be dealt out and sizes beyond any device.
 Result<StepPieces> step_pieces(const StepQuestion& question);
@@ -126,7 +131,8 @@ class StepModel {
  public:
   // All of them must outlive it.
   StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
-            const Kernels& kernels, std::optional<AttentionKernel> attention = std::nullopt);
+            const Kernels& kernels, std::optional<AttentionKernel> attention = std::nullopt,
+            ExpertLoad expert_load = {});
   ~StepModel();
   StepModel(StepModel&&) noexcept;
   StepModel& operator=(StepModel&&) noexcept;
