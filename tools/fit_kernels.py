@@ -2,6 +2,7 @@
 """Fits data/calibrations/kernels.json to published kernel timings and scores it held out.
 
     tools/fit_kernels.py --shared ../shared --program build/release/kernel_times [--write] [--out FILE]
+    tools/fit_kernels.py --shared mine --all-rows ...      # mine/kernels: tables of `trainwright.engine bench`
 
 Needs numpy and scipy. Constants are fitted here; what is scored are the C++ functions that ship, fed with the
 constants of the other folds (rows of one (n, k) are in one fold) or of the other accelerators.
@@ -377,10 +378,12 @@ def main():
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "data/calibrations/kernels.json")
     parser.add_argument("--write", action="store_true", help="write the constants of all rows")
+    parser.add_argument("--all-rows", action="store_true", help="of small tables, not every so-many-th row")
     options = parser.parse_args()
     source = options.shared / "kernels"
     files = accelerator_files()
-    timings = [timing for read in (tables.products, tables.attention, tables.collectives) for timing in read(source)
+    timings = [timing for read in (tables.products, tables.attention, tables.collectives)
+               for timing in read(source, thin=not options.all_rows)
                if timing.accelerator in files and (timing.what != "attention" or timing.shape[1] in WIDTHS)]
     spreads = {"products": [0.15, 0.25, 0.4], "attention": [0.25, 0.3, 0.5], "streamed": [0.2, 0.3, 0.4],
                "links": [0.2, 0.25, 0.4], "settled": [0.05, 0.1, 0.2]}

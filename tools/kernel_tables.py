@@ -9,7 +9,8 @@ TRAINING = 1024  # products with every side at least this are those of training
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "alltoall": "all-to-all", "sendrecv": "transfer"}
 TYPES = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8"}
-STACKS = ("vllm", "trtllm", "sglang", "vidur", "estimate-train-time", "SimuMax")
+OWN = "trainwright-bench"  # python -m trainwright.engine bench
+STACKS = ("vllm", "trtllm", "sglang", "vidur", "estimate-train-time", "SimuMax", OWN)
 
 
 @dataclass
@@ -42,8 +43,8 @@ def rows_of(path, every=1):
         yield from csv.DictReader(line for number, line in enumerate(table) if number % every == 0)
 
 
-def products(tables, training=True):
-    for row in rows_of(tables / "gemm.csv.gz", every=13):
+def products(tables, training=True, thin=True):
+    for row in rows_of(tables / "gemm.csv.gz", every=13 if thin else 1):
         stack = stack_of(row["source"])
         if row["dtype"] not in TYPES or stack == "-":
             continue
@@ -53,15 +54,15 @@ def products(tables, training=True):
         both = 2 if "bwd" in row["notes"] else 1  # two products in one figure
         count = int(float(row["batch"] or 1)) * both
         type_ = TYPES[row["dtype"]]
-        rounds = int(type_ == "fp8")  # these stacks round activations inside the timed call
+        rounds = int(type_ == "fp8" and stack != OWN)  # these stacks round activations inside the timed call
         shape = (type_, m, n, k, count, rounds)
         name = row["accelerator"]
         yield Timing("product", name, stack, fold_of(n, k), float(row["seconds"]),
                      f"product {name} {stack} {type_} {m} {n} {k} {count} {rounds}", shape)
 
 
-def attention(tables):
-    for row in rows_of(tables / "attention.csv.gz", every=23):
+def attention(tables, thin=True):
+    for row in rows_of(tables / "attention.csv.gz", every=23 if thin else 1):
         stack = stack_of(row["source"])
         if row["dtype"] not in ("bf16", "fp16") or stack == "-" or row["direction"] == "both":
             continue
@@ -78,13 +79,13 @@ def attention(tables):
                      f"attention {name} {stack} {flops:.9g} {width} {keys} {causal} {backward}", shape)
 
 
-def collectives(tables):
-    for row in rows_of(tables / "collectives.csv.gz", every=3):
+def collectives(tables, thin=True):
+    for row in rows_of(tables / "collectives.csv.gz", every=3 if thin else 1):
         if row["kind"] not in KINDS or "Perlmutter" in row["source"] or not row["seconds"] or not row["bytes"]:
             continue
         ranks, nodes = int(float(row["gpus"])), int(float(row["nodes"] or 1))
         size = int(float(row["bytes"]))
-        if size < 65536 or (nodes == 1 and not row["source"].startswith("aiconfigurator:nccl")):
+        if size < 65536 or (nodes == 1 and not row["source"].startswith(("aiconfigurator:nccl", OWN))):
             continue
         name, kind = row["accelerator"], KINDS[row["kind"]]
         yield Timing("collective", name, "-", fold_of(size), float(row["seconds"]),

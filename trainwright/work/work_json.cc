@@ -36,6 +36,17 @@ Json places(const Ids& ids) {
   return json;
 }
 
+// As the forward pass has it: rows follow from the FLOPs.
+Json product_json(const Operator& op) {
+  const double of_row = 2.0 * static_cast<double>(op.matrix.in) *
+                        static_cast<double>(op.matrix.out) * static_cast<double>(op.matrices);
+  return Json::object()
+      .add("rows", Json::of(static_cast<std::int64_t>(op.forward.matmul.value() / of_row + 0.5)))
+      .add("in", Json::of(op.matrix.in))
+      .add("out", Json::of(op.matrix.out))
+      .add("count", Json::of(op.matrices));
+}
+
 Json operator_json(const Operator& op) {
   Json saves = Json::array();
   for (const Save& save : op.saves) {
@@ -74,6 +85,12 @@ Json operator_json(const Operator& op) {
       .add("gradients_passed", Json::of(static_cast<std::int64_t>(op.gradients_passed)))
       .add("again", Json::of(name_of_again(op.again)))
       .add("segment", Json::of(static_cast<std::int64_t>(op.segment)));
+  if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) json.add("product", product_json(op));
+  if (op.head_width > 0) {
+    json.add(
+        "attention",
+        Json::object().add("head_width", Json::of(op.head_width)).add("keys", Json::of(op.keys)));
+  }
   return json;
 }
 

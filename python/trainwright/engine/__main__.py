@@ -1,5 +1,6 @@
 """`python -m trainwright.engine run schedule.csv --ranks 4`: a schedule on the real engine.
 `python -m trainwright.engine record llama --output trace.jsonl`: a program's memory as a trace.
+`python -m trainwright.engine bench work.json --accelerator H100-SXM --out mine`: kernel timings of a model's own shapes.
 """
 import argparse
 import importlib.util
@@ -7,6 +8,7 @@ import json
 import os
 import sys
 
+from .bench_command import add_bench
 from .group import EngineFailed, EngineGroup
 from .job import Job
 from .model_options import add_model_options, model_of
@@ -51,6 +53,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_record(commands)
     add_record_stage(commands)
     add_snapshot(commands)
+    add_bench(commands)
     return parser
 
 
