@@ -14,15 +14,6 @@ namespace {
 
 constexpr std::int64_t kFewest = 3;  // runs that make a sweep
 
-struct Candidate {
-  const Case* made = nullptr;
-  double as_shipped = 0, held_out = 0;  // predicted seconds
-  double chance = 1;                    // of OOM
-  bool answered = false;
-  bool ran() const { return made->outcome == Outcome::Ok; }
-  double measured() const { return made->step_time->value(); }
-};
-
 bool belongs(const Case& made) {
   const bool sound = made.broken.empty() && made.time_broken.empty() && made.undetermined.empty();
   const bool ran = made.outcome == Outcome::Ok && made.step_time.has_value();
@@ -30,10 +21,10 @@ bool belongs(const Case& made) {
 }
 
 // Everything that is asked of one run: its time by two sets of constants, its chance of OOM.
-Candidate answered(const Case& made, const Cases& cases, const ChoiceConstants& constants) {
+std::optional<TriedRun> answered(const Case& made, const Cases& cases,
+                                 const ChoiceConstants& constants) {
   const WithoutSource& left = constants.left.at(made.source);
-  Candidate candidate{.made = &made};
-  const auto pieces = pieces_of(made, cases, constants.kernels);
+  auto pieces = pieces_of(made, cases, constants.kernels);
   const auto memory = estimate_memory({.model = cases.model_of(made),
                                        .cluster = cases.cluster_of(made),
                                        .trainer = cases.trainer_of(made),
@@ -41,14 +32,13 @@ Candidate answered(const Case& made, const Cases& cases, const ChoiceConstants& 
                                        .job = made.job,
                                        .constants = constants.memory,
                                        .schedule = made.order ? &*made.order : nullptr});
-  if (!pieces || !memory) return candidate;
+  if (!pieces || !memory) return std::nullopt;
   const auto fold = left.by_fold.find(made.time_fold);
-  candidate.as_shipped = step_time(*pieces, left.constants).step.value();
-  candidate.held_out = fold == left.by_fold.end() ? candidate.as_shipped
-                                                  : step_time(*pieces, fold->second).step.value();
-  candidate.chance = memory->oom;
-  candidate.answered = true;
-  return candidate;
+  TriedRun run{.made = &made, .pieces = *std::move(pieces), .chance = memory->oom};
+  run.as_shipped = step_time(run.pieces, left.constants).step.value();
+  run.held_out = fold == left.by_fold.end() ? run.as_shipped
+                                            : step_time(run.pieces, fold->second).step.value();
+  return run;
 }
 
 using Key = std::tuple<std::string, std::size_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -56,9 +46,9 @@ Key key_of(const Case& made) {
   return {made.source, made.model.at(), world_size(made.layout), made.layout.seq, made.layout.gbs};
 }
 
-double best_measured(const std::vector<Candidate>& tried) {
+double best_measured(const std::vector<TriedRun>& tried) {
   double best = std::numeric_limits<double>::infinity();
-  for (const Candidate& one : tried) {
+  for (const TriedRun& one : tried) {
     if (one.ran()) best = std::min(best, one.measured());
   }
   return best;
@@ -66,42 +56,46 @@ double best_measured(const std::vector<Candidate>& tried) {
 
 // `before`: whether one candidate is preferred to another.
 template <class Before>
-Sweep::Pick pick(std::vector<Candidate> tried, Before before) {
+Sweep::Pick pick(std::vector<TriedRun> tried, Before before) {
   std::stable_sort(tried.begin(), tried.end(), before);
   Sweep::Pick made;
   made.out_of_memory = !tried.front().ran();
   const auto first =
-      std::find_if(tried.begin(), tried.end(), [](const Candidate& one) { return one.ran(); });
+      std::find_if(tried.begin(), tried.end(), [](const TriedRun& one) { return one.ran(); });
   made.layout = to_text(first->made->layout);
   made.regret = first->measured() / best_measured(tried) - 1;
   return made;
 }
 
-Sweep sweep_of(const std::vector<Candidate>& tried, const Cases& cases) {
-  const Case& any = *tried.front().made;
+std::string name_of_sweep(const Case& any, const Cases& cases) {
+  return fmt::format("{} on {}, {} x {} tokens", cases.model_of(any).name,
+                     with_thousands(world_size(any.layout)), with_thousands(any.layout.gbs),
+                     with_thousands(any.layout.seq));
+}
+
+Sweep sweep_of(const TriedSweep& of) {
+  const std::vector<TriedRun>& tried = of.tried;
   Sweep sweep;
-  sweep.source = any.source;
-  sweep.name = fmt::format("{} on {}, {} x {} tokens", cases.model_of(any).name,
-                           with_thousands(world_size(any.layout)), with_thousands(any.layout.gbs),
-                           with_thousands(any.layout.seq));
+  sweep.source = of.source;
+  sweep.name = of.name;
   sweep.tried = std::ssize(tried);
   double sum = 0;
-  for (const Candidate& one : tried) {
+  for (const TriedRun& one : tried) {
     if (!one.ran()) continue;
     ++sweep.ran;
     sum += one.measured();
   }
   sweep.random = sum / static_cast<double>(sweep.ran) / best_measured(tried) - 1;
   // What does not fit comes after all that does.
-  const auto by = [](double Candidate::* seconds) {
-    return [seconds](const Candidate& a, const Candidate& b) {
+  const auto by = [](double TriedRun::* seconds) {
+    return [seconds](const TriedRun& a, const TriedRun& b) {
       const bool a_fits = a.chance <= kUsualRisk, b_fits = b.chance <= kUsualRisk;
       return std::tuple(!a_fits, a.*seconds) < std::tuple(!b_fits, b.*seconds);
     };
   };
-  sweep.as_shipped = pick(tried, by(&Candidate::as_shipped));
-  sweep.held_out = pick(tried, by(&Candidate::held_out));
-  sweep.simple = pick(tried, [](const Candidate& a, const Candidate& b) {
+  sweep.as_shipped = pick(tried, by(&TriedRun::as_shipped));
+  sweep.held_out = pick(tried, by(&TriedRun::held_out));
+  sweep.simple = pick(tried, [](const TriedRun& a, const TriedRun& b) {
     const Layout &x = a.made->layout, &y = b.made->layout;
     return std::tuple(-x.dp, x.tp, -x.mbs) < std::tuple(-y.dp, y.tp, -y.mbs);
   });
@@ -110,24 +104,35 @@ Sweep sweep_of(const std::vector<Candidate>& tried, const Cases& cases) {
 
 }  // namespace
 
-std::vector<Sweep> sweeps_of(const Cases& cases, const ChoiceConstants& constants,
-                             const std::vector<std::string>& sources) {
+std::vector<TriedSweep> tried_sweeps(const Cases& cases, const ChoiceConstants& constants,
+                                     const std::vector<std::string>& sources) {
   std::vector<const Case*> asked;
   for (const Case& made : cases.cases) {
     const bool wanted = std::find(sources.begin(), sources.end(), made.source) != sources.end();
     if (wanted && constants.left.contains(made.source) && belongs(made)) asked.push_back(&made);
   }
-  const std::vector<Candidate> all = parallel_map(
+  std::vector<std::optional<TriedRun>> all = parallel_map(
       asked.size(), {}, [&](std::size_t i) { return answered(*asked[i], cases, constants); });
-  std::map<Key, std::vector<Candidate>> groups;
-  for (const Candidate& one : all) {
-    if (one.answered) groups[key_of(*one.made)].push_back(one);
+  std::map<Key, std::vector<TriedRun>> groups;
+  for (std::optional<TriedRun>& one : all) {
+    if (one) groups[key_of(*one->made)].push_back(*std::move(one));
   }
-  std::vector<Sweep> sweeps;
-  for (const auto& [key, tried] : groups) {
+  std::vector<TriedSweep> sweeps;
+  for (auto& [key, tried] : groups) {
     const auto ran =
-        std::count_if(tried.begin(), tried.end(), [](const Candidate& one) { return one.ran(); });
-    if (ran >= kFewest) sweeps.push_back(sweep_of(tried, cases));
+        std::count_if(tried.begin(), tried.end(), [](const TriedRun& one) { return one.ran(); });
+    if (ran < kFewest) continue;
+    const Case& any = *tried.front().made;
+    sweeps.push_back({any.source, name_of_sweep(any, cases), std::move(tried)});
+  }
+  return sweeps;
+}
+
+std::vector<Sweep> sweeps_of(const Cases& cases, const ChoiceConstants& constants,
+                             const std::vector<std::string>& sources) {
+  std::vector<Sweep> sweeps;
+  for (const TriedSweep& tried : tried_sweeps(cases, constants, sources)) {
+    sweeps.push_back(sweep_of(tried));
   }
   return sweeps;
 }

@@ -17,11 +17,26 @@
 #include "trainwright/base/json.h"
 #include "trainwright/calibrate/time.h"
 #include "trainwright/memory/memory.h"
+#include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
 
-struct Sweep {
+// One run of a sweep, and what is asked of it.
+struct TriedRun {
+  const Case* made = nullptr;
+  StepPieces pieces;
+  double as_shipped = 0, held_out = 0;  // predicted seconds
+  double chance = 1;                    // of OOM
+  bool ran() const { return made->outcome == Outcome::Ok; }
+  double measured() const { return made->step_time->value(); }  // of what ran
+};
+struct TriedSweep {
   std::string source, name;  // "llama-13B on 64, 2,048 x 2,048 tokens"
+  std::vector<TriedRun> tried;
+};
+
+struct Sweep {
+  std::string source, name;
   std::int64_t tried = 0, ran = 0;
   struct Pick {
     std::string layout;
@@ -42,6 +57,8 @@ struct ChoiceConstants {
   const MemoryConstants& memory;
   const LeftOut& left;
 };
+std::vector<TriedSweep> tried_sweeps(const Cases& cases, const ChoiceConstants& constants,
+                                     const std::vector<std::string>& sources);
 std::vector<Sweep> sweeps_of(const Cases& cases, const ChoiceConstants& constants,
                              const std::vector<std::string>& sources);
 ChoiceScore score_choice(const std::vector<Sweep>& sweeps, Sweep::Pick Sweep::* which);

@@ -68,6 +68,8 @@ using LeftOut = std::map<std::string, WithoutSource>;  // by source
 // `stacks` says which trainers make up a stack. Some fits for each source. Its spread is what the
 // other sources of the stack meet likewise.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
+// The same of one source, but for its spread, which takes the fits of all others.
+LeftOut leave_source_out(const TimedRuns& runs, const std::string& source);
 // The same for a user's own runs, which have no say in what ships.
 LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
 // A user's own: stacks that have runs learn from them, from what ships on, with half the prior's

@@ -118,7 +118,20 @@ Errors errors_of_all(const BySource& sources, const LeftOut& left) {
   return errors;
 }
 
+WithoutSource without_source(const TimedRuns& timed, const BySource& everywhere,
+                             const std::string& source) {
+  const Runs& own = everywhere.at(source);
+  const BySource of_stack = sources_of(timed, own.front()->stack);
+  return learned_about(own, fitted_without(everywhere, of_stack, source));
+}
+
 }  // namespace
+
+LeftOut leave_source_out(const TimedRuns& timed, const std::string& source) {
+  const BySource everywhere = sources_of(timed);
+  if (!everywhere.contains(source)) return {};
+  return {{source, without_source(timed, everywhere, source)}};
+}
 
 LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
   const BySource everywhere = sources_of(timed);
@@ -127,10 +140,8 @@ LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
   const auto stack_of_source = [&](const std::string& source) {
     return everywhere.at(source).front()->stack;
   };
-  const std::vector<WithoutSource> learned = parallel_map(names.size(), {}, [&](std::size_t i) {
-    const BySource of_stack = sources_of(timed, stack_of_source(names[i]));
-    return learned_about(everywhere.at(names[i]), fitted_without(everywhere, of_stack, names[i]));
-  });
+  const std::vector<WithoutSource> learned = parallel_map(
+      names.size(), {}, [&](std::size_t i) { return without_source(timed, everywhere, names[i]); });
   LeftOut left;
   for (std::size_t i = 0; i < names.size(); ++i) left[names[i]] = learned[i];
   const Errors errors = errors_of_all(everywhere, left);

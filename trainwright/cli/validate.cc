@@ -237,10 +237,10 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
 }
 
 Command validate_command() {
-  return {
-      .name = "validate",
-      .summary = "how wrong the predictions are on published runs",
-      .commands = {validate_memory_command(), validate_time_command(), validate_choice_command()}};
+  return {.name = "validate",
+          .summary = "how wrong the predictions are on published runs",
+          .commands = {validate_memory_command(), validate_time_command(),
+                       validate_choice_command(), validate_tune_command()}};
 }
 
 }  // namespace trainwright::cli

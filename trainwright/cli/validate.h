@@ -20,7 +20,9 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
                                              std::vector<std::string> known, const char* scored,
                                              std::initializer_list<const char*> options);
 
+std::vector<Argument> measurement_arguments();
 Command validate_time_command();
 Command validate_choice_command();
+Command validate_tune_command();
 
 }  // namespace trainwright::cli

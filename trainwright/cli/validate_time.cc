@@ -86,13 +86,13 @@ Result<Output> run_validate_time(const Invocation& invocation) {
   return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
 
+}  // namespace
+
 std::vector<Argument> measurement_arguments() {
   return {{"--measurements", Argument::Kind::Text,
            "a table of measured runs (CSV), published or your own, or a directory of them", true,
            "PATH"}};
 }
-
-}  // namespace
 
 Command validate_time_command() {
   std::vector<Argument> arguments = measurement_arguments();

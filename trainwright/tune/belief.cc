@@ -1,0 +1,157 @@
+// What trials teach about those that were not run.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "trainwright/base/check.h"
+#include "trainwright/tune/tune.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kInside90 =
+    1.6448536269514722;  // standard deviations on either side that hold 90 %
+
+double below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+
+// The z with below(z) = share, between -6 and 6. 50 halvings: to the last digits of a double.
+double quantile(double share) {
+  double low = -6, high = 6;
+  for (int i = 0; i < 50; ++i) {
+    const double middle = (low + high) / 2;
+    (below(middle) < share ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+double covariance(const Trial& a, const Trial& b, const Doubt& doubt) {
+  TW_CHECK(a.slopes.size() == b.slopes.size() && a.place.size() == b.place.size(),
+           "trials of several kinds");
+  double sum = doubt.scale * doubt.scale;
+  for (std::size_t k = 0; k < a.slopes.size(); ++k) {
+    sum += doubt.constants * doubt.constants * a.slopes[k] * b.slopes[k];
+  }
+  double apart = 0;
+  for (std::size_t k = 0; k < a.place.size(); ++k) {
+    apart += (a.place[k] - b.place[k]) * (a.place[k] - b.place[k]);
+  }
+  return sum + doubt.residual * doubt.residual * std::exp(-apart / 2);
+}
+
+// A lower triangle, by rows.
+using Triangle = std::vector<std::vector<double>>;
+
+// A = L L^T of a positive definite matrix, of which only the lower half is read.
+Triangle cholesky(Triangle a) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double sum = a[i][j];
+      for (std::size_t k = 0; k < j; ++k) sum -= a[i][k] * a[j][k];
+      a[i][j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / a[j][j];
+    }
+  }
+  return a;
+}
+
+// L^-1 b
+std::vector<double> solved(const Triangle& l, std::vector<double> b) {
+  for (std::size_t i = 0; i < b.size(); ++i) {
+    for (std::size_t k = 0; k < i; ++k) b[i] -= l[i][k] * b[k];
+    b[i] /= l[i][i];
+  }
+  return b;
+}
+
+void learn_times(std::span<const Trial> trials, std::span<const TrialOutcome> ran,
+                 const Doubt& doubt, std::vector<Belief>& beliefs) {
+  Triangle known;
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < ran.size(); ++i) {
+    const Trial& trial = trials[ran[i].trial];
+    errors.push_back(std::log(ran[i].step / trial.predicted));
+    known.emplace_back();
+    for (std::size_t j = 0; j <= i; ++j) {
+      known[i].push_back(covariance(trial, trials[ran[j].trial], doubt));
+    }
+    known[i][i] += doubt.measuring * doubt.measuring + doubt.own * doubt.own;
+  }
+  const Triangle l = cholesky(std::move(known));
+  const std::vector<double> explained = solved(l, errors);
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    std::vector<double> with;
+    for (const TrialOutcome& outcome : ran) {
+      with.push_back(covariance(trials[i], trials[outcome.trial], doubt));
+    }
+    with = solved(l, std::move(with));
+    double mean = 0, variance = covariance(trials[i], trials[i], doubt) + doubt.own * doubt.own;
+    for (std::size_t k = 0; k < with.size(); ++k) {
+      mean += with[k] * explained[k];
+      variance -= with[k] * with[k];
+    }
+    Belief& belief = beliefs[i];
+    belief.log_error = mean;
+    belief.spread = std::sqrt(std::max(variance, doubt.own * doubt.own));
+    belief.expected = trials[i].predicted * std::exp(mean);
+    belief.low = belief.expected * std::exp(-kInside90 * belief.spread);
+    belief.high = belief.expected * std::exp(kInside90 * belief.spread);
+  }
+}
+
+// The part of their errors of memory that all layouts have in common, on a grid of its values.
+constexpr std::size_t kShared = 161;
+using Shared = std::array<double, kShared>;
+double shared_at(std::size_t i) { return -4 + 8.0 * static_cast<double>(i) / (kShared - 1); }
+
+double oom_given(double room, double shared, double share) {
+  return below((std::sqrt(share) * shared - room) / std::sqrt(1 - share));
+}
+
+double room_of(const Trial& trial) { return -quantile(std::clamp(trial.oom, 1e-6, 1 - 1e-6)); }
+
+void learn_memory(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
+                  double share, std::vector<Belief>& beliefs) {
+  Shared weight{};
+  for (std::size_t k = 0; k < kShared; ++k) {
+    weight[k] = std::exp(-shared_at(k) * shared_at(k) / 2);
+  }
+  for (const TrialOutcome& outcome : outcomes) {
+    const bool failed = outcome.end == TrialEnd::OutOfMemory;
+    if (!failed && outcome.end != TrialEnd::Ok) continue;
+    const double room = room_of(trials[outcome.trial]);
+    for (std::size_t k = 0; k < kShared; ++k) {
+      const double chance = oom_given(room, shared_at(k), share);
+      weight[k] *= std::max(failed ? chance : 1 - chance, 1e-12);
+    }
+  }
+  double all = 0;
+  for (const double one : weight) all += one;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const double room = room_of(trials[i]);
+    double sum = 0;
+    for (std::size_t k = 0; k < kShared; ++k) {
+      sum += weight[k] * oom_given(room, shared_at(k), share);
+    }
+    beliefs[i].oom = sum / all;
+  }
+  for (const TrialOutcome& outcome : outcomes) {
+    if (outcome.end == TrialEnd::Ok) beliefs[outcome.trial].oom = 0;
+    if (outcome.end == TrialEnd::OutOfMemory) beliefs[outcome.trial].oom = 1;
+  }
+}
+
+}  // namespace
+
+std::vector<Belief> learn(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
+                          const Doubt& doubt) {
+  std::vector<TrialOutcome> ran;
+  for (const TrialOutcome& outcome : outcomes) {
+    TW_CHECK(outcome.trial < trials.size(), "an outcome of no trial");
+    if (outcome.end == TrialEnd::Ok) ran.push_back(outcome);
+  }
+  std::vector<Belief> beliefs(trials.size());
+  learn_times(trials, ran, doubt, beliefs);
+  learn_memory(trials, outcomes, doubt.memory_shared, beliefs);
+  return beliefs;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,67 @@
+// Layouts as trials, and the words for how they end.
+#include <array>
+#include <cmath>
+
+#include "trainwright/tune/tune.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::array<std::string_view, 8> kEnds = {
+    "ok", "out-of-memory", "crash", "hang", "time-limit", "node-failure", "preempted", "refused"};
+constexpr std::array<std::string_view, 5> kStops = {"", "proven", "not-worth-it", "budget",
+                                                    "nothing-left"};
+
+// From nothing to everything, neighbours one apart.
+double recompute_place(const Layout& layout) {
+  switch (layout.recompute.kind) {
+    case RecomputeKind::None: return 0;
+    case RecomputeKind::Selective: return 1;
+    case RecomputeKind::Full: return 3;
+    default: return 2;
+  }
+}
+
+double doublings(std::int64_t degree) { return std::log2(static_cast<double>(degree)); }
+
+}  // namespace
+
+std::string_view name_of(TrialEnd end) { return kEnds[static_cast<std::size_t>(end)]; }
+std::string_view name_of(TuneStop stop) { return kStops[static_cast<std::size_t>(stop)]; }
+
+std::optional<TrialEnd> trial_end_named(std::string_view name) {
+  for (std::size_t i = 0; i < kEnds.size(); ++i) {
+    if (kEnds[i] == name) return static_cast<TrialEnd>(i);
+  }
+  return std::nullopt;
+}
+
+bool blames_layout(TrialEnd end) {
+  return end != TrialEnd::NodeFailure && end != TrialEnd::Preempted;
+}
+
+std::vector<double> place_of(const Layout& layout) {
+  return {doublings(layout.tp), doublings(layout.pp), doublings(layout.mbs), doublings(layout.cp),
+          doublings(layout.ep), doublings(layout.vpp), recompute_place(layout),
+          layout.sp ? 1.0 : 0.0, static_cast<double>(layout.zero),
+          // Kinds have no order: what matters is whether two are the same.
+          2.0 * static_cast<double>(layout.schedule), 2.0 * static_cast<double>(layout.sharding)};
+}
+
+Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
+               double oom) {
+  constexpr double kNudge = 1e-3;  // of a logarithm
+  Trial trial{to_text(layout), step_time(pieces, stack).step, {}, place_of(layout), oom};
+  const StepPieces known = with_known_idle(pieces, stack);
+  const double at = step_time(known, stack).step.value();
+  // The scale has a term of its own.
+  for (std::size_t k = 0; k + 1 < kStackConstants; ++k) {
+    StackConstants nudged = stack;
+    nudged.values[k] *= std::exp(kNudge);
+    const double slope = std::log(step_time(known, nudged).step.value() / at) / kNudge;
+    trial.slopes.push_back(slope * stack_priors()[k].spread);
+  }
+  return trial;
+}
+
+}  // namespace trainwright
