@@ -53,6 +53,10 @@ class Question:
         """The answer as the program prints it."""
         return self._ask((), width)[0]
 
+    def page(self, path: str) -> str:
+        """The page that `--report` would write there."""
+        return self._ask(("--report", path), 80)[1][path]
+
     def files(self) -> dict[str, str]:
         """What the program would write, by path."""
         return self._ask((), 80)[1]

@@ -347,6 +347,13 @@ class Plan(Answer):
     today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes
     within: dict[str, Any] | None = None  # the fewest accelerators that end in time
     pareto: list[dict[str, Any]] | None = None
+    details: dict[str, Any] | None = None  # what the report draws, where asked for
+
+    def report(self, path: str | os.PathLike[str]) -> pathlib.Path:
+        """Makes the plan again and writes it as an HTML page to look at."""
+        page = self.question.page(os.fspath(path))
+        pathlib.Path(path).write_text(page, encoding="utf-8")
+        return pathlib.Path(path)
 
     @property
     def layout(self) -> str | None:

@@ -167,3 +167,11 @@ def test_a_log_stands_beside_its_prediction():
     said = trainwright.compare(GOLDEN / "calibrate" / "titan.log", **asked)
     assert said == (f"predicted {predicted.time.step:.3g} s, measured 1.4 s; "
                     f"memory 49.66 of {predicted.memory.fullest.reserved / 2**30:.2f} GiB reserved")
+
+
+def test_a_plan_writes_the_page_that_the_program_writes(tmp_path):
+    plan = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, top=2)
+    page = plan.report(tmp_path / "plan.html")
+    subprocess.run([PROGRAM, "plan", "llama-2-7b", "--on", "8xH100", "--batch", "64", "--seq", "4096", "--top", "2", "--report",
+                    str(tmp_path / "program.html")], check=True, capture_output=True)
+    assert page.read_bytes() == (tmp_path / "program.html").read_bytes()

@@ -26,13 +26,15 @@ std::optional<double> Invocation::number(const std::string& name) const {
   return value ? parse_number(*value) : std::nullopt;
 }
 
-std::string document_text(const Json& document) {
-  if (!document.is_object()) return to_text(document);
+Json with_schema(const Json& document) {
+  if (!document.is_object()) return document;
   Json whole = Json::object();
   whole.add("schema", Json::of(kSchema));
   for (const auto& [key, value] : document.members) whole.add(key, value);
-  return to_text(whole);
+  return whole;
 }
+
+std::string document_text(const Json& document) { return to_text(with_schema(document)); }
 
 Json to_json(const Diagnostics& diagnostics) {
   Json list = Json::array();

@@ -82,6 +82,7 @@ struct Command {
 // As --json prints an answer: an object begins with the version of the keys. What is a file of its
 // own, such as a cluster or constants, is printed as that file.
 inline constexpr int kSchema = 2;
+Json with_schema(const Json& document);
 std::string document_text(const Json& document);
 
 // The JSON of a diagnostic list: [{"where", "what", "hint"}].
@@ -97,5 +98,6 @@ Command schedule_command();
 Command replay_command();
 Command estimate_command();
 Command export_command();
+Command report_command();
 
 }  // namespace trainwright::cli

@@ -9,6 +9,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/config.h"
 #include "trainwright/cli/export.h"
+#include "trainwright/cli/plan_details.h"
 
 namespace trainwright::cli {
 namespace {
@@ -219,12 +220,21 @@ Result<Output> run_plan(const Invocation& invocation) {
   Watch watch(invocation, wanted.time_limit);
   question.stop = [&watch](std::int64_t branches) { return watch(branches); };
   const auto* hardware = TW_TRY(invocation.data.hardware());
+  question.remember = invocation.flag("details") || invocation.flag("report");
   const Plan plan = TW_TRY(plan_for(wanted, question, *hardware));
+  Json document = plan_json(plan);
+  if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));
   if (invocation.progress != nullptr) invocation.progress("");
   const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
   const std::string text =
-      invocation.json ? document_text(plan_json(plan)) : plan_text(plan, invocation.width);
-  return with_files(invocation, plan, {text, exit});
+      invocation.json ? document_text(document) : plan_text(plan, invocation.width);
+  Output answer = TW_TRY(with_files(invocation, plan, {text, exit}));
+  if (const auto page = invocation.text("report")) {
+    answer.files.push_back(
+        {*page, TW_TRY(report_page(invocation.data, with_schema(document), "plan"))});
+    if (!invocation.json) answer.text += fmt::format("\n{}\n", *page);
+  }
+  return answer;
 }
 
 std::vector<Argument> wish_arguments() {
@@ -245,6 +255,8 @@ std::vector<Argument> wish_arguments() {
       {"--export", Kind::Text,
        "folder to write the recommended layout into, as `export` writes it for the trainer", false,
        "DIR"},
+      {"--report", Kind::Text, "HTML file to write: the plan as a page to look at", false, "FILE"},
+      {"--details", Kind::Flag, "with --json: also what `report` draws"},
       {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},
       {"--budget", Kind::Integer,
        "bounds and memory evaluations after which the search ends with the best so far and its gap "

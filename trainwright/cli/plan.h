@@ -61,6 +61,17 @@ struct RunCost {
 RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
+// Sentences of the answer, each with what it is about: "recommended", "runner-up", "memory", "run",
+// "search", "measured", "experts", "within", "larger".
+struct PlanNote {
+  std::string_view about;
+  std::string text;
+};
+std::vector<PlanNote> plan_notes(const Plan& plan);
+// Why there is no layout to show.
+std::string nothing_text(const Plan& plan);
+// In words that `estimate` reads as this layout.
+std::string settings_text(const Wanted& wanted, const Layout& layout);
 Json plan_json(const Plan& plan);
 
 // A layout of the same batch, sequences and precision, unless its words say otherwise.

@@ -25,12 +25,6 @@ std::string split_text(const Layout& layout, const Model& model) {
   return text + std::to_string(stages->back().count);
 }
 
-// In words that `estimate` reads as this layout.
-std::string settings_text(const Wanted& wanted, const Layout& layout) {
-  const std::string text = to_text(layout);
-  return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
-}
-
 // "; vpp1-16 +1.5 %": others of its family
 std::string alike_text(const PlannedLayout& plan) {
   if (plan.alike.empty()) return {};
@@ -294,6 +288,11 @@ std::string why_not_text(const Plan& plan, int width) {
 
 }  // namespace
 
+std::string settings_text(const Wanted& wanted, const Layout& layout) {
+  const std::string text = to_text(layout);
+  return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
+}
+
 std::string short_text(const Layout& layout, const Model& model) {
   std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
   const auto add = [&](const char* name, std::int64_t value) {
@@ -317,13 +316,42 @@ std::string short_text(const Layout& layout, const Model& model) {
   return text + split_text(layout, model);
 }
 
+std::string nothing_text(const Plan& plan) {
+  const SearchResult& result = plan.result;
+  return result.end == SearchEnd::Stopped ? stopped_text(result)
+                                          : nothing_text(plan.wanted, result);
+}
+
+std::vector<PlanNote> plan_notes(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  std::vector<PlanNote> notes;
+  if (!result.best.empty()) {
+    const PlannedLayout& first = result.best.front();
+    notes.push_back({"recommended", recommended_text(wanted, result)});
+    if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
+    if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
+    if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
+  }
+  notes.push_back({"search", counts_text(result, wanted.risk)});
+  if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
+  if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
+    notes.push_back({"experts", load_text(wanted, result.best.front().layout)});
+  }
+  if (wanted.within) notes.push_back({"within", within_text(plan)});
+  if (result.end == SearchEnd::NothingFits) {
+    notes.push_back({"larger", larger_text(wanted, plan.larger)});
+  }
+  return notes;
+}
+
 std::string plan_text(const Plan& plan, int width) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
   std::string text = heading(wanted, width) + '\n';
   const auto say = [&](const std::string& prose) { text += wrapped_lines(prose, width); };
   if (result.best.empty() && !result.smallest) {
-    say(result.end == SearchEnd::Stopped ? stopped_text(result) : nothing_text(wanted, result));
+    say(nothing_text(plan));
     return text;
   }
   if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
@@ -347,17 +375,10 @@ std::string plan_text(const Plan& plan, int width) {
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));
     say("As --layout: " + settings_text(wanted, result.best.front().layout));
-    say(recommended_text(wanted, result));
-    if (result.best.size() > 1) say(runner_up_text(result));
-    if (plan.with_more_memory) say(limit_text(plan));
-    if (wanted.tokens || wanted.price) say(run_text(wanted, result.best.front().time));
   }
-  say(counts_text(result, wanted.risk));
-  if (wanted.times.measured) say(to_text(*wanted.times.measured));
-  if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
-    say(load_text(wanted, result.best.front().layout));
+  for (const PlanNote& note : plan_notes(plan)) {
+    if (note.about != "larger") say(note.text);
   }
-  if (wanted.within) say(within_text(plan));
   if (!plan.front.empty()) text += '\n' + front_text(plan, width);
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
   if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, plan.larger));

@@ -110,6 +110,8 @@ Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t seq
 
 // As the target reads them: words of a command line, or a file without what is not its own.
 std::string settings_text(const std::vector<Setting>& settings, const Target& target);
+// A word quoted for a shell where it has to be.
+std::string shell_word(const std::string& word);
 // As words of a command line, quoted for a shell; subcommands come last.
 std::string settings_line(const std::vector<Setting>& settings, const Target& target);
 Json settings_json(const std::vector<Setting>& settings);

@@ -176,7 +176,7 @@ std::string settings_line(const std::vector<Setting>& settings, const Target& ta
       continue;
     }
     for (const std::string& word : detail::words_of(setting, target.form)) {
-      (detail::is_subcommand(setting) ? last : words).push_back(detail::shell_word(word));
+      (detail::is_subcommand(setting) ? last : words).push_back(shell_word(word));
     }
   }
   words.insert(words.end(), last.begin(), last.end());

@@ -71,17 +71,6 @@ std::vector<std::string> words_of(const Setting& setting, SettingsForm form) {
   return words;
 }
 
-std::string shell_word(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./:=,+@%").find(c) != std::string_view::npos;
-  });
-  if (plain) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string shell_array(std::string_view name, const std::vector<Setting>& settings,
                         SettingsForm form) {
   std::string text = fmt::format("{}=(\n", name);
@@ -200,3 +189,18 @@ std::string to_yaml(const std::vector<Setting>& settings) {
 Json to_json_tree(const std::vector<Setting>& settings) { return json_of(tree_of(settings)); }
 
 }  // namespace trainwright::detail
+
+namespace trainwright {
+
+std::string shell_word(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./:=,+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace trainwright

@@ -12,8 +12,6 @@ namespace trainwright::detail {
 std::string comments(const std::vector<std::string>& lines);
 // One setting as words of a command line; true stands alone, lists of lists are "a,b c".
 std::vector<std::string> words_of(const Setting& setting, SettingsForm form);
-// Quoted for a shell where it has to be.
-std::string shell_word(const std::string& word);
 // NAME=( ... ), a line for each setting.
 std::string shell_array(std::string_view name, const std::vector<Setting>& settings,
                         SettingsForm form);

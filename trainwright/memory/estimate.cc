@@ -107,6 +107,25 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
 
 }  // namespace
 
+Result<std::vector<StageBytes>> stage_bytes(const MemoryQuestion& question) {
+  const detail::Prepared work = TW_TRY(detail::prepare(question));
+  const Layout& layout = question.layout;
+  std::vector<StageBytes> stages(static_cast<std::size_t>(stage_count(layout)));
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const auto stage = static_cast<std::int64_t>(i);
+    const std::int64_t rank = stage_rank(layout, stage);
+    const auto group =
+        std::find_if(work.partition.groups.begin(), work.partition.groups.end(),
+                     [&](const detail::PipelineGroup& of) {
+                       return std::binary_search(of.ranks.begin(), of.ranks.end(), rank);
+                     });
+    TW_CHECK(group != work.partition.groups.end(), "every pipeline rank is in a group");
+    const std::size_t content = group->chunks[static_cast<std::size_t>(stage_chunk(layout, stage))];
+    stages[i] = {whole(work.chunks[content].kept), whole(work.chunks[content].half)};
+  }
+  return stages;
+}
+
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question) {
   detail::Prepared work = TW_TRY(detail::prepare(question));
   MemoryEstimate estimate;

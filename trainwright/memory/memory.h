@@ -39,6 +39,7 @@
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/memory/chance.h"
+#include "trainwright/memory/stage_bytes.h"
 #include "trainwright/outside/outside.h"
 #include "trainwright/schedule/schedule.h"
 #include "trainwright/work/expert_load.h"
@@ -127,8 +128,7 @@ struct MemoryEstimate {
   Bytes low, high;                 // 90 % interval of the worst class's driver bytes
   double oom = 0;                  // the largest chance of any class to need more than the capacity
   OutsideBytes outside;            // what context and communicators are made of
-  // How well its facts are known: some are assumed or learned; tensors of collectives come back
-  // late.
+  // Some of its facts are assumed or learned; tensors of collectives come back late.
   bool assumed = false, late = false;
 };
 // The same estimate with what lies outside the allocator and all spreads as these constants have

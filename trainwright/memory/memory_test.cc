@@ -100,6 +100,21 @@ double category(const RankClass& of, Category category) {
   return static_cast<double>(of.bytes[static_cast<std::size_t>(category)].value());
 }
 
+TEST_CASE("a stage's kept bytes times micro-batches in flight are a rank's activations") {
+  Case c = llama_case("megatron-core@0.12", "tp=1,pp=4,dp=1,mbs=1,gbs=16,seq=2048");
+  const auto stages = *stage_bytes(c.question());
+  REQUIRE(stages.size() == 4);
+  const MemoryEstimate estimate = *estimate_memory(c.question());
+  // 1F1B on 4 ranks: rank 1 has 3 micro-batches in flight, one of them at work.
+  const RankClass& second = estimate.classes[1];
+  REQUIRE(second.moment.in_flight == 3);
+  const Bytes activations = second.bytes[static_cast<std::size_t>(Category::Activations)];
+  CHECK(activations >= stages[1].kept * 2);
+  CHECK(activations <= stages[1].kept * 3);
+  CHECK(stages[1].kept == stages[2].kept);
+  CHECK(stages[1].half <= stages[1].kept);
+}
+
 TEST_CASE("the first step has no states until it ends") {
   // Zero 1 over 8: states of 8 bytes a parameter, an eighth each; the peak is before the step.
   const Case c = llama_case("megatron@0.12", "dp=8,zero=1,mbs=1,gbs=64,seq=2048");

@@ -6,7 +6,11 @@
 // continue on the next line. Nothing is ever cut off.
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "trainwright/base/json.h"
+#include "trainwright/base/result.h"
 
 namespace trainwright {
 
@@ -57,5 +61,11 @@ std::string block_chart(const Curve& curve, int width, int height);
 
 // A picture of its own, 1200 x 412.
 std::string to_svg(const Curve& curve);
+
+// A page that draws what it holds: the data stands in its one script of type application/json, in
+// place of kPageData, written so that nothing in it ends the script. Diagnoses a page without that
+// place.
+inline constexpr std::string_view kPageData = "\"trainwright data\"";
+Result<std::string> filled_page(std::string page, const Json& data);
 
 }  // namespace trainwright

@@ -84,9 +84,12 @@ void Fastest::split_twig(const Branch& twig) {
     if (!least) continue;
     ++looked_.evaluated;
     const Fit fit = fit_of(least->oom, question_.risk);
+    const auto bound = [&] {
+      return least_step(*pieces, pipelines[static_cast<std::size_t>(leaf.pipeline)].idle, stack_);
+    };
+    if (question_.remember) met_.push_back({leaf, least->driver, bound(), fit});
     if (fit == Fit::Fits) {
-      const double idle = pipelines[static_cast<std::size_t>(leaf.pipeline)].idle;
-      push(least_step(*pieces, idle, stack_), Level::Leaf, leaf);
+      push(bound(), Level::Leaf, leaf);
     } else {
       large_.push_back({least->driver, fit, leaf});
     }
@@ -97,7 +100,20 @@ void Fastest::time_leaf(const Branch& leaf) {
   const auto pieces = steps_.pieces(space_.layout(leaf));
   TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
   ++looked_.timed;
-  push(step_time(*pieces, stack_).step, Level::Timed, leaf);
+  const Seconds step = step_time(*pieces, stack_).step;
+  if (question_.remember) times_[leaf] = step;
+  push(step, Level::Timed, leaf);
+}
+
+std::vector<Met> Fastest::met() const {
+  std::vector<Met> all = met_;
+  for (Met& one : all) {
+    const auto known = times_.find(one.branch);
+    if (known == times_.end()) continue;
+    one.step = known->second;
+    one.timed = true;
+  }
+  return all;
 }
 
 void Fastest::ask_whether_to_stop() {

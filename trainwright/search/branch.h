@@ -9,6 +9,7 @@
 //
 // Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
 // slice, cost more than all of it.
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -30,6 +31,15 @@ struct Large {
   Branch branch = {};
 };
 
+// A layout whose memory was asked for.
+struct Met {
+  Branch branch;
+  Bytes driver;
+  Seconds step;  // at least
+  Fit fit = Fit::Fits;
+  bool timed = false;
+};
+
 class Fastest {
  public:
   Fastest(const SearchQuestion& question, const Space& space);
@@ -45,6 +55,8 @@ class Fastest {
   // What the fullest rank of a layout that does not fit needs, but for slack.
   Bytes driver_of(const Branch& leaf) { return memory_.least(space_.layout(leaf))->driver; }
   const std::vector<Large>& large() const { return large_; }
+  // All of them, where the question asks for it.
+  std::vector<Met> met() const;
 
  private:
   enum class Level : std::uint8_t { Trunk, Twig, Leaf, Timed };
@@ -80,6 +92,8 @@ class Fastest {
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};
+  std::vector<Met> met_ = {};
+  std::map<Branch, Seconds> times_ = {};  // of those met
 };
 
 }  // namespace trainwright::detail

@@ -32,6 +32,14 @@ class Refusals {
     return most;
   }
 
+  std::vector<Refusal> all() const {
+    std::vector<Refusal> list = list_;
+    for (Refusal& of : list) of.refused = refused_;
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Refusal& a, const Refusal& b) { return a.layouts > b.layouts; });
+    return list;
+  }
+
  private:
   // Each rule once for a layout: `refused` is the layout's number.
   void count(const LayoutViolation& violation) {
@@ -173,7 +181,19 @@ class Asking {
     return smallest;
   }
 
+  void remember() {
+    const std::vector<detail::Met> met = fastest_.met();
+    const std::int64_t stride = (std::ssize(met) + kMostConsidered - 1) / kMostConsidered;
+    for (std::int64_t i = 0; i < std::ssize(met); i += stride) {
+      const detail::Met& of = met[static_cast<std::size_t>(i)];
+      result_.considered.push_back(
+          {space_.layout(of.branch), of.driver, of.step, of.fit, of.timed});
+    }
+    result_.refusals = refusals_.all();
+  }
+
   void finish() {
+    if (question_.remember) remember();
     result_.space = space_.size();
     result_.bounded = fastest_.looked().bounded;
     result_.evaluated = fastest_.looked().evaluated;

@@ -70,6 +70,7 @@ struct SearchQuestion {
   // Lists that another search of this model, trainer and job on these accelerators has timed, with
   // whatever memory; its own otherwise.
   StepModel* steps = nullptr;
+  bool remember = false;  // what was looked at, for pictures
 };
 StepModel step_model(const SearchQuestion& question);
 // The same of another cluster, which must outlive it.
@@ -103,6 +104,18 @@ struct Refusal {
   std::int64_t refused = 0;  // of so many
 };
 
+// A layout whose memory was asked for. No rank but the fullest needs more, without slack; of one
+// that does not fit some rank needs that much.
+struct Considered {
+  Layout layout;
+  Bytes driver;
+  Seconds step;  // at least
+  Fit fit = Fit::Fits;
+  bool timed = false;  // `step` is its time
+};
+// More than so many are thinned out evenly.
+inline constexpr std::int64_t kMostConsidered = 1500;
+
 // With other runs of a source measured, half of its predictions are off by 2 to 6 % (docs/time.md).
 inline constexpr double kMargin = 0.05;
 // A chance of OOM that nobody changes a layout for.
@@ -129,6 +142,10 @@ struct SearchResult {
   // When nothing fits: the accepted layout that needs least.
   std::optional<PlannedLayout> smallest;
   std::optional<Refusal> refusal;  // when all are refused
+  // Where the question asks to remember them: in the order in which they were met, and why the
+  // trainer refused others, most frequent first.
+  std::vector<Considered> considered;
+  std::vector<Refusal> refusals;
 };
 Result<SearchResult> search(const SearchQuestion& question);
 // One layout as the referee has it: no caches, with a replay. Nobody asks whether it is accepted.

@@ -62,6 +62,31 @@ TEST_CASE("a search gives legal layouts that fit, fastest first, and proves the 
   CHECK(result.timed <= result.evaluated);
 }
 
+TEST_CASE("a search that remembers gives the same answer and what it was found among") {
+  const Job8 job;
+  SearchQuestion question = job.question();
+  const SearchResult plain = *search(question);
+  CHECK(plain.considered.empty());
+  question.remember = true;
+  const SearchResult result = *search(question);
+  REQUIRE(result.best.size() == plain.best.size());
+  CHECK(result.best.front().layout == plain.best.front().layout);
+  // Thinned out evenly: every third where up to 3 x kMostConsidered were looked at.
+  const std::int64_t stride = (result.evaluated + kMostConsidered - 1) / kMostConsidered;
+  CHECK(std::ssize(result.considered) == (result.evaluated + stride - 1) / stride);
+  for (const Considered& of : result.considered) {
+    const PlannedLayout exact = *planned(question, of.layout);
+    const Bytes driver = exact.memory.classes[exact.memory.worst].driver;
+    CHECK(of.driver <= driver);
+    CHECK(of.step <= exact.time.step * (1 + 1e-9));
+    if (of.timed) CHECK(of.step / exact.time.step == doctest::Approx(1).epsilon(1e-9));
+    if (&of - result.considered.data() > 40) break;  // a replay each
+  }
+  std::int64_t refused = 0;
+  for (const Refusal& of : result.refusals) refused += of.layouts;
+  CHECK(refused >= result.refused);
+}
+
 TEST_CASE("a budget ends a search with what it has, and the bound holds for what it has not seen") {
   const Job8 job;
   SearchQuestion question = job.question();

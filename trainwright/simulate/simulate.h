@@ -172,6 +172,14 @@ struct StepTime {
   double hfu = 0;  // with what is run again
 };
 StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
+// The order of a step's actions and the seconds of each, of at most so many micro-batches (at least
+// one): for drawings. Nullopt without a pipeline. Bytes are left to the caller.
+struct DrawnPipeline {
+  Schedule schedule;
+  Costs costs;
+};
+std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& pieces, const StackConstants& stack,
+                                            std::int64_t most);
 // A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
 // and sharding takes less, however its layers are dealt to stages, if its schedule leaves every
 // rank idle for at least `idle` micro-batches. The slowest rank takes at least the mean, and sums

@@ -191,20 +191,27 @@ double waiting_factor(const StepPieces& step, const StackConstants& stack) {
   return 1 + stack.at(StackConstant::Growth) * std::log2(std::max(1.0, real(step.world) / 8));
 }
 
-Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
-  const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
+// One micro-batch on each stage.
+std::vector<Visit> stage_visits(const StepPieces& step, const StackConstants& stack) {
   const Seconds blocking = blocking_of(step, stack);
   const Floor floor = floor_of(step, stack);
-  std::vector<Visit> stages, ranks(step.ranks.size());
+  std::vector<Visit> stages;
   stages.reserve(step.stages.size());
   for (std::size_t i = 0; i < step.stages.size(); ++i) {
-    const StagePieces& pieces = step.stages[i];
-    const bool as_before = i > 0 && alike(pieces, step.stages[i - 1]);
-    stages.push_back(as_before ? stages.back() : visit_of(pieces, blocking, floor, stack));
-    const Visit& visit = stages.back();
-    Visit& rank = ranks[static_cast<std::size_t>(pieces.rank)];
-    rank.forward += visit.forward;
-    rank.backward += visit.backward;
+    const bool as_before = i > 0 && alike(step.stages[i], step.stages[i - 1]);
+    stages.push_back(as_before ? stages.back() : visit_of(step.stages[i], blocking, floor, stack));
+  }
+  return stages;
+}
+
+Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
+  const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
+  const std::vector<Visit> stages = stage_visits(step, stack);
+  std::vector<Visit> ranks(step.ranks.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    Visit& rank = ranks[static_cast<std::size_t>(step.stages[i].rank)];
+    rank.forward += stages[i].forward;
+    rank.backward += stages[i].backward;
   }
   const double exposed = stack.at(StackConstant::DataExposed);
   const double data = data_factor(step, stack);
@@ -261,6 +268,21 @@ StepPieces with_known_idle(StepPieces step, const StackConstants& stack) {
   step.idle = std::max(0.0, pipeline.makespan / pipeline.visit - m);
   step.order = std::nullopt;
   return step;
+}
+
+std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& step, const StackConstants& stack,
+                                            std::int64_t most) {
+  if (step.pp == 1 && !step.order) return std::nullopt;
+  Costs costs =
+      costs_of(step, stage_visits(step, stack), step.transfer * stack.at(StackConstant::Transfer));
+  if (step.order) return DrawnPipeline{*step.order, std::move(costs)};
+  const Shape shape{static_cast<int>(step.pp), static_cast<int>(std::min(step.micro_batches, most)),
+                    static_cast<int>(step.vpp)};
+  MakeOptions options;
+  options.group = static_cast<int>(step.group);
+  auto made = make(step.schedule, shape, options);
+  if (!made) return std::nullopt;
+  return DrawnPipeline{*std::move(made), std::move(costs)};
 }
 
 StepTime step_time(const StepPieces& step, const StackConstants& stack) {

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The report in a browser: complete, quiet, alone, legible, usable by keyboard.
+
+  tests/report/run.py PROGRAM [--screens DIR]
+
+With --screens writes pictures of every case at 1440 and 390 pixels, light and dark, instead of looking itself.
+Exit code 77 where there is no Chromium.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from devtools import Browser
+
+SKIPPED = 77
+CASES = {  # name: words of `plan`, whether anything fits
+    "pipeline": ("llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --fix pp=4 --tokens 1T --price 2", True),
+    "nothing": ("llama-3.1-70b --on 1xH100 --batch 8 --seq 4096", False),
+    "lora": ("llama-3.1-8b --on 1xRTX-4090 --batch 8 --seq 2048 --trainer accelerate --job lora=16:q_proj+v_proj", True),
+}
+LARGE = {  # for screens only
+    "8b": ("llama-3.1-8b --on 8xH100 --batch 128 --seq 8192", True),
+    "405b": ("llama-3.1-405b --on 16384xH100 --batch 2048 --seq 8192 --tokens 15T --price 2", True),
+    "deepseek": ("deepseek-v3 --on 2048xH800 --batch 15360 --seq 4096", True),
+}
+MOST_BYTES = 1_000_000
+
+
+def check(truth, what):
+    if not truth:
+        raise AssertionError(what)
+
+
+def made(program, words, fits, page):
+    run = subprocess.run([program, "plan", *words.split(), "--report", str(page)], capture_output=True, text=True, check=False)
+    check(run.returncode == (0 if fits else 1), f"exit code {run.returncode}: {run.stderr}")
+    check(page.stat().st_size < MOST_BYTES, f"{page.name} has {page.stat().st_size} bytes")
+
+
+def is_complete(browser, name, fits):
+    sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
+    wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
+    if name == "pipeline":
+        wanted.insert(3, "timeline")
+    check(sections == wanted, f"{name}: parts are {sections}")
+    links = browser.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
+    check(links == [f"#{one}" for one in wanted], f"{name}: links are {links}")
+    data = "JSON.parse(document.getElementById('data').textContent)"
+    bars = browser.value(f"(() => {{ const p = {data}, one = p.best[p.recommended] || p.smallest; return "
+                         "one.memory.classes.flatMap(c => Object.values(c.bytes)).filter(b => b > 0).length; })()")
+    drawn = browser.value("document.querySelectorAll('#memory .picture rect.seg').length")
+    check(drawn == bars, f"{name}: {drawn} of {bars} parts of memory are drawn")
+    if fits:
+        check(browser.value("document.querySelectorAll('#answer .card').length") >= 4, f"{name}: cards are missing")
+        parts = browser.value("document.querySelectorAll('#time rect.seg').length")
+        check(parts > 0 and browser.value("document.querySelectorAll('#time .rule').length") > 0, f"{name}: no parts of time")
+        rows = browser.value(f"document.querySelector('#others table').rows.length - 1 - {data}.best.length")
+        check(rows == 0, f"{name}: layouts are missing in the table")
+    else:
+        check("32xH100" in browser.value("document.querySelector('#answer').innerText"), f"{name}: what would fit is not said")
+    for word in ("undefined", "NaN", "null", "[object"):
+        check(word not in browser.value("document.querySelector('main').innerHTML"), f"{name}: the page says {word}")
+
+
+def fits_the_screen(browser, name, width):
+    wide = browser.value("document.documentElement.scrollWidth")
+    check(wide <= width, f"{name}: {wide} pixels wide on a screen of {width}")
+    cut = browser.value("[...document.querySelectorAll('main svg text')].filter(one => one.getBoundingClientRect().width > 0 && "
+                        "(one.getBoundingClientRect().right > innerWidth || one.getBoundingClientRect().left < 0)).map(one => one.textContent)")
+    check(not cut, f"{name}: cut off at {width} pixels: {cut}")
+
+
+def luminance(colour):
+    parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def contrast(one, other):
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def is_legible(browser, theme):
+    """WCAG 2.2: 4.5 for text (1.4.3), 3 for shapes (1.4.11)."""
+    names = browser.value("[...document.styleSheets[0].cssRules].find(one => one.selectorText === ':root').style.length")
+    check(names > 20, "the palette is not found")
+    palette = browser.value("(() => { const found = {}; const all = getComputedStyle(document.documentElement); for (const one of "
+                            "[...document.styleSheets[0].cssRules].find(one => one.selectorText === ':root').style) "
+                            "found[one] = all.getPropertyValue(one).trim(); return found; })()")
+    palette = {name: value if len(value) == 7 else "#" + "".join(2 * c for c in value[1:]) for name, value in palette.items()}
+    for paper in ("--paper", "--card"):
+        for name, colour in palette.items():
+            if name in ("--paper", "--card", "--line"):
+                continue
+            least = 3 if name.startswith("--s-") or name == "--focus" else 4.5
+            found = contrast(colour, palette[paper])
+            check(found >= least, f"{theme}: {name} on {paper} has a contrast of {found:.2f}, less than {least}")
+
+
+def tabbed(browser, most=400):
+    """What Tab reaches, in order, and whether each shows it."""
+    reached = []
+    for _ in range(most):
+        for kind in ("keyDown", "keyUp"):
+            browser.ask("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab", windowsVirtualKeyCode=9)
+        one = browser.value("(() => { const e = document.activeElement; return e === document.body ? null : [e.tagName.toLowerCase(), "
+                            "(e.getAttribute('aria-label') || e.textContent || '').slice(0, 40), getComputedStyle(e).outlineStyle]; })()")
+        if one is None:
+            break
+        reached.append(one)
+    return reached
+
+
+def works_by_keyboard(browser):
+    controls = browser.value("document.querySelectorAll('a[href], button, select, summary, [tabindex]').length")
+    reached = tabbed(browser)
+    check(len(reached) == controls, f"Tab reaches {len(reached)} of {controls} controls")
+    unseen = [one for one in reached if one[2] == "none"]
+    check(not unseen, f"focus is not seen on {unseen}")
+    before = browser.value("document.querySelector('#timeline .zoomed rect:nth-of-type(9)').getAttribute('width')")
+    browser.value("document.querySelector('#timeline button[aria-label=\"Zoom in\"]').click()")
+    after = browser.value("document.querySelector('#timeline .zoomed rect:nth-of-type(9)').getAttribute('width')")
+    check(float(after) > 1.5 * float(before), "the timeline does not zoom")
+    words = browser.value("document.querySelector('#memory p').textContent")
+    browser.value("(() => { const list = document.querySelector('#memory select'); list.value = list.options.length - 1; "
+                  "list.dispatchEvent(new Event('change')); })()")
+    check(browser.value("document.querySelector('#memory p').textContent") != words, "another layout shows the same memory")
+
+
+def check_all(program, folder):
+    with Browser() as browser:
+        for name, (words, fits) in CASES.items():
+            page = folder / f"{name}.html"
+            made(program, words, fits, page)
+            for theme in ("dark", "light"):
+                for width in (390, 1440):
+                    browser.show(page, width, 900, theme)
+                    fits_the_screen(browser, name, width)
+                is_legible(browser, theme)
+            is_complete(browser, name, fits)
+            if name == "pipeline":
+                works_by_keyboard(browser)
+        check(not browser.faults(), f"the page complains: {browser.faults()[:2]}")
+        elsewhere = [url for url in browser.asked_for() if not url.startswith(("file:", "about:", "data:"))]
+        check(not elsewhere, f"the page asks for {elsewhere}")
+
+
+def report_equals(program, folder):
+    """`report` of what --json --details prints is the page that --report writes."""
+    words = CASES["pipeline"][0].split()
+    plan = subprocess.run([program, "plan", *words, "--json", "--details"], capture_output=True, check=True).stdout
+    (folder / "plan.json").write_bytes(plan)
+    subprocess.run([program, "report", str(folder / "plan.json"), "--out", str(folder / "again.html")], check=True, capture_output=True)
+    check((folder / "again.html").read_bytes() == (folder / "pipeline.html").read_bytes(), "`report` and --report differ")
+
+
+def screens(program, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    with Browser() as browser:
+        for name, (words, fits) in {**CASES, **LARGE}.items():
+            page = folder / f"{name}.html"
+            made(program, words, fits, page)
+            for width in (1440, 390):
+                for theme in ("light", "dark"):
+                    browser.show(page, width, 900, theme)
+                    paint = browser.value("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+                    print(f"{name} {width} {theme}: {page.stat().st_size} bytes, first paint after {paint or 0:.0f} ms")
+                    browser.value("document.querySelector('header').style.position = 'static'")
+                    (folder / f"{name}-{width}-{theme}.png").write_bytes(browser.screen())
+
+
+def main():
+    words = argparse.ArgumentParser()
+    words.add_argument("program")
+    words.add_argument("--screens", type=pathlib.Path)
+    given = words.parse_args()
+    if shutil.which("chromium") is None:
+        print("there is no chromium here: the pages were not looked at")
+        return SKIPPED
+    if given.screens:
+        screens(given.program, given.screens)
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        check_all(given.program, pathlib.Path(folder))
+        report_equals(given.program, pathlib.Path(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

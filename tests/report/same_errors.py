@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""The errors in data/calibrations/accuracy.json are those of the tables in docs/time.md and docs/memory.md."""
+import json
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def time_rows():
+    rows = re.findall(r"^\| (\w[\w-]*) \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|", (ROOT / "docs/time.md").read_text(), re.M)
+    return [{"source": name, "runs": int(runs.replace(",", "")), "error": float(error), "inside": float(inside)}
+            for name, runs, error, inside in rows]
+
+
+def memory_rows():
+    table = (ROOT / "docs/memory.md").read_text().split("| source | rows | as shipped |")[1].split("\n\n")[0]
+    rows = re.findall(r"^\| ([^|]+?) \| ([\d,]+) \| ([\d.]+) %", table, re.M)
+    return [{"source": name, "runs": int(runs.replace(",", "")), "error": float(error)} for name, runs, error in rows]
+
+
+text = (ROOT / "data/calibrations/accuracy.json").read_text()
+stored = json.loads(re.sub(r"^//.*$", "", text, flags=re.M))
+found = {"time": time_rows(), "memory": memory_rows()}
+for table, rows in found.items():
+    for row in rows:
+        if row not in stored[table]:
+            print(f"{table}: not in accuracy.json: {json.dumps(row)}")
+    for row in stored[table]:
+        if row not in rows:
+            print(f"{table}: not in the documentation: {json.dumps(row)}")
+sys.exit(0 if stored == found and len(found["time"]) > 10 else 1)

@@ -1,0 +1,42 @@
+// How far predictions like these were off, where somebody measured.
+#include <fmt/core.h>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/plan_details.h"
+
+namespace trainwright::cli {
+namespace {
+
+// Rows of a table of data/calibrations/accuracy.json; all of them where `fitted_to` is empty, else
+// those that it names as "source (runs)".
+Json rows_of(const Json& file, std::string_view table, std::string_view fitted_to) {
+  Json rows = Json::array();
+  const Json* list = file.find(table);
+  if (list == nullptr) return rows;
+  for (const Json& row : list->items) {
+    const Json* source = row.find("source");
+    if (source == nullptr) continue;
+    const bool named = fitted_to.find(source->string + " (") != std::string_view::npos;
+    if (fitted_to.empty() || named) rows.push(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
+                           const MemoryEstimate& memory) {
+  const std::string path = data.path() + "/calibrations/accuracy.json";
+  const std::string text = TW_TRY(read_file(path));
+  const Json file = TW_TRY(parse_json(text, path));
+  const Stack& stack = stack_of(wanted.times.constants.stacks, wanted.trainer);
+  Json json = Json::object();
+  json.add("stack", Json::of(stack.name))
+      .add("time", rows_of(file, "time", stack.source))
+      .add("memory", rows_of(file, "memory", {}))
+      .add("assumed", Json::of(memory.assumed))
+      .add("late", Json::of(memory.late));
+  return json;
+}
+
+}  // namespace trainwright::cli

@@ -1,0 +1,58 @@
+#pragma once
+// Private to `plan` and `report`: what a page about a plan shows beside the plan itself, as JSON.
+// The core computes every number and says every sentence; the page draws.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainwright/cli/plan.h"
+
+namespace trainwright::cli {
+
+// Layouts beyond these have no details.
+inline constexpr std::size_t kMostDetailed = 20;
+
+// {"title", "layouts", "notes", "commands", ...}; `question` is what the plan was made for.
+Result<Json> details_json(const Invocation& invocation, const Plan& plan,
+                          const SearchQuestion& question);
+
+// Words of a command line, and the plan's own with other values of some options.
+using Options = std::map<std::string, std::string>;
+std::string command_line(const std::vector<std::string>& words);
+std::string plan_again(const Invocation& invocation, const Options& instead);
+// What names a model or trainer by its text has no place in a command line.
+std::string as_word(const std::string& word, const char* file);
+// Where nothing fits: what would, nearest to what was asked first.
+struct WayOut {
+  std::string does;     // "train adapters only (LoRA)"
+  std::string found;    // the layout, its time and memory
+  std::string command;  // that plans it
+};
+Result<std::vector<WayOut>> ways_out(const Invocation& invocation, const Plan& plan,
+                                     const SearchQuestion& asked);
+
+// A layout in plain English: what it does with the model, and each entry by itself.
+struct LayoutWord {
+  std::string entry;  // "tp=8"
+  std::string says;   // "every matrix is split over 8 accelerators"
+};
+std::string headline(const Layout& layout);
+std::vector<LayoutWord> plain_words(const Layout& layout);
+// How the bytes of a category come about, for every rank of a layout; numbers where they are the
+// same for all of them.
+std::string formula_of(Category category, const Wanted& wanted, const PlannedLayout& plan);
+
+// Actions of the recommended layout by the clock, and of the same with other schedules that the
+// trainer offers.
+Result<Json> timelines_json(const SearchQuestion& question, const Layout& layout);
+
+// Published runs of the software stack that the step time was fitted to, and of memory: how far
+// predictions were off.
+Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
+                           const MemoryEstimate& memory);
+
+// The page about a plan of --json --details. Diagnoses a file that is none.
+Result<std::string> report_page(const DataDirectory& data, const Json& document,
+                                const std::string& origin);
+
+}  // namespace trainwright::cli

@@ -1,0 +1,171 @@
+// The pipeline of a layout by the clock, drawn with its own and other schedules.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/plan_details.h"
+
+namespace trainwright::cli {
+namespace {
+
+// What a screen can show: lists of more ranks and actions are drawn in part.
+constexpr std::size_t kMostRanks = 16, kMostActions = 5000, kMostTimelines = 4;
+
+std::int64_t micro_batches_drawn(const Layout& layout) {
+  const auto ranks = std::min<std::int64_t>(layout.pp, kMostRanks);
+  const std::int64_t most =
+      static_cast<std::int64_t>(kMostActions) / (2 * ranks * std::max<std::int64_t>(layout.vpp, 1));
+  // At least a full pipeline; in whole rounds of it, as interleaved schedules want them.
+  const std::int64_t rounds = std::max<std::int64_t>(most / layout.pp, 1);
+  return std::min(micro_batch_count(layout), rounds * layout.pp);
+}
+
+// The same memory in every state of the pipeline: what stands all step.
+Bytes standing_of(const RankClass& rank) {
+  Bytes sum;
+  for (const Category category :
+       {Category::Weights, Category::MainWeights, Category::Gradients, Category::OptimizerStates,
+        Category::Workspace, Category::AllocatorSlack, Category::Communicators,
+        Category::Context}) {
+    sum += rank.bytes[static_cast<std::size_t>(category)];
+  }
+  return sum;
+}
+
+std::vector<int> ranks_drawn(int ranks) {
+  std::vector<int> list;
+  const int shown = std::min(ranks, static_cast<int>(kMostRanks));
+  for (int i = 0; i < shown; ++i) {
+    list.push_back(shown == 1 ? 0
+                              : static_cast<int>(std::lround(static_cast<double>(i) * (ranks - 1) /
+                                                             (shown - 1))));
+  }
+  return list;
+}
+
+std::int64_t microseconds(Seconds time) { return std::llround(time.value() * 1e6); }
+
+// [letter, stage, micro-batch, start, length, ...] in microseconds.
+Json actions_json(const std::vector<Action>& actions, const std::vector<Span>& spans) {
+  constexpr std::string_view kLetters = "FIWB";
+  Json list = Json::array();
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const auto letter = static_cast<std::size_t>(actions[i].kind);
+    list.push(Json::of(kLetters.substr(letter, 1)))
+        .push(Json::of(std::int64_t{actions[i].stage}))
+        .push(Json::of(std::int64_t{actions[i].microbatch}))
+        .push(Json::of(microseconds(spans[i].start)))
+        .push(Json::of(microseconds(spans[i].end - spans[i].start)));
+  }
+  return list;
+}
+
+// [at, MiB, at, MiB, ...]
+Json memory_json(const std::vector<MemoryPoint>& points, Bytes standing) {
+  Json list = Json::array();
+  for (const MemoryPoint& point : points) {
+    list.push(Json::of(microseconds(point.at)))
+        .push(Json::of((standing + point.live).value() >> 20));
+  }
+  return list;
+}
+
+// Order and seconds, and the bytes that its stages keep.
+Result<std::optional<DrawnPipeline>> drawn_of(const SearchQuestion& question,
+                                              const Layout& layout) {
+  const auto pieces = TW_TRY(step_pieces({.model = question.model,
+                                          .cluster = question.cluster,
+                                          .trainer = question.trainer,
+                                          .layout = layout,
+                                          .job = question.job,
+                                          .kernels = question.time.kernels,
+                                          .attention = question.attention,
+                                          .expert_load = question.constants.expert_load}));
+  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
+  auto drawn = drawn_pipeline(pieces, stack, micro_batches_drawn(layout));
+  if (!drawn) return drawn;
+  const auto bytes = TW_TRY(stage_bytes({.model = question.model,
+                                         .cluster = question.cluster,
+                                         .trainer = question.trainer,
+                                         .layout = layout,
+                                         .job = question.job,
+                                         .attention = question.attention,
+                                         .constants = question.constants}));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    drawn->costs.stages[i].kept = bytes[i].kept;
+    drawn->costs.stages[i].released_by_input = bytes[i].kept - bytes[i].half;
+  }
+  return drawn;
+}
+
+Json ranks_json(const Schedule& schedule, const Timeline& timeline, const MemoryEstimate& memory) {
+  Json ranks = Json::array();
+  for (const int rank : ranks_drawn(schedule.placement.ranks)) {
+    const auto r = static_cast<std::size_t>(rank);
+    const RankClass& held = memory.classes[r];
+    ranks.push(Json::object()
+                   .add("rank", Json::of(rank))
+                   .add("idle", Json::of(percent(1 - timeline.ranks[r].busy / timeline.makespan)))
+                   .add("actions", actions_json(schedule.ranks[r], timeline.spans[r]))
+                   .add("memory", memory_json(timeline.memory[r], standing_of(held)))
+                   .add("peak", Json::of(held.driver.value() >> 20)));
+  }
+  return ranks;
+}
+
+Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
+                   const DrawnPipeline& drawn) {
+  const Layout& layout = plan.layout;
+  const Timeline timeline = simulate(drawn.schedule, drawn.costs, {.detail = Detail::Full});
+  Json json = Json::object();
+  json.add("schedule", Json::of(name_of(layout.schedule)))
+      .add("what", Json::of(facts_of(layout.schedule).what))
+      .add("chunks", Json::of(layout.vpp))
+      .add("short", Json::of(short_text(layout, question.model)))
+      .add("step", Json::of(plan.time.step.value()))
+      .add("driver", Json::of(plan.memory.classes[plan.memory.worst].driver.value()))
+      .add("oom", Json::of(chance_text(plan.memory.oom)))
+      .add("idle", Json::of(percent(bubble(timeline))))
+      .add("makespan", Json::of(microseconds(timeline.makespan)))
+      .add("pipeline_ranks", Json::of(layout.pp))
+      .add("micro_batches", Json::of(micro_batch_count(layout)))
+      .add("micro_batches_drawn", Json::of(drawn.schedule.microbatches))
+      .add("capacity", Json::of(plan.memory.capacity.value() >> 20))
+      .add("ranks", ranks_json(drawn.schedule, timeline, plan.memory));
+  return json;
+}
+
+// The layout itself, then with other schedules and numbers of chunks that the trainer accepts.
+std::vector<Layout> candidates_of(const SearchQuestion& question, const Layout& layout) {
+  std::vector<Layout> list = {layout};
+  for (const TrainerSchedule& offered : question.trainer.schedules) {
+    const KindFacts& facts = facts_of(offered.kind);
+    if (facts.order == OrderFrom::File || offered.kind == ScheduleKind::None) continue;
+    Layout other = layout;
+    other.schedule = offered.kind;
+    other.vpp = std::clamp<std::int64_t>(layout.vpp, facts.chunks_least, facts.chunks_most);
+    other.placement = facts.placement.value_or(usual_placement(offered.kind, other.vpp));
+    if (other.schedule == layout.schedule) continue;
+    if (list.size() < kMostTimelines && is_legal(violations(other, question.job, question.model,
+                                                            question.cluster, question.trainer))) {
+      list.push_back(other);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<Json> timelines_json(const SearchQuestion& question, const Layout& layout) {
+  Json list = Json::array();
+  if (layout.pp == 1) return list;
+  for (const Layout& one : candidates_of(question, layout)) {
+    const auto drawn = TW_TRY(drawn_of(question, one));
+    if (drawn) list.push(timeline_json(question, TW_TRY(planned(question, one)), *drawn));
+  }
+  return list;
+}
+
+}  // namespace trainwright::cli

@@ -1,0 +1,60 @@
+// The search: time against memory of the layouts that were looked at.
+import {scaleLinear, scaleLog} from "d3-scale";
+import {el, gib, legend, picture, seconds, section, table, tells, whole} from "./tools.js";
+
+const classes = {fits: "p-fits", tight: "p-tight", "does-not-fit": "p-not"};
+const verdicts = {fits: "fits", tight: "tight", "does-not-fit": "does not fit"};
+
+function draw(svg, width, rows, best, capacity) {
+  const left = 52, right = 14, top = 22, height = Math.min(420, Math.max(260, width * 0.45));
+  const all = [...rows.map(one => [one[1], one[2]]), ...best.map(one => [one.bytes, one.step])];
+  const most = Math.max(capacity * 1.25, ...best.map(one => one.bytes * 1.1));
+  const x = scaleLinear().domain([0, most / 2 ** 30]).range([left, width - right]).clamp(true);
+  const slowest = Math.max(...all.map(one => one[1])), fastest = Math.min(...all.map(one => one[1]));
+  const y = (slowest > 8 * fastest ? scaleLog() : scaleLinear()).domain([fastest * 0.97, slowest * 1.03]).range([top + height, top]);
+  const ticks = y.ticks(6).filter((tick, i, list) => list.length < 9 || i % 2 === 0);
+  for (const tick of ticks.length > 1 ? ticks : [fastest, slowest]) {
+    svg.append("line").attr("class", "axis").attr("x1", left).attr("x2", width - right).attr("y1", y(tick)).attr("y2", y(tick));
+    svg.append("text").attr("x", left - 6).attr("y", y(tick) + 4).attr("text-anchor", "end").text(seconds(tick));
+  }
+  for (const tick of x.ticks(width < 500 ? 3 : 8)) svg.append("text").attr("x", x(tick)).attr("y", top + height + 16).attr("text-anchor", "middle").text(`${tick} GiB`);
+  svg.append("text").attr("x", width - right).attr("y", top + height + 32).attr("text-anchor", "end").text(width < 500 ? "memory of the fullest rank" : "memory of the fullest rank (what is larger stands at the right edge)");
+  const limit = x(capacity / 2 ** 30);
+  svg.append("line").attr("class", "rule").attr("x1", limit).attr("x2", limit).attr("y1", top - 6).attr("y2", top + height);
+  svg.append("text").attr("class", "strong").attr("x", limit).attr("y", 12).attr("text-anchor", limit > width / 2 ? "end" : "start").text(`usable: ${gib(capacity)}`);
+  for (const [name, bytes, step, fit, timed] of rows) {
+    const dot = svg.append("circle").attr("class", timed ? classes[fit] : `${classes[fit]} bound`).attr("cx", x(bytes / 2 ** 30)).attr("cy", y(step)).attr("r", 3);
+    tells(dot.node(), () => [name, `${timed ? "" : "at least "}${seconds(step)} a step`, `at least ${gib(bytes)} on its fullest rank: ${verdicts[fit]}`]);
+  }
+  const front = best.filter(one => one.front);
+  if (front.length > 1) svg.append("path").attr("class", "front").attr("d", "M" + front.map(one => `${x(one.bytes / 2 ** 30)},${y(one.step)}`).join("L"));
+  best.forEach((one, i) => {
+    const dot = svg.append("circle").attr("class", "p-best").attr("cx", x(one.bytes / 2 ** 30)).attr("cy", y(one.step)).attr("r", i === 0 ? 7 : 5.5);
+    tells(dot.node(), () => [`${i + 1}: ${one.name}`, `${seconds(one.step)} a step`, `${gib(one.bytes)} on its fullest rank`]);
+  });
+  return top + height + 38;
+}
+
+export function search(plan) {
+  const {details} = plan, of = plan.search, rows = details.considered;
+  const layouts = plan.best.length ? plan.best : plan.smallest ? [plan.smallest] : [];
+  if (!layouts.length) return null;
+  const best = layouts.map((one, i) => ({name: details.layouts[i].short, front: details.layouts[i].front, step: one.time.step, bytes: one.memory.classes[one.memory.worst].driver}));
+  const capacity = layouts[0].memory.capacity;
+  const funnel = [["in the space", of.space, "all that divide the model, the batch and the cluster"],
+    ["never looked at", of.space - of.evaluated, "a lower bound of their step time is above the answer"],
+    ["too large", of.too_large, "more likely than not to run out of memory"],
+    ["tight", of.tight, `chance of out of memory above ${details.risk}`],
+    ["refused", of.refused, `by the trainer's own rules`],
+    ["timed", of.timed, "their step was simulated"]];
+  const node = section("search", "The search", ...details.notes.filter(one => one.about === "search").map(one => el("p", one.text)),
+    rows.length > 1 ? picture("Step time against memory of layouts", (svg, width) => draw(svg, width, rows, best, capacity)) : null,
+    rows.length > 1 ? legend([["p-best", plan.best.length ? "the layouts of the table" : "needs least"], ["p-fits", "fits"], ["p-tight", "tight"], ["p-not bound", "does not fit"], ["p-fits bound", "ring: time is a lower bound"], ["front", "of the table, none is both faster and smaller"]]) : null,
+    rows.length > 1 ? el("p.small.soft", `${rows.length < of.evaluated ? `${whole(rows.length)} of ${whole(of.evaluated)} dots are drawn. ` : ""}Dots are judged before the trainer's rules and the allocator are asked: `
+      + (plan.best.length ? "what looks faster than layout 1 was refused or did not fit." : "all needed too much.")) : null,
+    el("h3", "What ruled out what"), table([["layouts", ""], ["count", "n"], ["why", ""]], funnel.map(([name, count, why]) => [name, whole(count), why])));
+  if (details.refusals.length) {
+    node.append(el("h3", "Why the trainer refused some"), table([["reason", ""], ["layouts", "n"], ["hint", ""]], details.refusals.map(one => [one.reason, whole(one.layouts), one.hint])));
+  }
+  return node;
+}

@@ -1,0 +1,133 @@
+// The pipeline by the clock: a row for each pipeline rank, memory of one of them below.
+import {scaleLinear} from "d3-scale";
+import {event, select} from "d3-selection";
+import {zoom, zoomIdentity} from "d3-zoom";
+import {chooser, el, hideTip, legend, picture, seconds, section, showTip} from "./tools.js";
+
+const names = {F: "forward", B: "backward", I: "backward of inputs", W: "backward of weights"};
+const FIELDS = 5;  // of an action: letter, stage, micro-batch, start, length
+
+function actionsOf(rank) {
+  const list = [];
+  for (let i = 0; i < rank.actions.length; i += FIELDS) {
+    const [kind, stage, batch, start, length] = rank.actions.slice(i, i + FIELDS);
+    list.push({kind, stage, batch, start, length});
+  }
+  return list;
+}
+
+function memoryPath(points, end, x, y) {
+  let path = `M${x(0)},${y(0)}`;
+  for (let i = 0; i < points.length; i += 2) {
+    const until = i + 2 < points.length ? points[i + 2] : end;
+    path += `L${x(points[i])},${y(points[i + 1])}L${x(until)},${y(points[i + 1])}`;
+  }
+  return `${path}L${x(end)},${y(0)}Z`;
+}
+
+function draw(svg, width, line, state) {
+  const left = width < 500 ? 34 : 60, right = 8, row = line.ranks.length > 10 ? 17 : 24, gap = 2, top = 6, track = 96;
+  const base = scaleLinear().domain([0, line.makespan]).range([left, width - right]);
+  const rows = line.ranks.length * (row + gap), below = top + rows + 46;
+  const clip = `clip-${Math.random().toString(36).slice(2)}`;
+  svg.append("clipPath").attr("id", clip).append("rect").attr("x", left).attr("width", width - left - right).attr("height", below + track + 4);
+  line.ranks.forEach((rank, i) => {
+    svg.append("rect").attr("class", "idle").attr("x", left).attr("y", top + i * (row + gap)).attr("width", width - left - right).attr("height", row);
+    svg.append("text").attr("class", i === state.rank ? "strong" : "").attr("x", left - 6).attr("y", top + i * (row + gap) + row / 2 + 4).attr("text-anchor", "end").text(width < 500 ? rank.rank : `rank ${rank.rank}`);
+  });
+  const body = svg.append("g").attr("clip-path", `url(#${clip})`);
+  const data = line.ranks.flatMap((rank, i) => actionsOf(rank).map(action => ({...action, row: i, rank: rank.rank})));
+  const rects = body.selectAll("rect").data(data).enter().append("rect").attr("class", one => `f-${one.kind}`).attr("y", one => top + one.row * (row + gap)).attr("height", row);
+  const labels = body.append("g").attr("pointer-events", "none");
+  const shown = line.ranks[state.rank];
+  const most = Math.max(line.capacity, shown.peak) * 1.05;
+  const y = scaleLinear().domain([0, most]).range([below + track, below]);
+  const live = body.append("path").attr("class", "live");
+  const ticks = svg.append("g");
+  for (const [mib, name] of [[line.capacity, "usable"], [shown.peak, "peak"]]) {
+    svg.append("line").attr("class", name === "usable" ? "rule" : "axis").attr("x1", left).attr("x2", width - right).attr("y1", y(mib)).attr("y2", y(mib));
+  }
+  svg.append("text").attr("class", "strong").attr("x", left).attr("y", below - 8).text(width < 500 ? `rank ${shown.rank}: usable ${(line.capacity / 1024).toFixed(1)}, peak ${(shown.peak / 1024).toFixed(1)} GiB`
+    : `memory of pipeline rank ${shown.rank}: usable ${(line.capacity / 1024).toFixed(1)} GiB (dashed), peak ${(shown.peak / 1024).toFixed(1)} GiB (line)`);
+  const redraw = x => {
+    rects.attr("x", one => x(one.start)).attr("width", one => Math.max(0.4, x(one.start + one.length) - x(one.start) - 0.4));
+    live.attr("d", memoryPath(shown.memory, line.makespan, x, y));
+    const visible = data.filter(one => x(one.start + one.length) - x(one.start) > 15 && x(one.start + one.length) > left && x(one.start) < width);
+    const texts = labels.selectAll("text").data(visible.length > 900 ? [] : visible, one => `${one.row}-${one.start}`);
+    texts.exit().remove();
+    texts.enter().append("text").attr("text-anchor", "middle").style("fill", "#fff").style("font-size", "10px").text(one => one.batch).merge(texts)
+      .attr("x", one => (x(one.start) + x(one.start + one.length)) / 2).attr("y", one => top + one.row * (row + gap) + row / 2 + 3.5);
+    ticks.selectAll("*").remove();
+    for (const tick of x.ticks(width < 500 ? 4 : 8)) {
+      if (x(tick) < left || x(tick) > width - right) continue;
+      ticks.append("text").attr("x", x(tick)).attr("y", top + rows + 14).attr("text-anchor", "middle").text(seconds(tick / 1e6));
+    }
+  };
+  const zooms = zoom().scaleExtent([1, Math.max(8, data.length / line.ranks.length / 4)]).extent([[left, 0], [width - right, 1]]).translateExtent([[left, 0], [width - right, 1]])
+    .filter(() => event.type !== "wheel" || event.ctrlKey || event.metaKey || event.shiftKey)
+    .on("zoom", () => { hideTip(); redraw(event.transform.rescaleX(base)); state.transform = event.transform; });
+  svg.attr("class", "zoomed").attr("tabindex", 0).call(zooms).call(zooms.transform, state.transform || zoomIdentity);
+  state.zoomBy = by => svg.call(zooms.scaleBy, by);
+  state.whole = () => svg.call(zooms.transform, zoomIdentity);
+  svg.on("keydown", () => {
+    const keys = {"+": () => state.zoomBy(1.5), "=": () => state.zoomBy(1.5), "-": () => state.zoomBy(1 / 1.5), "0": state.whole,
+      ArrowLeft: () => svg.call(zooms.translateBy, 60 / state.transform.k, 0), ArrowRight: () => svg.call(zooms.translateBy, -60 / state.transform.k, 0)};
+    if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
+  });
+  svg.on("pointermove", () => {
+    const one = select(event.target).datum();
+    if (!one || one.kind === undefined) { hideTip(); return; }
+    showTip(event, `${names[one.kind]}, micro-batch ${one.batch}`, `stage ${one.stage} on pipeline rank ${one.rank}`, `${seconds(one.length / 1e6)}, from ${seconds(one.start / 1e6)}`);
+  }).on("pointerleave", hideTip).on("click", () => {
+    const one = select(event.target).datum();
+    if (one && one.row !== undefined && one.row !== state.rank) state.choose(one.row);
+  });
+  return below + track + 6;
+}
+
+function says(line) {
+  const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${line.micro_batches_drawn} of ${line.micro_batches} micro-batches: the middle repeats.` : "";
+  const ranks = line.ranks.length < line.pipeline_ranks ? ` ${line.ranks.length} of ${line.pipeline_ranks} pipeline ranks are shown.` : "";
+  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Idle in this picture: ${line.idle}.${part}${ranks}`;
+}
+
+export function timeline(plan) {
+  const lines = plan.details.timelines || [];
+  if (!lines.length) return null;
+  let line = lines[0];
+  const fullest = () => line.ranks.reduce((best, one, i) => one.peak > line.ranks[best].peak ? i : best, 0);
+  const state = {rank: fullest(), transform: zoomIdentity};
+  const words = el("p"), keys = el("div"), ranks = el("span");
+  const drawing = picture("Actions of every pipeline rank over time", (svg, width) => draw(svg, width, line, state));
+  const show = () => {
+    words.textContent = says(line);
+    const kinds = [...new Set(line.ranks.flatMap(rank => actionsOf(rank).map(one => one.kind)))];
+    keys.replaceChildren(legend([...kinds.map(kind => [`f-${kind}`, names[kind]]), ["idle", "idle"], ["live", "memory while micro-batches are in flight"]]));
+    ranks.replaceChildren(chooser("Memory of pipeline rank", line.ranks.map(rank => rank.rank), state.rank, i => state.choose(i)));
+    drawing.redraw();
+  };
+  state.choose = i => { state.rank = i; show(); };
+  const button = (name, label, act) => {
+    const node = el("button", name);
+    node.setAttribute("aria-label", label);
+    node.addEventListener("click", act);
+    return node;
+  };
+  const buttons = lines.length > 1 ? lines.map((one, i) => {
+    const node = el("button", `${one.schedule}${one.chunks > 1 ? ` x${one.chunks}` : ""}: ${seconds(one.step)}`);
+    node.setAttribute("aria-pressed", i === 0);
+    node.addEventListener("click", () => {
+      line = one;
+      state.rank = fullest();
+      state.transform = zoomIdentity;
+      buttons.forEach(other => other.setAttribute("aria-pressed", other === node));
+      show();
+    });
+    return node;
+  }) : [];
+  const node = section("timeline", "The pipeline's timeline", words, buttons.length ? el("div.controls", ...buttons) : null,
+    el("div.controls", button("+", "Zoom in", () => state.zoomBy(2)), button("−", "Zoom out", () => state.zoomBy(0.5)), button("Whole step", "Show the whole step", () => state.whole()), ranks),
+    drawing, keys, el("p.small.soft", "Numbers are micro-batches. Drag to move; Ctrl and wheel, two fingers, or + and − zoom. Memory leaves out what operators need for a moment."));
+  show();
+  return node;
+}

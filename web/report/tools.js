@@ -1,0 +1,117 @@
+// Small things that every picture needs. Numbers come from the core; here they get their unit and their place.
+import {select} from "d3-selection";
+
+export const gib = bytes => bytes >= 2 ** 40 ? `${(bytes / 2 ** 40).toFixed(2)} TiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
+export const seconds = s => s === 0 ? "0 s" : s >= 100 ? `${Math.round(s)} s` : s >= 1 ? `${s.toPrecision(3)} s` : s >= 1e-3 ? `${(s * 1e3).toPrecision(3)} ms` : `${(s * 1e6).toPrecision(3)} µs`;
+export const percent = share => `${(100 * share).toFixed(1)} %`;
+export const whole = n => Math.floor(n).toLocaleString("en-US");
+
+// el("p.soft", "text", child, ...): an element with classes and content.
+export function el(what, ...content) {
+  const [tag, ...classes] = what.split(".");
+  const node = document.createElement(tag);
+  if (classes.length) node.className = classes.join(" ");
+  // A number stays on the line of its unit.
+  for (const one of content) if (one !== null && one !== undefined) node.append(typeof one === "string" ? one.replace(/(\d) (%|s|ms|µs|GiB|TiB|MiB)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%") : one);
+  return node;
+}
+
+export function section(id, title, ...content) {
+  const node = el("section", el("h2", title), ...content);
+  node.id = id;
+  return node;
+}
+
+// Redrawn whenever its width changes: draw(svg, width) sets the height by returning it.
+export function picture(name, draw) {
+  const holder = el("div.picture");
+  let last = 0;
+  const redraw = () => {
+    const width = Math.floor(holder.clientWidth);
+    if (!width) return;
+    last = width;
+    holder.replaceChildren();
+    const svg = select(holder).append("svg").attr("role", "img").attr("aria-label", name);
+    const height = draw(svg, width);
+    svg.attr("viewBox", `0 0 ${width} ${height}`);
+  };
+  new ResizeObserver(() => { if (Math.floor(holder.clientWidth) !== last) redraw(); }).observe(holder);
+  holder.redraw = redraw;
+  return holder;
+}
+
+const tip = document.getElementById("tip");
+export function showTip(event, title, ...lines) {
+  tip.replaceChildren(el("b", title), ...lines.filter(Boolean).map(line => el("div", line)));
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  const x = Math.min(event.clientX + 14, innerWidth - box.width - 8);
+  const y = event.clientY + 18 + box.height > innerHeight ? event.clientY - box.height - 12 : event.clientY + 18;
+  tip.style.left = `${Math.max(8, x)}px`;
+  tip.style.top = `${Math.max(8, y)}px`;
+}
+export const hideTip = () => { tip.hidden = true; };
+addEventListener("scroll", hideTip, {passive: true});
+addEventListener("keydown", event => { if (event.key === "Escape") hideTip(); });
+
+// A shape that says something when it is pointed at: says() gives a title and lines.
+export function tells(node, says) {
+  const show = event => showTip(event, ...says());
+  node.addEventListener("pointermove", show);
+  node.addEventListener("pointerdown", show);
+  node.addEventListener("pointerleave", hideTip);
+}
+
+export function legend(names) {
+  const list = el("ul.legend");
+  for (const [kind, name] of names) {
+    const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    mark.setAttribute("width", 12);
+    mark.setAttribute("height", 12);
+    mark.setAttribute("aria-hidden", "true");
+    select(mark).append("rect").attr("width", 12).attr("height", 12).attr("rx", 2).attr("class", kind);
+    list.append(el("li", mark, name));
+  }
+  return list;
+}
+
+// columns: [[name, "n" for numbers, "mono" or ""], ...]; on a narrow screen each row is a block.
+export function table(columns, rows, chosen = -1) {
+  const head = el("tr");
+  for (const [name, kind] of columns) head.append(el(kind === "n" ? "th.n" : "th", name));
+  const body = el("tbody");
+  rows.forEach((row, place) => {
+    const line = el(place === chosen ? "tr.chosen" : "tr");
+    row.forEach((cell, i) => {
+      const td = el(`td${columns[i][1] ? "." + columns[i][1] : ""}${cell === "" ? ".empty" : ""}`, cell);
+      td.dataset.name = columns[i][0];
+      line.append(td);
+    });
+    body.append(line);
+  });
+  return el("table.rows", el("thead", head), body);
+}
+
+export function folded(title, content) {
+  return el("details", el("summary", title), el("div.scroll", content));
+}
+
+// A choice among names; chosen(index) is called when it changes.
+export function chooser(label, names, at, chosen) {
+  const list = el("select");
+  names.forEach((name, i) => {
+    const option = el("option", name);
+    option.value = i;
+    list.append(option);
+  });
+  list.value = at;
+  list.addEventListener("change", () => chosen(Number(list.value)));
+  return el("label", label, list);
+}
+
+export function axis(svg, scale, y, height, text, ticks) {
+  for (const tick of scale.ticks(ticks)) {
+    svg.append("line").attr("class", "axis").attr("x1", scale(tick)).attr("x2", scale(tick)).attr("y1", y).attr("y2", y + height);
+    svg.append("text").attr("x", scale(tick)).attr("y", y + height + 15).attr("text-anchor", "middle").text(text(tick));
+  }
+}
