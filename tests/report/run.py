@@ -44,7 +44,7 @@ def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
     wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
     if name == "pipeline":
-        wanted.insert(3, "timeline")
+        wanted[3:4] = ["timeline", "others", "scaling"]
     check(sections == wanted, f"{name}: parts are {sections}")
     links = browser.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
     check(links == [f"#{one}" for one in wanted], f"{name}: links are {links}")
@@ -125,6 +125,11 @@ def works_by_keyboard(browser):
     browser.value("document.querySelector('#timeline button[aria-label=\"Zoom in\"]').click()")
     after = browser.value("document.querySelector('#timeline .zoomed rect:nth-of-type(9)').getAttribute('width')")
     check(float(after) > 1.5 * float(before), "the timeline does not zoom")
+    browser.value("window.saved = []; HTMLAnchorElement.prototype.click = () => {}; "
+                  "URL.createObjectURL = one => { one.text().then(text => saved.push(text)); return '#'; }; 0")
+    browser.value("document.querySelector('#memory button.save').click()")
+    saved = browser.value("new Promise(done => setTimeout(() => done(saved[0]), 50))")
+    check(saved.startswith("<svg") and "fill:rgb(" in saved and 'class="' not in saved, "a saved picture does not stand alone")
     words = browser.value("document.querySelector('#memory p').textContent")
     browser.value("(() => { const list = document.querySelector('#memory select'); list.value = list.options.length - 1; "
                   "list.dispatchEvent(new Event('change')); })()")

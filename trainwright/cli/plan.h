@@ -54,6 +54,10 @@ struct Plan {
 // All of it; `hardware` knows clusters of other sizes.
 Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware);
 
+// The same kind of cluster with other numbers of accelerators; none where the user's own file
+// describes it, or its groups are unlike. Both must outlive it.
+ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware);
+
 // A run of so many tokens: steps x step time / goodput.
 struct RunCost {
   double steps = 0, days = 0, hours = 0;  // hours of all accelerators together

@@ -17,16 +17,6 @@ std::string kind_of(const Cluster& cluster, const Hardware& hardware) {
   return find_cluster(hardware, last) != nullptr ? last : cluster.groups.front().accelerator.name;
 }
 
-// Clusters that the user's own file describes have no other sizes, nor have unlike groups.
-ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
-  const bool known = parse_cluster(cluster.name, hardware).has_value();
-  return [&cluster, &hardware, known](std::int64_t count) -> std::optional<Cluster> {
-    if (!known || cluster.groups.size() > 1) return std::nullopt;
-    auto other = parse_cluster(fmt::format("{}x{}", count, kind_of(cluster, hardware)), hardware);
-    return other ? std::optional(*std::move(other)) : std::nullopt;
-  };
-}
-
 // On so many times the accelerators of the same kinds, doubling until something fits.
 Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
                                                 const Hardware& hardware) {
@@ -48,6 +38,15 @@ Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
 }
 
 }  // namespace
+
+ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
+  const bool known = parse_cluster(cluster.name, hardware).has_value();
+  return [&cluster, &hardware, known](std::int64_t count) -> std::optional<Cluster> {
+    if (!known || cluster.groups.size() > 1) return std::nullopt;
+    auto other = parse_cluster(fmt::format("{}x{}", count, kind_of(cluster, hardware)), hardware);
+    return other ? std::optional(*std::move(other)) : std::nullopt;
+  };
+}
 
 Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware) {
   SearchQuestion question = asked;

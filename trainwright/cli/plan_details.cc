@@ -215,6 +215,8 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
   if (result.end == SearchEnd::NothingFits) {
     json.add("ways_out", TW_TRY(ways_out_json(invocation, plan, question)));
   }
+  const auto* hardware = TW_TRY(invocation.data.hardware());
+  json.add("scaling", TW_TRY(scaling_json(plan, question, *hardware)));
   if (!result.best.empty()) {
     json.add("timelines", TW_TRY(timelines_json(question, result.best[result.recommended].layout)));
   }

@@ -51,6 +51,11 @@ Result<Json> timelines_json(const SearchQuestion& question, const Layout& layout
 Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
                            const MemoryEstimate& memory);
 
+// The same step on a quarter, half, twice and four times the accelerators, where searching them is
+// cheap; else empty.
+Result<Json> scaling_json(const Plan& plan, const SearchQuestion& question,
+                          const Hardware& hardware);
+
 // The page about a plan of --json --details. Diagnoses a file that is none.
 Result<std::string> report_page(const DataDirectory& data, const Json& document,
                                 const std::string& origin);

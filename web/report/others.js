@@ -3,7 +3,7 @@ import {el, gib, percent, section, seconds, table} from "./tools.js";
 
 function found(plan) {
   const {details} = plan;
-  return table([["", "n"], ["layout", "mono"], ["step", "n"], ["MFU", "n"], ["fullest rank", "n"], ["OOM", "n"], ["against 1", ""]],
+  return table([["no.", "n"], ["layout", "mono"], ["step", "n"], ["MFU", "n"], ["fullest rank", "n"], ["OOM", "n"], ["against 1", ""]],
     plan.best.map((one, i) => [`${i + 1}`, details.layouts[i].short, seconds(one.time.step), percent(one.time.mfu), gib(one.memory.classes[one.memory.worst].driver),
       details.layouts[i].oom, i === 0 ? (plan.recommended === 0 ? "recommended" : "fastest") :
         `${i === plan.recommended ? "recommended; " : ""}+${details.layouts[i].longer}: ${details.layouts[i].differs}`]), plan.recommended);

@@ -3,6 +3,7 @@ import {answer} from "./answer.js";
 import {memory} from "./memory.js";
 import {nothing} from "./nothing.js";
 import {others} from "./others.js";
+import {scaling} from "./scaling.js";
 import {search} from "./search.js";
 import {sure} from "./sure.js";
 import {time} from "./time.js";
@@ -18,7 +19,7 @@ const layouts = plan.best.length ? plan.best : plan.smallest ? [plan.smallest] :
 const parts = [["Answer", plan.best.length ? answer(plan) : nothing(plan)]];
 if (layouts.length) {
   parts.push(["Memory", memory(plan, layouts, plan.best.length ? plan.recommended : 0)]);
-  if (plan.best.length) parts.push(["Time", time(plan, layouts, plan.recommended)], ["Timeline", timeline(plan)], ["Others", others(plan)]);
+  if (plan.best.length) parts.push(["Time", time(plan, layouts, plan.recommended)], ["Timeline", timeline(plan)], ["Others", others(plan)], ["Scaling", scaling(plan)]);
   parts.push(["Search", search(plan)], ["How sure", sure(plan)]);
 }
 for (const [name, node] of parts) {

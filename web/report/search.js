@@ -42,14 +42,15 @@ export function search(plan) {
   const best = layouts.map((one, i) => ({name: details.layouts[i].short, front: details.layouts[i].front, step: one.time.step, bytes: one.memory.classes[one.memory.worst].driver}));
   const capacity = layouts[0].memory.capacity;
   const funnel = [["in the space", of.space, "all that divide the model, the batch and the cluster"],
-    ["never looked at", of.space - of.evaluated, "a lower bound of their step time is above the answer"],
+    ["never looked at", of.space - of.evaluated, of.proven ? "a lower bound of their step time is above the answer" : "the search was stopped before them"],
     ["too large", of.too_large, "more likely than not to run out of memory"],
     ["tight", of.tight, `chance of out of memory above ${details.risk}`],
     ["refused", of.refused, `by the trainer's own rules`],
     ["timed", of.timed, "their step was simulated"]];
   const node = section("search", "The search", ...details.notes.filter(one => one.about === "search").map(one => el("p", one.text)),
     rows.length > 1 ? picture("Step time against memory of layouts", (svg, width) => draw(svg, width, rows, best, capacity)) : null,
-    rows.length > 1 ? legend([["p-best", plan.best.length ? "the layouts of the table" : "needs least"], ["p-fits", "fits"], ["p-tight", "tight"], ["p-not bound", "does not fit"], ["p-fits bound", "ring: time is a lower bound"], ["front", "of the table, none is both faster and smaller"]]) : null,
+    rows.length > 1 ? legend([["p-best", plan.best.length ? "the layouts of the table" : "needs least"], ["p-fits", "fits"], ["p-tight", "tight"], ["p-not bound", "does not fit"], ["p-fits bound", "ring: time is a lower bound"],
+      ["front", "of the table, none is both faster and smaller"]].filter(([kind]) => plan.best.length || kind === "p-best" || kind === "p-not bound")) : null,
     rows.length > 1 ? el("p.small.soft", `${rows.length < of.evaluated ? `${whole(rows.length)} of ${whole(of.evaluated)} dots are drawn. ` : ""}Dots are judged before the trainer's rules and the allocator are asked: `
       + (plan.best.length ? "what looks faster than layout 1 was refused or did not fit." : "all needed too much.")) : null,
     el("h3", "What ruled out what"), table([["layouts", ""], ["count", "n"], ["why", ""]], funnel.map(([name, count, why]) => [name, whole(count), why])));

@@ -2,18 +2,17 @@
 import {scaleLinear} from "d3-scale";
 import {axis, el, folded, picture, section, table, whole} from "./tools.js";
 
+// Names stand beside the bars, on a narrow screen above them.
 function draw(svg, width, rows) {
-  const left = width < 500 ? 132 : 240, right = 60, row = 20, gap = 6, top = 4;
+  const narrow = width < 500, left = narrow ? 0 : 420, right = 60, bar = narrow ? 12 : 18, row = narrow ? 36 : 24, top = 4;
   const x = scaleLinear().domain([0, Math.max(...rows.map(one => one.error)) * 1.05]).range([left, width - right]);
-  const height = rows.length * (row + gap);
-  axis(svg, x, top, height, tick => `${tick} %`, width < 500 ? 4 : 8);
+  const height = rows.length * row;
+  axis(svg, x, top, height, tick => `${tick} %`, narrow ? 4 : 6, narrow);
   rows.forEach((one, i) => {
-    const y = top + i * (row + gap);
-    const room = width < 500 ? 19 : 36;
-    const name = one.source.length > room ? `${one.source.slice(0, room - 1)}…` : one.source;
-    svg.append("text").attr("x", left - 8).attr("y", y + row / 2 + 4).attr("text-anchor", "end").text(name);
-    svg.append("rect").attr("class", "gauge-full").attr("x", left).attr("y", y).attr("width", x(one.error) - left).attr("height", row);
-    svg.append("text").attr("x", x(one.error) + 5).attr("y", y + row / 2 + 4).text(`${one.error} %`);
+    const y = top + i * row + (narrow ? 17 : 0);
+    svg.append("text").attr("x", narrow ? 0 : left - 8).attr("y", narrow ? y - 4 : y + bar / 2 + 4).attr("text-anchor", narrow ? "start" : "end").text(narrow && one.source.length > 50 ? `${one.source.slice(0, 49)}…` : one.source);
+    svg.append("rect").attr("class", "gauge-full").attr("x", left).attr("y", y).attr("width", Math.max(1, x(one.error) - left)).attr("height", bar);
+    svg.append("text").attr("x", x(one.error) + 5).attr("y", y + bar / 2 + 4).text(`${one.error} %`);
   });
   return top + height + 22;
 }

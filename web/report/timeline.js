@@ -55,7 +55,7 @@ function draw(svg, width, line, state) {
     const visible = data.filter(one => x(one.start + one.length) - x(one.start) > 15 && x(one.start + one.length) > left && x(one.start) < width);
     const texts = labels.selectAll("text").data(visible.length > 900 ? [] : visible, one => `${one.row}-${one.start}`);
     texts.exit().remove();
-    texts.enter().append("text").attr("text-anchor", "middle").style("fill", "#fff").style("font-size", "10px").text(one => one.batch).merge(texts)
+    texts.enter().append("text").attr("text-anchor", "middle").attr("class", "inside").text(one => one.batch).merge(texts)
       .attr("x", one => (x(one.start) + x(one.start + one.length)) / 2).attr("y", one => top + one.row * (row + gap) + row / 2 + 3.5);
     ticks.selectAll("*").remove();
     for (const tick of x.ticks(width < 500 ? 4 : 8)) {

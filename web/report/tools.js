@@ -18,6 +18,7 @@ export function el(what, ...content) {
 
 export function section(id, title, ...content) {
   const node = el("section", el("h2", title), ...content);
+  for (const holder of node.querySelectorAll(":scope > .picture")) holder.after(saveButton(holder, holder.dataset.name));
   node.id = id;
   return node;
 }
@@ -25,6 +26,7 @@ export function section(id, title, ...content) {
 // Redrawn whenever its width changes: draw(svg, width) sets the height by returning it.
 export function picture(name, draw) {
   const holder = el("div.picture");
+  holder.dataset.name = name;
   let last = 0;
   const redraw = () => {
     const width = Math.floor(holder.clientWidth);
@@ -38,6 +40,34 @@ export function picture(name, draw) {
   new ResizeObserver(() => { if (Math.floor(holder.clientWidth) !== last) redraw(); }).observe(holder);
   holder.redraw = redraw;
   return holder;
+}
+
+// The picture with the colours it has here, as a file of its own.
+const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "paint-order", "font", "text-anchor"];
+function savePicture(holder, name) {
+  const svg = holder.querySelector("svg"), copy = svg.cloneNode(true);
+  const from = [svg, ...svg.querySelectorAll("*")], to = [copy, ...copy.querySelectorAll("*")];
+  from.forEach((node, i) => {
+    const looks = getComputedStyle(node);
+    to[i].setAttribute("style", LOOKS.map(one => `${one}:${looks.getPropertyValue(one)}`).join(";"));
+    to[i].removeAttribute("class");
+  });
+  const [, , width, height] = svg.getAttribute("viewBox").split(" ");
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
+  copy.style.background = getComputedStyle(document.body).backgroundColor;
+  const link = el("a");
+  link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"}));
+  link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.svg`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+export function saveButton(holder, name) {
+  const button = el("button.save", "Save as SVG");
+  button.setAttribute("aria-label", `Save as SVG: ${name}`);
+  button.addEventListener("click", () => savePicture(holder, name));
+  return button;
 }
 
 const tip = document.getElementById("tip");
@@ -109,9 +139,10 @@ export function chooser(label, names, at, chosen) {
   return el("label", label, list);
 }
 
-export function axis(svg, scale, y, height, text, ticks) {
+// `edge`: the first label may not stand left of the axis.
+export function axis(svg, scale, y, height, text, ticks, edge = false) {
   for (const tick of scale.ticks(ticks)) {
     svg.append("line").attr("class", "axis").attr("x1", scale(tick)).attr("x2", scale(tick)).attr("y1", y).attr("y2", y + height);
-    svg.append("text").attr("x", scale(tick)).attr("y", y + height + 15).attr("text-anchor", "middle").text(text(tick));
+    svg.append("text").attr("x", scale(tick)).attr("y", y + height + 15).attr("text-anchor", edge && tick === 0 ? "start" : "middle").text(text(tick));
   }
 }
