@@ -26,6 +26,7 @@ LARGE = {  # for screens only
     "405b": ("llama-3.1-405b --on 16384xH100 --batch 2048 --seq 8192 --tokens 15T --price 2", True),
     "deepseek": ("deepseek-v3 --on 2048xH800 --batch 15360 --seq 4096", True),
 }
+DEEP = "llama-3.1-405b --on 8192xH100 --batch 8192 --seq 8192 --fix pp=64 --fix vpp=1"  # 640 classes of ranks
 MOST_BYTES = 1_000_000
 
 
@@ -137,6 +138,7 @@ def works_by_keyboard(browser):
 
 
 def check_all(program, folder):
+    made(program, DEEP, True, folder / "deep.html")
     with Browser() as browser:
         for name, (words, fits) in CASES.items():
             page = folder / f"{name}.html"

@@ -94,11 +94,12 @@ std::string plan_again(const Invocation& invocation, const Options& instead) {
     const auto other = instead.find(name);
     const bool writes = name == "report" || name == "details" || name == "export";
     if (writes || (given == invocation.values.end() && other == instead.end())) continue;
-    if (option) words.push_back(argument.name);
-    if (other != instead.end()) {
-      words.push_back(other->second);
-    } else {
-      for (const std::string& value : given->second) words.push_back(as_word(value, "file.json"));
+    const std::vector<std::string> values =
+        other != instead.end() ? std::vector<std::string>{other->second} : given->second;
+    if (option && values.empty()) words.push_back(argument.name);
+    for (const std::string& value : values) {
+      if (option) words.push_back(argument.name);
+      words.push_back(as_word(value, "file.json"));
     }
   }
   return command_line(words);

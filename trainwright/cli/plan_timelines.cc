@@ -11,7 +11,7 @@ namespace trainwright::cli {
 namespace {
 
 // What a screen can show: lists of more ranks and actions are drawn in part.
-constexpr std::size_t kMostRanks = 16, kMostActions = 5000, kMostTimelines = 4;
+constexpr std::size_t kMostRanks = 16, kMostActions = 4000, kMostTimelines = 4;
 
 std::int64_t micro_batches_drawn(const Layout& layout) {
   const auto ranks = std::min<std::int64_t>(layout.pp, kMostRanks);
@@ -62,12 +62,13 @@ Json actions_json(const std::vector<Action>& actions, const std::vector<Span>& s
   return list;
 }
 
-// [at, MiB, at, MiB, ...]
+// [at, MiB, at, MiB, ...], where it changes.
 Json memory_json(const std::vector<MemoryPoint>& points, Bytes standing) {
   Json list = Json::array();
   for (const MemoryPoint& point : points) {
-    list.push(Json::of(microseconds(point.at)))
-        .push(Json::of((standing + point.live).value() >> 20));
+    const std::int64_t live = (standing + point.live).value() >> 20;
+    if (!list.items.empty() && list.items.back().integer == live) continue;
+    list.push(Json::of(microseconds(point.at))).push(Json::of(live));
   }
   return list;
 }
@@ -127,6 +128,7 @@ Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
       .add("step", Json::of(plan.time.step.value()))
       .add("driver", Json::of(plan.memory.classes[plan.memory.worst].driver.value()))
       .add("oom", Json::of(chance_text(plan.memory.oom)))
+      .add("fit", Json::of(name_of(fit_of(plan.memory.oom, question.risk))))
       .add("idle", Json::of(percent(bubble(timeline))))
       .add("makespan", Json::of(microseconds(timeline.makespan)))
       .add("pipeline_ranks", Json::of(layout.pp))
@@ -147,7 +149,10 @@ std::vector<Layout> candidates_of(const SearchQuestion& question, const Layout& 
     other.schedule = offered.kind;
     other.vpp = std::clamp<std::int64_t>(layout.vpp, facts.chunks_least, facts.chunks_most);
     other.placement = facts.placement.value_or(usual_placement(offered.kind, other.vpp));
-    if (other.schedule == layout.schedule) continue;
+    if (other.schedule == layout.schedule || !allows(question.limits, "vpp", other.vpp) ||
+        !allows(question.limits, "schedule", name_of(other.schedule))) {
+      continue;
+    }
     if (list.size() < kMostTimelines && is_legal(violations(other, question.job, question.model,
                                                             question.cluster, question.trainer))) {
       list.push_back(other);

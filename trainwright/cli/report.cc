@@ -20,6 +20,54 @@ Result<Output> run_report(const Invocation& invocation) {
   return output;
 }
 
+Json only(const Json& object, std::initializer_list<std::string_view> keys) {
+  Json kept = Json::object();
+  for (const std::string_view key : keys) {
+    if (const Json* value = object.find(key)) kept.add(std::string(key), *value);
+  }
+  return kept;
+}
+
+// Of a planned layout what the page draws: a thousand classes of ranks would be megabytes.
+Json drawn_layout(const Json& planned) {
+  const Json* memory = planned.find("memory");
+  const Json* classes = memory == nullptr ? nullptr : memory->find("classes");
+  if (classes == nullptr) return planned;
+  Json list = Json::array();
+  for (const Json& one : classes->items) {
+    Json rank = only(one, {"pipeline_rank", "ranks", "layers", "driver", "peak"});
+    Json bytes = Json::object();
+    if (const Json* all = one.find("bytes")) {
+      for (const auto& [category, value] : all->members) {
+        if (value.integer > 0) bytes.add(category, value);
+      }
+    }
+    list.push(std::move(rank.add("bytes", std::move(bytes))));
+  }
+  Json json = only(planned, {"layout", "time"});
+  json.add("memory",
+           std::move(only(*memory, {"worst", "capacity", "low", "high"}).add("classes", list)));
+  return json;
+}
+
+Json drawn(const Json& document) {
+  Json shown = Json::object();
+  for (const auto& [key, value] : document.members) {
+    if (key == "smallest") {
+      shown.add(key, drawn_layout(value));
+    } else if (key == "best") {
+      Json best = Json::array();
+      for (const Json& one : value.items) {
+        if (best.items.size() < kMostDetailed) best.push(drawn_layout(one));
+      }
+      shown.add(key, std::move(best));
+    } else {
+      shown.add(key, value);
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 Result<std::string> report_page(const DataDirectory& data, const Json& document,
@@ -34,13 +82,7 @@ Result<std::string> report_page(const DataDirectory& data, const Json& document,
                 "make the plan again with this version");
   }
   if (document.find("details") == nullptr) return fail(origin, "it has no details", hint);
-  Json shown = document;
-  for (JsonMember& member : shown.members) {
-    if (member.key == "best" && member.value.items.size() > kMostDetailed) {
-      member.value.items.resize(kMostDetailed);
-    }
-  }
-  return filled_page(TW_TRY(read_file(data.path() + "/report/page.html")), shown);
+  return filled_page(TW_TRY(read_file(data.path() + "/report/page.html")), drawn(document));
 }
 
 Command report_command() {

@@ -44,7 +44,7 @@ function draw(svg, width, memory, names, formulas) {
 function numbers(memory, names) {
   const kinds = Object.keys(names).filter(kind => memory.classes.some(one => one.bytes[kind] > 0));
   return table([["pipeline rank", "n"], ["layers", "n"], ["ranks like it", "n"], ...kinds.map(kind => [names[kind], "n"]), ["together", "n"]],
-    memory.classes.map(one => [`${one.pipeline_rank}`, `${one.layers}`, `${one.ranks}`, ...kinds.map(kind => gib(one.bytes[kind])), gib(one.driver)]), memory.worst);
+    memory.classes.map(one => [`${one.pipeline_rank}`, `${one.layers}`, `${one.ranks}`, ...kinds.map(kind => gib(one.bytes[kind] || 0)), gib(one.driver)]), memory.worst);
 }
 
 // The categories that make most of the fullest rank.

@@ -7,7 +7,7 @@ export function nothing(plan) {
   const node = section("answer", "");
   const title = one ? "Nothing fits" : "No layout";
   node.querySelector("h2").replaceWith(el("h1", details.title, el("span.chip.bad", title)), el("p.soft", `${details.asked}. ${details.assumed}.`));
-  const texts = about => details.notes.filter(note => note.about === about).map(note => el("p", note.text));
+  const texts = about => details.notes.filter(note => note.about === about).flatMap(note => note.text.trim().split("\n")).map(line => el("p", line));
   node.append(...texts("nothing"));
   if (one) {
     const {memory} = one, worst = memory.classes[memory.worst];

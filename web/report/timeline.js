@@ -114,7 +114,7 @@ export function timeline(plan) {
     return node;
   };
   const buttons = lines.length > 1 ? lines.map((one, i) => {
-    const node = el("button", `${one.schedule}${one.chunks > 1 ? ` x${one.chunks}` : ""}: ${seconds(one.step)}`);
+    const node = el("button", `${one.schedule}${one.chunks > 1 ? ` x${one.chunks}` : ""}: ${seconds(one.step)}${{tight: ", tight", "does-not-fit": ", does not fit"}[one.fit] || ""}`);
     node.setAttribute("aria-pressed", i === 0);
     node.addEventListener("click", () => {
       line = one;
