@@ -7,7 +7,7 @@
 
 A model is a zoo name, a path, a dict or a `transformers` config. Answers are plain values with the names of
 `--json`; notebooks show them as tables; `print(plan.text())` is what the program prints. Only
-`trainwright.engine` touches PyTorch, and only when it is used.
+`trainwright.engine` and `trainwright.huggingface` touch PyTorch, and only when they are used.
 """
 from typing import Any
 

@@ -95,6 +95,7 @@ std::string headline(const Layout& layout) {
   if (layout.pp > 1) ways.push_back(fmt::format("layers dealt to {} pipeline ranks", layout.pp));
   if (layout.cp > 1) ways.push_back(fmt::format("sequences split in {}", layout.cp));
   if (!ways.empty()) text += ": " + enumerate(ways);
+  if (layout.ep > 1) text += fmt::format("; experts are spread over {} accelerators", layout.ep);
   if (layout.zero > 0 && layout.dp * layout.cp > 1) text += "; " + sharing_text(layout);
   if (!layout.offload.empty()) text += "; " + offload_text(layout);
   return text + ".";

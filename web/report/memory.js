@@ -18,6 +18,8 @@ function draw(svg, width, memory, names, formulas) {
   const x = scaleLinear().domain([0, most / 2 ** 30]).range([left, width - right]);
   const height = count * (row + gap);
   axis(svg, x, top, height, tick => `${tick} GiB`, width < 500 ? 3 : 8);
+  const limit = x(memory.capacity / 2 ** 30);
+  const rule = svg.append("line").attr("class", "rule").attr("x1", limit).attr("x2", limit).attr("y1", top - 4).attr("y2", top + height);
   memory.classes.forEach((one, i) => {
     const y = top + i * (row + gap);
     if (count <= 32 || i % 8 === 0) {
@@ -35,8 +37,7 @@ function draw(svg, width, memory, names, formulas) {
     }
     if (count <= 32) svg.append("text").attr("class", i === memory.worst ? "strong" : "").attr("x", x(one.driver / 2 ** 30) + 5).attr("y", y + row / 2 + 4).text(gib(one.driver));
   });
-  const limit = x(memory.capacity / 2 ** 30);
-  svg.append("line").attr("class", "rule").attr("x1", limit).attr("x2", limit).attr("y1", top - 4).attr("y2", top + height);
+  if (memory.classes.some(one => one.driver > memory.capacity)) rule.raise();  // over the bars that cross it; else below their labels
   svg.append("text").attr("class", "strong").attr("x", Math.min(limit, width - 4)).attr("y", 12).attr("text-anchor", limit > width / 2 ? "end" : "start").text(`usable: ${gib(memory.capacity)}`);
   return top + height + 22;
 }

@@ -1,0 +1,53 @@
+"""The callback in a real Hugging Face Trainer on CPU."""
+import json
+import os
+import subprocess
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+pytest.importorskip("accelerate")
+
+from trainwright._read import read  # noqa: E402
+from trainwright.answers import Estimate  # noqa: E402
+from trainwright.huggingface import BesidePlan  # noqa: E402
+
+SEQ = 16
+
+
+def predicted(gbs):
+    answer = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "estimate", "smollm2-135m", "--on", "1xH100", "--trainer", "accelerate",
+                             "--layout", f"mbs=2,gbs={gbs},seq={SEQ}", "--json"], capture_output=True, text=True, check=True).stdout
+    return read(Estimate, json.loads(answer))
+
+
+def trained(tmp_path, callback, steps):
+    config = transformers.LlamaConfig(vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=1, num_attention_heads=2)
+    rows = [{"input_ids": torch.arange(SEQ) % 64, "labels": torch.arange(SEQ) % 64} for _ in range(4 * steps)]
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), per_device_train_batch_size=2, gradient_accumulation_steps=2,
+                                               max_steps=steps, report_to=[], save_strategy="no", disable_tqdm=True, use_cpu=True)
+    transformers.Trainer(model=transformers.LlamaForCausalLM(config), args=arguments, train_dataset=rows, callbacks=[callback]).train()
+
+
+def ticking(lengths):
+    """A clock that says when each of these steps ends."""
+    ends = [sum(lengths[:i + 1]) for i in range(len(lengths))]
+    return iter(ends).__next__
+
+
+def test_the_median_step_after_the_warm_up_is_put_beside_the_prediction(tmp_path):
+    said = []
+    # Two slow steps while everything warms up, one with a checkpoint; of 2, 2, 9, 2 seconds the median is 2.
+    callback = BesidePlan(predicted(gbs=4), warm_up=2, say=said.append, clock=ticking([30, 20, 2, 2, 9, 2]))
+    trained(tmp_path, callback, steps=6)
+    assert callback.steps == [2, 2, 9, 2]
+    assert callback.step == 2
+    assert len(said) == 1 and said[0].startswith("predicted ") and "measured 2" in said[0]
+
+
+def test_a_run_of_another_batch_is_told_apart(tmp_path):
+    said = []
+    trained(tmp_path, BesidePlan(predicted(gbs=8), say=said.append), steps=1)
+    # 2 sequences x 2 micro-batches x 1 process; one step is all warm-up, so nothing is compared.
+    assert said == ["the prediction is for 8 sequences a step, this run has 4: they do not compare"]
