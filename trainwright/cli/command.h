@@ -46,6 +46,8 @@ struct Invocation {
   bool (*interrupted)() = nullptr;
   // Shows a line in place of the last; absent where standard error is no terminal.
   void (*progress)(const std::string& line) = nullptr;
+  // Says a line at once, while a command is still at work.
+  void (*tell)(const std::string& line) = nullptr;
   Values values = {};
 
   bool flag(const std::string& name) const { return values.contains(name); }
@@ -99,5 +101,6 @@ Command replay_command();
 Command estimate_command();
 Command export_command();
 Command report_command();
+Command tune_command();
 
 }  // namespace trainwright::cli

@@ -16,9 +16,10 @@ namespace trainwright::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {plan_command(),   explain_command(),  estimate_command(),  export_command(),
-          report_command(), validate_command(), calibrate_command(), show_command(),
-          list_command(),   schedule_command(), replay_command(),    help_command()};
+  return {plan_command(),   explain_command(), estimate_command(), export_command(),
+          report_command(), tune_command(),    validate_command(), calibrate_command(),
+          show_command(),   list_command(),    schedule_command(), replay_command(),
+          help_command()};
 }
 
 std::string bare_name(const std::string& name) {
@@ -230,6 +231,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                         .json = values.contains("json"),
                         .interrupted = shell.interrupted,
                         .progress = shell.progress,
+                        .tell = shell.tell,
                         .values = std::move(values)};
   if (const auto width = invocation.integer("width")) {
     if (*width < kNarrowest || *width > kWidest) {

@@ -14,6 +14,7 @@ struct Shell {
   int width = 80;                   // characters per line, unless --width says so
   bool (*interrupted)() = nullptr;  // as an Invocation has them
   void (*progress)(const std::string& line) = nullptr;
+  void (*tell)(const std::string& line) = nullptr;
 };
 
 struct Reply {

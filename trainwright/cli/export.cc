@@ -224,6 +224,26 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   return output;
 }
 
+Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words) {
+  const Output output = TW_TRY(exported(invocation, words, "", "."));
+  if (output.exit != Exit::Ok) {
+    return fail(words.layout, "the trainer cannot be told this layout", output.text);
+  }
+  TrialFiles made;
+  for (const File& file : output.files) made.files.push_back({file.path.substr(2), file.content});
+  const Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  const Target target = TW_TRY(find_target("", setting.trainer));
+  const Plan plan = plan_of(setting);
+  const auto settings = all_settings(plan, target, translate(plan, target));
+  for (const Setting& one : settings) {
+    if (is_environment(one)) made.environment.emplace_back(one.key, one.values.front());
+  }
+  if (target.form == SettingsForm::Options || target.form == SettingsForm::Overrides) {
+    made.settings = settings_words(settings, target);
+  }
+  return made;
+}
+
 Command export_command() {
   const auto text = Argument::Kind::Text;
   std::vector<Argument> arguments = {

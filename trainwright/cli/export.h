@@ -5,6 +5,7 @@
 
 #include "trainwright/cli/command.h"
 #include "trainwright/question/question.h"
+#include "trainwright/tune/tune.h"
 
 namespace trainwright::cli {
 
@@ -12,5 +13,9 @@ namespace trainwright::cli {
 // target (empty: the trainer's own): why, with exit code 1.
 Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
                         const std::optional<std::string>& folder);
+
+// What a trial of the layout is started with: the same files, and the settings as words where the
+// target takes words.
+Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words);
 
 }  // namespace trainwright::cli

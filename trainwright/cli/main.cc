@@ -81,6 +81,11 @@ void show_progress(const std::string& line) {
   std::fflush(stderr);
 }
 
+void tell(const std::string& line) {
+  fmt::print(stderr, "{}\n", line);
+  std::fflush(stderr);
+}
+
 Exit run(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const DataDirectory data(data_beside_program());
@@ -88,7 +93,8 @@ Exit run(int argc, char** argv) {
       run_command_line(words, {.data = data,
                                .width = terminal_width(),
                                .interrupted = interrupted,
-                               .progress = isatty(STDERR_FILENO) != 0 ? show_progress : nullptr}));
+                               .progress = isatty(STDERR_FILENO) != 0 ? show_progress : nullptr,
+                               .tell = tell}));
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ Result<Layout> layout_today(const Invocation& invocation, const std::string& tex
   return layout;
 }
 
-// All faults of all arguments at once.
+}  // namespace
+
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
@@ -174,6 +175,8 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   }
   return wanted;
 }
+
+namespace {
 
 // Files of the recommended layout beside the answer.
 Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output answer) {
@@ -240,11 +243,6 @@ Result<Output> run_plan(const Invocation& invocation) {
 std::vector<Argument> wish_arguments() {
   using Kind = Argument::Kind;
   return {
-      {"--fix", Kind::Texts, "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none; repeatable",
-       false, "KEY=VALUE"},
-      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero, offload or recompute; repeatable",
-       false, "KEY"},
-      {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"},
       {"--why-not", Kind::Text, "a layout to compare with the first, part by part", false,
        "LAYOUT"},
       {"--from", Kind::Text,
@@ -281,6 +279,16 @@ std::vector<Argument> wish_arguments() {
 }
 
 }  // namespace
+
+std::vector<Argument> limit_arguments() {
+  using Kind = Argument::Kind;
+  return {
+      {"--fix", Kind::Texts, "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none; repeatable",
+       false, "KEY=VALUE"},
+      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero, offload or recompute; repeatable",
+       false, "KEY"},
+      {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"}};
+}
 
 SearchQuestion question_of(const Wanted& wanted) {
   SearchQuestion question{.model = wanted.model,
@@ -337,6 +345,7 @@ Command plan_command() {
                              true, "TOKENS"}},
                            training_arguments(),
                            verdict_arguments(),
+                           limit_arguments(),
                            wish_arguments()}),
       .run = run_plan};
 }

@@ -34,7 +34,11 @@ struct Wanted {
   std::optional<double> price;  // of an accelerator for an hour
   double goodput = 1;           // share of time that is spent in steps that count
 };
+// All faults of all arguments at once.
+Result<Wanted> read_wanted(const Invocation& invocation);
 SearchQuestion question_of(const Wanted& wanted);
+// --fix, --no and --only.
+std::vector<Argument> limit_arguments();
 
 // What more memory would be worth is told for twice as much.
 inline constexpr double kMoreMemory = 2;

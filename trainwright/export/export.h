@@ -114,6 +114,8 @@ std::string settings_text(const std::vector<Setting>& settings, const Target& ta
 std::string shell_word(const std::string& word);
 // As words of a command line, quoted for a shell; subcommands come last.
 std::string settings_line(const std::vector<Setting>& settings, const Target& target);
+// The same as a list of words, without the environment.
+std::vector<std::string> settings_words(const std::vector<Setting>& settings, const Target& target);
 Json settings_json(const std::vector<Setting>& settings);
 
 // The way back: settings as they stand in a user's own file.

@@ -168,18 +168,29 @@ std::string settings_text(const std::vector<Setting>& settings, const Target& ta
   return settings_line(settings, target) + '\n';
 }
 
-std::string settings_line(const std::vector<Setting>& settings, const Target& target) {
+std::vector<std::string> settings_words(const std::vector<Setting>& settings,
+                                        const Target& target) {
   std::vector<std::string> words, last;
   for (const Setting& setting : settings) {
-    if (is_environment(setting)) {
-      words.insert(words.begin(), setting.key + '=' + setting.values.front());
-      continue;
-    }
-    for (const std::string& word : detail::words_of(setting, target.form)) {
-      (detail::is_subcommand(setting) ? last : words).push_back(shell_word(word));
+    if (is_environment(setting)) continue;
+    for (std::string& word : detail::words_of(setting, target.form)) {
+      (detail::is_subcommand(setting) ? last : words).push_back(std::move(word));
     }
   }
   words.insert(words.end(), last.begin(), last.end());
+  return words;
+}
+
+std::string settings_line(const std::vector<Setting>& settings, const Target& target) {
+  std::vector<std::string> words;
+  for (const Setting& setting : settings) {
+    if (is_environment(setting)) {
+      words.insert(words.begin(), setting.key + '=' + setting.values.front());
+    }
+  }
+  for (const std::string& word : settings_words(settings, target)) {
+    words.push_back(shell_word(word));
+  }
   return join(words, " ");
 }
 

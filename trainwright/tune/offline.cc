@@ -1,12 +1,11 @@
 // Tuners on tables of outcomes.
-#include "trainwright/tune/offline.h"
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
 #include <tuple>
 
 #include "trainwright/base/random.h"
+#include "trainwright/tune/tune.h"
 
 namespace trainwright {
 namespace {

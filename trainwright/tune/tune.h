@@ -138,4 +138,8 @@ double expected_improvement(double best, double median, double spread);
 }  // namespace trainwright
 
 // The rest of the public face; include this header only.
+#include "trainwright/tune/ending.h"   // logs and exit codes as ends of trials
+#include "trainwright/tune/history.h"  // trials that outlive the program
 #include "trainwright/tune/offline.h"  // tuners replayed on tables of outcomes
+#include "trainwright/tune/process.h"  // trials as processes
+#include "trainwright/tune/run.h"      // one after the other

@@ -1,0 +1,269 @@
+// trainwright tune: the few real trials that are worth running.
+#include "trainwright/cli/tune.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/cli/export.h"
+
+namespace trainwright::cli {
+namespace {
+
+constexpr std::int64_t kCandidates = 40;  // families of layouts, unless asked
+constexpr double kTightest = 0.5;         // chance of OOM of a layout that is a candidate
+
+Result<Trial> trial_for(const TuneQuestion& of, const Layout& layout) {
+  const Wanted& wanted = of.wanted;
+  const SearchQuestion question = question_of(wanted);
+  const PlannedLayout planned_layout = TW_TRY(planned(question, layout));
+  StepModel model = step_model(question);
+  const Stack& stack = stack_of(wanted.times.constants.stacks, wanted.trainer);
+  return trial_of(layout, TW_TRY(model.pieces(layout)), stack.constants, planned_layout.memory.oom);
+}
+
+Words words_for(const TuneQuestion& of, const std::string& layout) {
+  Words words = words_of(of.invocation);
+  words.layout = layout;
+  return words;
+}
+
+// --among, or what `plan` finds, each family with the layouts that are alike.
+Result<std::vector<Layout>> candidates_of(const TuneQuestion& of) {
+  std::vector<Layout> layouts;
+  SearchQuestion question = question_of(of.wanted);
+  Diagnostics faults;
+  for (const std::string& text : of.invocation.texts("among")) {
+    if (auto layout = value_or_faults(layout_like(text, question), faults)) {
+      layouts.push_back(*layout);
+    }
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  if (!layouts.empty()) return layouts;
+  question.risk = std::max(question.risk, kTightest);
+  question.most =
+      static_cast<std::size_t>(of.invocation.integer("candidates").value_or(kCandidates));
+  const SearchResult found = TW_TRY(search(question));
+  for (const PlannedLayout& one : found.best) {
+    layouts.push_back(one.layout);
+    for (const auto& [alike, time] : one.alike) layouts.push_back(alike);
+  }
+  if (layouts.empty()) return fail("tune", "no layout fits", "see `trainwright plan`");
+  return layouts;
+}
+
+HistoryKey key_of(const TuneQuestion& of, const std::vector<std::string>& command) {
+  const Wanted& wanted = of.wanted;
+  return {{"model", to_line(to_json(wanted.model))},
+          {"cluster", to_line(to_json(wanted.cluster))},
+          {"trainer", fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))},
+          {"job", to_text(wanted.job)},
+          {"step", same_step(wanted.gbs, wanted.seq, wanted.precision)},
+          {"command", join(command, "\n")},
+          {"software", of.invocation.text("software").value_or("")}};
+}
+
+void read_terms(const Invocation& invocation, const Wanted& wanted, TuneJob& job,
+                Diagnostics& faults) {
+  const auto positive = [&](const char* name, auto& into, double scale = 1) {
+    const auto value = invocation.number(name);
+    if (value && !(*value > 0))
+      faults.push_back({fmt::format("--{}", name), "it is not above 0", ""});
+    if (value) into = Seconds(*value * scale);
+  };
+  positive("minutes", job.terms.most_time, 60);
+  positive("start-up", job.terms.start_up);
+  positive("trial-limit", job.time_limit);
+  positive("silence", job.silence);
+  job.terms.most_trials = invocation.integer("trials");
+  job.terms.steps = invocation.integer("steps").value_or(job.terms.steps);
+  if (job.terms.steps < 6) {
+    faults.push_back({"--steps", "the first five steps are warm-up", "for instance 20"});
+  }
+  if (wanted.tokens) {
+    job.terms.run_steps = *wanted.tokens / static_cast<double>(wanted.gbs * wanted.seq);
+  }
+  job.reading.pattern = invocation.text("step-pattern").value_or("");
+  if (const auto fault = step_pattern_fault(job.reading.pattern);
+      fault && !job.reading.pattern.empty()) {
+    faults.push_back({"--step-pattern", *fault, "for instance 'step time: ([0-9.]+) s'"});
+  }
+  job.command = invocation.texts("command");
+  if (job.command.empty()) {
+    faults.push_back({"trainwright tune", "it does not say what to run",
+                      "the command of a trial comes last: -- torchrun train.py {settings}"});
+  }
+}
+
+Result<Output> run_tune(const Invocation& invocation) {
+  // Only the program itself, which can say what it does meanwhile, starts anything.
+  if (invocation.tell == nullptr) {
+    return fail("trainwright tune", "no trial can be started from here",
+                "run the program `trainwright tune` instead");
+  }
+  const auto question = TW_TRY(tune_question(invocation));
+  History history =
+      TW_TRY(History::begin(*invocation.text("history"), question->key, asked_text(invocation)));
+  TuneHooks hooks;
+  hooks.tell = invocation.tell;
+  if (invocation.interrupted != nullptr) hooks.interrupted = invocation.interrupted;
+  hooks.tell(fmt::format("{} layouts that could be tried", question->job.trials.size()));
+  const Tuned tuned = TW_TRY(run_trials(history, question->job, hooks));
+  return tuned_output(invocation, history, tuned);
+}
+
+// As it was asked at first; only how far to go may be asked anew.
+Result<Output> run_resume(const Invocation& invocation) {
+  const std::string folder = *invocation.text("history");
+  std::unique_ptr<TuneQuestion> question;
+  {
+    const History looked = TW_TRY(History::look(folder));
+    question = TW_TRY(tune_question(invocation, looked));
+  }
+  Invocation again = question->invocation;
+  again.values["history"] = {folder};
+  return run_tune(again);
+}
+
+std::vector<Argument> budget_arguments() {
+  using Kind = Argument::Kind;
+  return {{"--trials", Kind::Integer, "at most so many trials", false, "N"},
+          {"--minutes", Kind::Number, "at most so long, all trials together", false, "MINUTES"}};
+}
+
+std::vector<Argument> run_arguments() {
+  using Kind = Argument::Kind;
+  return {
+      {"command", Kind::Texts,
+       "after --, the command of a trial as words: {settings} stands for the trainer's settings, "
+       "{folder} for the folder with its files, {layout} and {steps} for these",
+       false, "-- COMMAND"},
+      {"--among", Kind::Texts, "only these layouts (default: what `plan` finds); repeatable", false,
+       "LAYOUT"},
+      {"--candidates", Kind::Integer, "families of layouts of `plan` (default: 40)", false, "N"},
+      {"--steps", Kind::Integer, "steps of a trial, five of them warm-up (default: 20)", false,
+       "N"},
+      {"--tokens", Kind::Text, "tokens of the whole run, such as 15T: tells what a trial is worth",
+       false, "TOKENS"},
+      {"--trial-limit", Kind::Number, "seconds after which a trial is ended (default: 3,600)",
+       false, "SECONDS"},
+      {"--silence", Kind::Number, "seconds of a silent log that are a hang (default: 600)", false,
+       "SECONDS"},
+      {"--start-up", Kind::Number,
+       "seconds until the first step, for what a trial costs (default: 120)", false, "SECONDS"},
+      {"--step-pattern", Kind::Text,
+       "regular expression whose group is the seconds of a step, for logs of no known trainer",
+       false, "REGEX"},
+      {"--software", Kind::Text,
+       "versions that measured steps hang on, such as 'torch 2.13, NCCL 2.27'", false, "TEXT"}};
+}
+
+Command run_command() {
+  return {
+      .name = "run",
+      .summary = "run the trials that can still change the decision, and learn from each",
+      .details =
+          "Starts with the candidates of `plan`. Each trial is the one with the most to gain for "
+          "its "
+          "cost; its end, good or bad, moves the predictions of all others. Stops when no other "
+          "can be "
+          "faster, when another trial is not worth its time, or at the budget. The history "
+          "survives a "
+          "kill at any moment: `resume` goes on. Only what was started here is ended.",
+      .examples = {"trainwright tune run llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --trainer "
+                   "torchtitan --history tuning --trials 6 -- torchrun --nproc-per-node 8 -m "
+                   "torchtitan.train {settings} --training.steps {steps}"},
+      .topics = {"job"},
+      .arguments = joined(
+          {surroundings_arguments(),
+           {{"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
+            {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096", true, "TOKENS"},
+            history_argument()},
+           run_arguments(),
+           budget_arguments(),
+           training_arguments(),
+           verdict_arguments(),
+           limit_arguments()}),
+      .run = run_tune};
+}
+
+Command resume_command() {
+  return {.name = "resume",
+          .summary = "go on with a history: after a kill, or with a larger budget",
+          .details = "Model, cluster and command are those that the history was begun with.",
+          .examples = {"trainwright tune resume --history tuning --trials 10"},
+          .arguments = joined({{history_argument()}, budget_arguments()}),
+          .run = run_resume};
+}
+
+}  // namespace
+
+Argument history_argument() {
+  return {"--history", Argument::Kind::Text, "the folder of trials and what was learned", true,
+          "DIR"};
+}
+
+std::string asked_text(const Invocation& invocation) {
+  Json values = Json::object();
+  for (const auto& [name, words] : invocation.values) {
+    Json list = Json::array();
+    for (const std::string& word : words) list.push(Json::of(word));
+    if (name != "json" && name != "width" && name != "history") values.add(name, std::move(list));
+  }
+  return to_line(values);
+}
+
+Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation) {
+  auto made = std::make_unique<TuneQuestion>(
+      TuneQuestion{invocation, TW_TRY(read_wanted(invocation)), {}, {}});
+  TuneQuestion& of = *made;
+  Diagnostics faults;
+  read_terms(invocation, of.wanted, of.job, faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  of.key = key_of(of, of.job.command);
+  of.job.trial_of = [&of](const std::string& text) -> Result<Trial> {
+    return trial_for(of, TW_TRY(layout_like(text, question_of(of.wanted))));
+  };
+  of.job.files = [&of](const std::string& text) {
+    return trial_files(of.invocation, words_for(of, text));
+  };
+  Diagnostics refused;
+  for (const Layout& layout : TW_TRY(candidates_of(of))) {
+    // What the trainer cannot be told is no candidate.
+    if (!value_or_faults(of.job.files(to_text(layout)), refused)) continue;
+    of.job.trials.push_back(TW_TRY(trial_for(of, layout)));
+    of.job.reading.size = {.ranks = world_size(layout),
+                           .sequences = layout.gbs,
+                           .tokens = tokens_per_step(layout).value()};
+  }
+  if (of.job.trials.empty()) return fail(std::move(refused));
+  return made;
+}
+
+Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,
+                                                    const History& history) {
+  Invocation asked = invocation;
+  asked.values.clear();
+  const std::string text = TW_TRY(history.asked());
+  const Json values = TW_TRY(parse_json(text, history.folder()));
+  for (const JsonMember& member : values.members) {
+    std::vector<std::string>& words = asked.values[member.key];
+    for (const Json& word : member.value.items) words.push_back(word.string);
+  }
+  for (const char* name : {"trials", "minutes"}) {
+    if (const auto given = invocation.values.find(name); given != invocation.values.end()) {
+      asked.values[name] = given->second;
+    }
+  }
+  return tune_question(asked);
+}
+
+Command tune_command() {
+  return {.name = "tune",
+          .summary = "the few real trials worth running, learned from, never lost",
+          .commands = {run_command(), resume_command(), tune_status_command(), tune_show_command(),
+                       tune_export_command()}};
+}
+
+}  // namespace trainwright::cli

@@ -1,0 +1,38 @@
+#pragma once
+// Private to `trainwright tune`: the question as a job, and answers for people and programs.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainwright/cli/command.h"
+#include "trainwright/cli/plan.h"
+#include "trainwright/tune/tune.h"
+
+namespace trainwright::cli {
+
+// A job with what its functions refer to.
+struct TuneQuestion {
+  Invocation invocation;
+  Wanted wanted;
+  TuneJob job;
+  HistoryKey key;
+};
+// What was asked, to read or to go on with; the candidates of `plan` as trials.
+Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation);
+// The same from a history, where it was written down.
+std::string asked_text(const Invocation& invocation);
+Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,
+                                                    const History& history);
+
+Json tuned_json(const History& history, const std::vector<TrialRecord>& records,
+                const Tuned& tuned);
+std::string tuned_text(const std::vector<TrialRecord>& records, const Tuned& tuned, int width);
+Result<Output> tuned_output(const Invocation& invocation, const History& history,
+                            const Tuned& tuned);
+
+Argument history_argument();
+Command tune_status_command();
+Command tune_show_command();
+Command tune_export_command();
+
+}  // namespace trainwright::cli

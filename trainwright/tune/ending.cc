@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <regex>
+
+#include "trainwright/base/text.h"
+#include "trainwright/tune/tune.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::size_t kLongest = 2000;  // characters of a line that a pattern looks at
+constexpr std::size_t kWarmUp = 5;      // steps, as in logs.h
+
+// Lines that a trainer writes when it does not take its settings: argparse's, and what its own
+// checks raise before the first step.
+constexpr std::string_view kRefusals[] = {"error: unrecognized arguments",
+                                          "error: argument ",
+                                          "error: the following arguments are required",
+                                          "AssertionError",
+                                          "ValueError",
+                                          "NotImplementedError"};
+
+std::string_view line_with(std::string_view log, std::string_view what) {
+  const std::size_t at = log.find(what);
+  if (at == std::string_view::npos) return {};
+  const std::size_t begin = log.rfind('\n', at) + 1;
+  return trim(log.substr(begin, std::min(log.find('\n', at), log.size()) - begin));
+}
+
+std::string last_line(std::string_view log) {
+  const std::string_view text = trim(log);
+  return std::string(text.substr(text.rfind('\n') + 1).substr(0, 300));
+}
+
+std::optional<TrialResult> out_of_memory(const std::optional<LoggedRun>& run) {
+  if (!run || run->failures.empty()) return std::nullopt;
+  const LoggedOutOfMemory& first = run->failures.front();
+  return TrialResult{
+      .end = TrialEnd::OutOfMemory,
+      .cause = fmt::format("{} asked for {} (line {})",
+                           first.rank ? fmt::format("rank {}", *first.rank) : std::string("a rank"),
+                           to_text(first.asked), first.line)};
+}
+
+TrialResult summed_up(std::vector<double> seconds) {
+  if (seconds.size() <= kWarmUp) {
+    return {.end = TrialEnd::Crash, .cause = "it ended well, but not beyond its warm-up"};
+  }
+  seconds.erase(seconds.begin(), seconds.begin() + kWarmUp);
+  std::sort(seconds.begin(), seconds.end());
+  const auto at = [&](double share) {
+    return seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1))];
+  };
+  const double median = at(0.5);
+  return {.end = TrialEnd::Ok,
+          .step = Seconds(median),
+          .spread = (at(0.84) - at(0.16)) / 2 / median,
+          .cause = fmt::format("{} steps", seconds.size())};
+}
+
+TrialResult by_pattern(std::string_view log, const std::string& pattern) {
+  const std::regex expression(pattern);
+  std::vector<double> seconds;
+  for (const std::string_view line : split(log, '\n')) {
+    std::cmatch match;
+    const std::string_view part = line.substr(0, kLongest);
+    if (!std::regex_search(part.begin(), part.end(), match, expression) || match.size() < 2)
+      continue;
+    const auto number = parse_number(match[1].str());
+    if (number && *number > 0) seconds.push_back(*number);
+  }
+  return summed_up(std::move(seconds));
+}
+
+TrialResult measured(std::string_view log, const std::optional<LoggedRun>& run,
+                     const Reading& reading) {
+  if (!reading.pattern.empty()) return by_pattern(log, reading.pattern);
+  if (!run) return {.end = TrialEnd::Crash, .cause = "it ended well, but its log tells of no step"};
+  if (const Diagnostics faults = contradictions(*run, reading.size); !faults.empty()) {
+    return {.end = TrialEnd::Refused, .cause = to_text(faults.front())};
+  }
+  const auto steps = summarize(*run, reading.size);
+  if (!steps) return {.end = TrialEnd::Crash, .cause = to_text(steps.error().diagnostics.front())};
+  return {.end = TrialEnd::Ok,
+          .step = steps->median,
+          .spread = steps->spread,
+          .cause = fmt::format("{} lines after {} of warm-up", steps->lines, steps->warm_up)};
+}
+
+std::optional<TrialResult> by_watcher(const CommandEnd& end) {
+  switch (end.kind) {
+    case CommandEnd::Kind::TimeLimit:
+      return TrialResult{.end = TrialEnd::TimeLimit,
+                         .cause = "not done after " + to_text(end.took)};
+    case CommandEnd::Kind::Hang:
+      return TrialResult{.end = TrialEnd::Hang, .cause = "its log fell silent"};
+    case CommandEnd::Kind::Stopped:
+      return TrialResult{.end = TrialEnd::Preempted, .cause = "it was stopped"};
+    case CommandEnd::Kind::NotStarted:
+      return TrialResult{.end = TrialEnd::NodeFailure, .cause = "no process could be made"};
+    default: return std::nullopt;
+  }
+}
+
+TrialResult failed(std::string_view log, const CommandEnd& end, bool came_to_a_step) {
+  for (const std::string_view refusal : kRefusals) {
+    const std::string_view line = line_with(log, refusal);
+    if (line.empty() || came_to_a_step) continue;
+    return {.end = TrialEnd::Refused, .cause = std::string(line.substr(0, 300))};
+  }
+  const bool killed = end.kind == CommandEnd::Kind::Killed;
+  return {.end = TrialEnd::Crash,
+          .cause = fmt::format("{} {}: {}", killed ? "killed by signal" : "exit code", end.code,
+                               last_line(log))};
+}
+
+}  // namespace
+
+std::optional<std::string> step_pattern_fault(const std::string& pattern) {
+  try {
+    const std::regex expression(pattern);
+    if (expression.mark_count() < 1) return "it has no group for the seconds";
+    return std::nullopt;
+  } catch (const std::regex_error& fault) {
+    return fault.what();
+  }
+}
+
+TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end,
+                      const Reading& reading) {
+  std::optional<LoggedRun> run;
+  if (auto read = read_log(log, "log")) run = *std::move(read);
+  if (!end) return {.end = TrialEnd::NodeFailure, .cause = "its watcher is gone"};
+  if (auto oom = out_of_memory(run)) return *std::move(oom);
+  if (auto seen = by_watcher(*end)) return *std::move(seen);
+  const bool stepped =
+      (run && !run->steps.empty()) ||
+      (!reading.pattern.empty() && by_pattern(log, reading.pattern).end == TrialEnd::Ok);
+  if (end->kind != CommandEnd::Kind::Exited || end->code != 0) return failed(log, *end, stepped);
+  return measured(log, run, reading);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,74 @@
+#pragma once
+// A trial as processes: started so that none is ever lost, and ended without touching others. Part
+// of tune.h: include that one.
+//
+// The program forks a watcher, which waits. Only after the watcher stands in the history is it let
+// go; if the program dies before, the watcher ends with it. The watcher runs the command (a list of
+// words, never a shell) with its output in `log`, adopts all its descendants, wherever they put
+// themselves, and ends them when the command ends, the time is up, the log falls silent or it gets
+// SIGTERM. Then it writes how it ended to `end`. It outlives the program: who resumes finds it at
+// work, or its `end`.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
+
+namespace trainwright {
+
+// A process that cannot be taken for another one.
+struct Watcher {
+  std::int64_t pid = 0;
+  std::int64_t born = 0;  // ticks after boot
+  std::string boot;       // which boot
+};
+bool is_alive(const Watcher& watcher);
+
+struct Launch {
+  std::vector<std::string> words;  // of the command; at least one
+  std::vector<std::pair<std::string, std::string>> environment = {};  // beside that of the program
+  std::string folder;                                                 // exists
+  Seconds time_limit{3600};
+  Seconds silence{600};  // of the log, after which it hangs
+};
+// Forked, and waiting to be let go.
+class Held {
+ public:
+  explicit Held(Watcher watcher, int gate) : watcher_(std::move(watcher)), gate_(gate) {}
+  ~Held();  // ends the watcher unless it was let go
+  Held(Held&& other) noexcept;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  Held& operator=(Held&&) = delete;
+  const Watcher& watcher() const { return watcher_; }
+  void let_go();
+
+ private:
+  Watcher watcher_;
+  int gate_ = -1;
+};
+Result<Held> hold(const Launch& launch);
+
+// How the command ended.
+struct CommandEnd {
+  enum class Kind : std::uint8_t {
+    Exited,     // with `code`
+    Killed,     // by the signal `code`
+    TimeLimit,  // these three by the watcher
+    Hang,
+    Stopped,
+    NotStarted,  // errno `code`
+  };
+  Kind kind = Kind::Exited;
+  int code = 0;
+  Seconds took;
+};
+// Once it has ended; reaps the watcher if it is a child.
+std::optional<CommandEnd> end_of(const std::string& folder, const Watcher& watcher);
+// Asks the watcher to end the command; nothing if it is gone.
+void stop(const Watcher& watcher);
+
+}  // namespace trainwright

@@ -1,0 +1,258 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "trainwright/tune/tune.h"
+
+namespace trainwright {
+namespace {
+
+struct Folder {
+  std::string path = [] {
+    std::string name = std::filesystem::temp_directory_path() / "tune-XXXXXX";
+    return std::string(mkdtemp(name.data()));
+  }();
+  Folder() = default;
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path); }
+};
+
+// Steps of the seconds that the layout says: "l3" prints 3, "oom", "hang" and "crash" do that.
+constexpr const char* kTrainer = R"(case "$1" in
+  oom) echo "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has"; exit 1 ;;
+  hang) sleep 1000 ;;
+  crash) echo "NCCL WARN something"; exit 3 ;;
+  *) for i in 1 2 3 4 5 6 7 8; do echo "step time: ${1#l} s"; done ;;
+esac
+)";
+
+TuneJob job_in(const std::string& folder,
+               const std::vector<std::pair<std::string, double>>& layouts) {
+  std::ofstream(folder + "/trainer") << kTrainer;
+  TuneJob job;
+  double at = 0;
+  for (const auto& [name, predicted] : layouts) {
+    job.trials.push_back({name, Seconds(predicted), {}, {at += 100}, 0.01});
+  }
+  job.trial_of = [](const std::string& layout) -> Result<Trial> { return fail(layout, "unknown"); };
+  job.files = [](const std::string& layout) -> Result<TrialFiles> {
+    return TrialFiles{{{"settings", layout}}, {layout}, {}};
+  };
+  job.command = {"/bin/sh", folder + "/trainer", "{settings}"};
+  job.reading.pattern = "step time: ([0-9.]+) s";
+  job.time_limit = Seconds(20);
+  job.silence = Seconds(0.5);
+  return job;
+}
+
+History begin(const std::string& folder) {
+  auto history = History::begin(folder + "/history", {{"model", "m"}}, "{}");
+  REQUIRE(history);
+  return *std::move(history);
+}
+
+TEST_CASE("trials run one after the other until none can be faster") {
+  const Folder folder;
+  const TuneJob job = job_in(folder.path, {{"l10", 10},
+                                           {"l11", 10.2},
+                                           {"l9", 10.4},
+                                           {"oom", 9.9},
+                                           {"crash", 10.1},
+                                           {"hang", 10.3},
+                                           {"l30", 30}});
+  History history = begin(folder.path);
+  std::vector<std::string> told;
+  const auto tuned =
+      run_trials(history, job, {.tell = [&](const std::string& line) { told.push_back(line); }});
+  REQUIRE(tuned);
+  CHECK(tuned->last.stop == TuneStop::Proven);
+  REQUIRE(tuned->last.best);
+  CHECK(tuned->trials[tuned->outcomes[*tuned->last.best].trial].layout == "l9");
+  const auto records = history.records();
+  REQUIRE(records);
+  CHECK(records->size() == 6);  // all but l30
+  const auto end_of_layout = [&](const char* layout) {
+    return std::find_if(records->begin(), records->end(),
+                        [&](const TrialRecord& one) { return one.layout == layout; })
+        ->end;
+  };
+  CHECK(end_of_layout("oom") == TrialEnd::OutOfMemory);
+  CHECK(end_of_layout("hang") == TrialEnd::Hang);
+  CHECK(end_of_layout("crash") == TrialEnd::Crash);
+  CHECK(told.size() == 12);  // why before, and what became of it after
+}
+
+TEST_CASE("a history is of one question and of one writer") {
+  const Folder folder;
+  const std::string path = folder.path + "/history";
+  {
+    const History first = begin(folder.path);
+    CHECK(!History::begin(path, {{"model", "m"}}, "{}"));  // locked
+    CHECK(History::look(path));
+  }
+  const auto other = History::begin(path, {{"model", "n"}}, "{}");
+  REQUIRE(!other);
+  CHECK(other.error().diagnostics.front().what ==
+        "this history is of another question: model changed");
+  CHECK(History::begin(path, {{"model", "m"}}, "{}"));
+  CHECK(!History::look(folder.path + "/nowhere"));
+}
+
+TEST_CASE("what is no database is diagnosed") {
+  const Folder folder;
+  std::filesystem::create_directories(folder.path + "/history");
+  std::ofstream(folder.path + "/history/history.sqlite") << std::string(5000, 'x');
+  CHECK(!History::look(folder.path + "/history"));
+  CHECK(!History::begin(folder.path + "/history", {}, "{}"));
+}
+
+CommandEnd run_to_its_end(const Launch& launch) {
+  auto held = hold(launch);
+  REQUIRE(held);
+  held->let_go();
+  std::optional<CommandEnd> end;
+  while (!(end = end_of(launch.folder, held->watcher()))) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  CHECK(!is_alive(held->watcher()));
+  return *end;
+}
+
+TEST_CASE("a command's exit code, signal and absence are told") {
+  const Folder folder;
+  const auto run = [&](std::vector<std::string> words) {
+    return run_to_its_end({.words = std::move(words), .folder = folder.path});
+  };
+  CHECK(run({"/bin/sh", "-c", "exit 7"}).code == 7);
+  const CommandEnd killed = run({"/bin/sh", "-c", "kill -9 $$"});
+  CHECK(killed.kind == CommandEnd::Kind::Killed);
+  CHECK(killed.code == 9);
+  CHECK(run({"/no/such/program"}).code == 127);
+}
+
+bool any_process_says(const std::string& what) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "cmdline");
+    const std::string words{std::istreambuf_iterator<char>(file), {}};
+    if (words.find(what) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_CASE("children that leave their session are ended with their trial") {
+  const Folder folder;
+  const std::string mark = "1000.0" + std::to_string(getpid());
+  const CommandEnd end = run_to_its_end(
+      {.words = {"/bin/sh", "-c", "setsid sleep " + mark + " & setsid sleep " + mark + " & wait"},
+       .folder = folder.path,
+       .time_limit = Seconds(0.3)});
+  CHECK(end.kind == CommandEnd::Kind::TimeLimit);
+  CHECK(!any_process_says(mark));
+}
+
+TEST_CASE("a watcher that was never let go runs nothing") {
+  const Folder folder;
+  {
+    auto held = hold({.words = {"/bin/sh", "-c", "echo ran"}, .folder = folder.path});
+  }
+  CHECK(!std::filesystem::exists(folder.path + "/log"));
+}
+
+// As the program dies: at the n-th of the moments between two writes. `false`: it came to its end.
+bool dies_at(const std::string& folder, const TuneJob& job, int moment) {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    auto history = History::begin(folder + "/history", {{"model", "m"}}, "{}");
+    TuneHooks hooks;
+    hooks.between = [&moment] {
+      if (moment-- == 0) kill(getpid(), SIGKILL);
+    };
+    _exit(history && run_trials(*history, job, hooks) ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+TEST_CASE("killed between any two writes, it goes on as if nothing had happened") {
+  bool dies = true;
+  int moments = 0;
+  for (int moment = 0; dies; ++moment) {
+    const Folder folder;
+    const TuneJob job = job_in(folder.path, {{"l10", 10}, {"oom", 10.1}, {"l9", 10.4}});
+    dies = dies_at(folder.path, job, moment);
+    moments += dies ? 1 : 0;
+    History history = begin(folder.path);
+    const auto tuned = run_trials(history, job);
+    REQUIRE(tuned);
+    CHECK(tuned->last.stop == TuneStop::NothingLeft);
+    const auto records = history.records();
+    REQUIRE(records);
+    std::vector<std::string> layouts;
+    for (const TrialRecord& record : *records) {
+      CHECK(record.state == TrialState::Ended);
+      layouts.push_back(record.layout);
+    }
+    std::sort(layouts.begin(), layouts.end());
+    CHECK(layouts == std::vector<std::string>{"l10", "l9", "oom"});
+    CHECK(tuned->outcomes[*tuned->last.best].step == Seconds(9));
+    CHECK(history.integrity().value_or("") == "ok");
+    CHECK(!any_process_says(folder.path));
+  }
+  CHECK(moments == 24);  // eight for each trial
+}
+
+TEST_CASE("an end is told by its root cause") {
+  const auto end_with = [](std::string_view log, CommandEnd end) {
+    return ending_of(log, end, {.size = {}, .pattern = "step time: ([0-9.]+)"}).end;
+  };
+  using Kind = CommandEnd::Kind;
+  const std::string oom =
+      "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 2 has "
+      "a\n"
+      "[rank0]: Connection closed by peer\n";
+  CHECK(end_with(oom, {Kind::Exited, 1, {}}) == TrialEnd::OutOfMemory);
+  // The others wait for the one that died.
+  CHECK(end_with(oom, {Kind::Hang, 0, {}}) == TrialEnd::OutOfMemory);
+  CHECK(end_with("", {Kind::Hang, 0, {}}) == TrialEnd::Hang);
+  CHECK(end_with("", {Kind::TimeLimit, 0, {}}) == TrialEnd::TimeLimit);
+  CHECK(end_with("", {Kind::Stopped, 0, {}}) == TrialEnd::Preempted);
+  CHECK(end_with("train.py: error: unrecognized arguments: --tp\n", {Kind::Exited, 2, {}}) ==
+        TrialEnd::Refused);
+  CHECK(end_with("Segmentation fault\n", {Kind::Killed, 11, {}}) == TrialEnd::Crash);
+  CHECK(end_with("", {Kind::Exited, 0, {}}) == TrialEnd::Crash);  // without a step
+  CHECK(ending_of("", std::nullopt, {}).end == TrialEnd::NodeFailure);
+}
+
+TEST_CASE("of a user's own lines the first five are warm-up and the median counts") {
+  std::string log;
+  for (const char* seconds : {"90", "80", "70", "60", "50", "3", "1", "2"}) {
+    log += std::string("took ") + seconds + " s\n";
+  }
+  const TrialResult result =
+      ending_of(log, CommandEnd{}, {.size = {}, .pattern = "took ([0-9.]+) s"});
+  CHECK(result.end == TrialEnd::Ok);
+  CHECK(result.step == Seconds(2));
+  CHECK(step_pattern_fault("no group"));
+  CHECK(step_pattern_fault("(["));
+  CHECK(!step_pattern_fault("took ([0-9.]+) s"));
+}
+
+TEST_CASE("a command's words are filled in, settings as words of their own") {
+  CHECK(filled_in({"run", "{settings}", "--out={folder}/x", "{steps}", "{layout}"}, {"--tp", "2"},
+                  "t", "tp=2",
+                  20) == std::vector<std::string>{"run", "--tp", "2", "--out=t/x", "20", "tp=2"});
+}
+
+}  // namespace
+}  // namespace trainwright
