@@ -2,7 +2,7 @@
 import {scaleLinear} from "d3-scale";
 import {event, select} from "d3-selection";
 import {zoom, zoomIdentity} from "d3-zoom";
-import {chooser, el, hideTip, legend, picture, seconds, section, showTip} from "./tools.js";
+import {chooser, el, hideTip, legend, picture, saveFile, seconds, section, showTip} from "./tools.js";
 
 const names = {F: "forward", B: "backward", I: "backward of inputs", W: "backward of weights"};
 const FIELDS = 5;  // of an action: letter, stage, micro-batch, start, length
@@ -85,6 +85,13 @@ function draw(svg, width, line, state) {
   return below + track + 6;
 }
 
+// As ui.perfetto.dev and chrome://tracing read it.
+function trace(line) {
+  const events = line.ranks.flatMap(rank => [{name: "thread_name", ph: "M", pid: 0, tid: rank.rank, args: {name: `pipeline rank ${rank.rank}`}},
+    ...actionsOf(rank).map(one => ({name: `${one.kind}${one.batch}`, cat: names[one.kind], ph: "X", pid: 0, tid: rank.rank, ts: one.start, dur: one.length, args: {stage: one.stage, micro_batch: one.batch}}))]);
+  return JSON.stringify({traceEvents: events, displayTimeUnit: "ms"});
+}
+
 function says(line) {
   const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${line.micro_batches_drawn} of ${line.micro_batches} micro-batches: the middle repeats.` : "";
   const ranks = line.ranks.length < line.pipeline_ranks ? ` ${line.ranks.length} of ${line.pipeline_ranks} pipeline ranks are shown.` : "";
@@ -126,7 +133,8 @@ export function timeline(plan) {
     return node;
   }) : [];
   const node = section("timeline", "The pipeline's timeline", words, buttons.length ? el("div.controls", ...buttons) : null,
-    el("div.controls", button("+", "Zoom in", () => state.zoomBy(2)), button("−", "Zoom out", () => state.zoomBy(0.5)), button("Whole step", "Show the whole step", () => state.whole()), ranks),
+    el("div.controls", button("+", "Zoom in", () => state.zoomBy(2)), button("−", "Zoom out", () => state.zoomBy(0.5)), button("Whole step", "Show the whole step", () => state.whole()), ranks,
+      button("Save as trace", "Save as a trace for ui.perfetto.dev", () => saveFile("timeline.json", trace(line), "application/json"))),
     drawing, keys, el("p.small.soft", "Numbers are micro-batches. Drag to move; Ctrl and wheel, two fingers, or + and − zoom. Memory leaves out what operators need for a moment."));
   show();
   return node;

@@ -57,9 +57,12 @@ function savePicture(holder, name) {
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
   copy.style.background = getComputedStyle(document.body).backgroundColor;
+  saveFile(`${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.svg`, new XMLSerializer().serializeToString(copy), "image/svg+xml");
+}
+export function saveFile(name, text, type) {
   const link = el("a");
-  link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], {type: "image/svg+xml"}));
-  link.download = `${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}.svg`;
+  link.href = URL.createObjectURL(new Blob([text], {type}));
+  link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
