@@ -52,7 +52,7 @@ export function search(plan) {
     rows.length > 1 ? legend([["p-best", plan.best.length ? "the layouts of the table" : "needs least"], ["p-fits", "fits"], ["p-tight", "tight"], ["p-not bound", "does not fit"], ["p-fits bound", "ring: time is a lower bound"],
       ["front", "of the table, none is both faster and smaller"]].filter(([kind]) => plan.best.length || kind === "p-best" || kind === "p-not bound")) : null,
     rows.length > 1 ? el("p.small.soft", `${rows.length < of.evaluated ? `${whole(rows.length)} of ${whole(of.evaluated)} dots are drawn. ` : ""}Dots are judged before the trainer's rules and the allocator are asked: `
-      + (plan.best.length ? "what looks faster than layout 1 was refused or did not fit." : "all needed too much.")) : null,
+      + (!plan.best.length ? "all needed too much." : of.proven ? "what looks faster than layout 1 was refused or did not fit." : "the search was stopped before all of them were.")) : null,
     el("h3", "What ruled out what"), table([["layouts", ""], ["count", "n"], ["why", ""]], funnel.map(([name, count, why]) => [name, whole(count), why])));
   if (details.refusals.length) {
     node.append(el("h3", "Why the trainer refused some"), table([["reason", ""], ["layouts", "n"], ["hint", ""]], details.refusals.map(one => [one.reason, whole(one.layouts), one.hint])));
