@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from xml.etree import ElementTree
 
 from devtools import Browser
 
@@ -165,8 +166,12 @@ def report_equals(program, folder):
     words = CASES["pipeline"][0].split()
     plan = subprocess.run([program, "plan", *words, "--json", "--details"], capture_output=True, check=True).stdout
     (folder / "plan.json").write_bytes(plan)
-    subprocess.run([program, "report", str(folder / "plan.json"), "--out", str(folder / "again.html")], check=True, capture_output=True)
+    subprocess.run([program, "report", str(folder / "plan.json"), "--out", str(folder / "again.html"), "--svg", str(folder / "svg")],
+                   check=True, capture_output=True)
     check((folder / "again.html").read_bytes() == (folder / "pipeline.html").read_bytes(), "`report` and --report differ")
+    drawn = {one.stem: ElementTree.parse(one).getroot() for one in (folder / "svg").glob("*.svg")}
+    check({"memory", "time"} < set(drawn) and any(name.startswith("timeline-") for name in drawn), f"pictures are {sorted(drawn)}")
+    check(all(len(one.findall("{*}rect")) > 10 for one in drawn.values()), "a picture is empty")
 
 
 def screens(program, folder):

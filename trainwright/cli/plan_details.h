@@ -56,6 +56,9 @@ Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
 Result<Json> scaling_json(const Plan& plan, const SearchQuestion& question,
                           const Hardware& hardware);
 
+// Memory, time and timelines of the same, each as SVG; what the document lacks is left out.
+std::vector<File> report_pictures(const Json& document, const std::string& folder);
+
 // The page about a plan of --json --details. Diagnoses a file that is none.
 Result<std::string> report_page(const DataDirectory& data, const Json& document,
                                 const std::string& origin);

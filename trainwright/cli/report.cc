@@ -15,8 +15,15 @@ Result<Output> run_report(const Invocation& invocation) {
   const std::string out = invocation.text("out").value_or("plan.html");
   Output output;
   output.files.push_back({out, TW_TRY(report_page(invocation.data, document, path)), true});
-  output.text =
-      invocation.json ? document_text(Json::object().add("file", Json::of(out))) : out + "\n";
+  if (const auto folder = invocation.text("svg")) {
+    for (File& file : report_pictures(document, *folder)) output.files.push_back(std::move(file));
+  }
+  Json names = Json::array();
+  for (const File& file : output.files) {
+    names.push(Json::of(file.path));
+    output.text += file.path + '\n';
+  }
+  if (invocation.json) output.text = document_text(Json::object().add("files", std::move(names)));
   return output;
 }
 
@@ -86,20 +93,23 @@ Result<std::string> report_page(const DataDirectory& data, const Json& document,
 }
 
 Command report_command() {
-  return {.name = "report",
-          .summary = "a plan as a page to look at",
-          .details =
-              "Writes one HTML file that needs nothing else: the answer, memory by pipeline rank, "
-              "where the time goes, the pipeline's timeline, the search, and why not the others. "
-              "`plan --report FILE` writes the same at once.",
-          .examples = {"trainwright plan llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --json "
-                       "--details > plan.json",
-                       "trainwright report plan.json --out plan.html"},
-          .arguments = {{"plan", Argument::Kind::Text, "what `plan --json --details` printed", true,
-                         "PLAN.json"},
-                        {"--out", Argument::Kind::Text, "the page (default: plan.html)", false,
-                         "FILE"}},
-          .run = run_report};
+  return {
+      .name = "report",
+      .summary = "a plan as a page to look at",
+      .details =
+          "Writes one HTML file that needs nothing else: the answer, memory by pipeline rank, "
+          "where the time goes, the pipeline's timeline, the search, and why not the others. "
+          "`plan --report FILE` writes the same at once.",
+      .examples = {"trainwright plan llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --json "
+                   "--details > plan.json",
+                   "trainwright report plan.json --out plan.html"},
+      .arguments = {{"plan", Argument::Kind::Text, "what `plan --json --details` printed", true,
+                     "PLAN.json"},
+                    {"--out", Argument::Kind::Text, "the page (default: plan.html)", false, "FILE"},
+                    {"--svg", Argument::Kind::Text,
+                     "folder to write memory, time and timelines into, a picture each", false,
+                     "DIR"}},
+      .run = run_report};
 }
 
 }  // namespace trainwright::cli

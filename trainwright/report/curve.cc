@@ -5,9 +5,12 @@
 #include <cmath>
 
 #include "trainwright/report/report.h"
+#include "trainwright/report/svg.h"
 
 namespace trainwright {
 namespace {
+
+using detail::escaped;
 
 // The largest value of each of `buckets` equal parts, so that no peak is lost.
 std::vector<double> maxima(const std::vector<double>& values, std::size_t buckets) {
@@ -23,22 +26,6 @@ std::vector<double> maxima(const std::vector<double>& values, std::size_t bucket
 
 double largest(const std::vector<double>& values) {
   return values.empty() ? 0 : std::max(0.0, *std::max_element(values.begin(), values.end()));
-}
-
-std::string escaped(const std::string& text) {
-  std::string safe;
-  for (const char letter : text) {
-    switch (letter) {
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '&': safe += "&amp;"; break;
-      case '"': safe += "&quot;"; break;
-      default:
-        // XML has no control characters.
-        safe += static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter;
-    }
-  }
-  return safe;
 }
 
 constexpr double kLeft = 90, kTop = 46, kPlotWidth = 1080, kPlotHeight = 320, kBottom = 46;

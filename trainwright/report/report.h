@@ -62,6 +62,27 @@ std::string block_chart(const Curve& curve, int width, int height);
 // A picture of its own, 1200 x 412.
 std::string to_svg(const Curve& curve);
 
+// Rows of coloured pieces on one scale: stacked bars, or what happens when on each of several
+// lanes.
+struct BarPiece {
+  double start = 0, length = 0;
+  std::size_t colour = 0;  // of the legend
+};
+struct Bar {
+  std::string label, value;  // before and behind it
+  std::vector<BarPiece> pieces;
+  double mark = 0;  // a dashed line across it; 0: none
+};
+struct BarPicture {
+  std::string title, caption;
+  std::vector<std::string> legend;  // by colour
+  std::vector<Bar> bars;
+  double most = 0;                               // of the scale, above 0
+  std::string (*label)(double value) = nullptr;  // of the scale, with its unit; required
+};
+// As wide as a Curve's.
+std::string to_svg(const BarPicture& picture);
+
 // A page that draws what it holds: the data stands in its one script of type application/json, in
 // place of kPageData, written so that nothing in it ends the script. Diagnoses a page without that
 // place.
