@@ -1,6 +1,5 @@
 // What trials teach about those that were not run.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "trainwright/base/check.h"
@@ -24,6 +23,15 @@ double quantile(double share) {
   return (low + high) / 2;
 }
 
+// exp(-|x_a - x_b|^2 / 2)
+double nearness(const Trial& a, const Trial& b) {
+  double apart = 0;
+  for (std::size_t k = 0; k < a.place.size(); ++k) {
+    apart += (a.place[k] - b.place[k]) * (a.place[k] - b.place[k]);
+  }
+  return std::exp(-apart / 2);
+}
+
 double covariance(const Trial& a, const Trial& b, const Doubt& doubt) {
   TW_CHECK(a.slopes.size() == b.slopes.size() && a.place.size() == b.place.size(),
            "trials of several kinds");
@@ -31,11 +39,7 @@ double covariance(const Trial& a, const Trial& b, const Doubt& doubt) {
   for (std::size_t k = 0; k < a.slopes.size(); ++k) {
     sum += doubt.constants * doubt.constants * a.slopes[k] * b.slopes[k];
   }
-  double apart = 0;
-  for (std::size_t k = 0; k < a.place.size(); ++k) {
-    apart += (a.place[k] - b.place[k]) * (a.place[k] - b.place[k]);
-  }
-  return sum + doubt.residual * doubt.residual * std::exp(-apart / 2);
+  return sum + doubt.residual * doubt.residual * nearness(a, b);
 }
 
 // A lower triangle, by rows.
@@ -97,41 +101,56 @@ void learn_times(std::span<const Trial> trials, std::span<const TrialOutcome> ra
   }
 }
 
-// The part of their errors of memory that all layouts have in common, on a grid of its values.
-constexpr std::size_t kShared = 161;
-using Shared = std::array<double, kShared>;
-double shared_at(std::size_t i) { return -4 + 8.0 * static_cast<double>(i) / (kShared - 1); }
-
-double oom_given(double room, double shared, double share) {
-  return below((std::sqrt(share) * shared - room) / std::sqrt(1 - share));
-}
-
 double room_of(const Trial& trial) { return -quantile(std::clamp(trial.oom, 1e-6, 1 - 1e-6)); }
 
-void learn_memory(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
-                  double share, std::vector<Belief>& beliefs) {
-  Shared weight{};
-  for (std::size_t k = 0; k < kShared; ++k) {
-    weight[k] = std::exp(-shared_at(k) * shared_at(k) / 2);
+// Errors of memory in standard deviations, jointly normal.
+struct MemoryErrors {
+  std::vector<double> mean;
+  std::vector<std::vector<double>> covariance;
+};
+
+MemoryErrors unknown_errors(std::span<const Trial> trials, const Doubt& doubt) {
+  const std::size_t n = trials.size();
+  MemoryErrors errors{std::vector<double>(n), std::vector(n, std::vector<double>(n))};
+  const double near = 1 - doubt.memory_shared - doubt.memory_own;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      errors.covariance[i][j] = doubt.memory_shared + near * nearness(trials[i], trials[j]);
+    }
+    errors.covariance[i][i] += doubt.memory_own;
   }
+  return errors;
+}
+
+// A trial cuts its error off at its room, from below or from above. What is left of the joint law
+// is taken for normal again, with the same means and variances.
+void hear(MemoryErrors& errors, std::size_t trial, double room, bool failed) {
+  const double variance = errors.covariance[trial][trial], spread = std::sqrt(variance);
+  const double side = failed ? 1 : -1;
+  const double z = side * (errors.mean[trial] - room) / spread;
+  // phi(z) / Phi(z); far below it is -z.
+  const double pull = z < -8 ? -z : std::exp(-z * z / 2) / std::sqrt(2 * M_PI) / below(z);
+  const std::vector<double> with = errors.covariance[trial];
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    errors.mean[i] += side * with[i] * pull / spread;
+    for (std::size_t j = 0; j < with.size(); ++j) {
+      errors.covariance[i][j] -= with[i] * with[j] * pull * (pull + z) / variance;
+    }
+  }
+}
+
+void learn_memory(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
+                  const Doubt& doubt, std::vector<Belief>& beliefs) {
+  constexpr double kSurest = 1e-3;  // variance that is always left
+  MemoryErrors errors = unknown_errors(trials, doubt);
   for (const TrialOutcome& outcome : outcomes) {
     const bool failed = outcome.end == TrialEnd::OutOfMemory;
     if (!failed && outcome.end != TrialEnd::Ok) continue;
-    const double room = room_of(trials[outcome.trial]);
-    for (std::size_t k = 0; k < kShared; ++k) {
-      const double chance = oom_given(room, shared_at(k), share);
-      weight[k] *= std::max(failed ? chance : 1 - chance, 1e-12);
-    }
+    hear(errors, outcome.trial, room_of(trials[outcome.trial]), failed);
   }
-  double all = 0;
-  for (const double one : weight) all += one;
   for (std::size_t i = 0; i < trials.size(); ++i) {
-    const double room = room_of(trials[i]);
-    double sum = 0;
-    for (std::size_t k = 0; k < kShared; ++k) {
-      sum += weight[k] * oom_given(room, shared_at(k), share);
-    }
-    beliefs[i].oom = sum / all;
+    const double spread = std::sqrt(std::max(errors.covariance[i][i], kSurest));
+    beliefs[i].oom = below((errors.mean[i] - room_of(trials[i])) / spread);
   }
   for (const TrialOutcome& outcome : outcomes) {
     if (outcome.end == TrialEnd::Ok) beliefs[outcome.trial].oom = 0;
@@ -150,7 +169,7 @@ std::vector<Belief> learn(std::span<const Trial> trials, std::span<const TrialOu
   }
   std::vector<Belief> beliefs(trials.size());
   learn_times(trials, ran, doubt, beliefs);
-  learn_memory(trials, outcomes, doubt.memory_shared, beliefs);
+  learn_memory(trials, outcomes, doubt, beliefs);
   return beliefs;
 }
 

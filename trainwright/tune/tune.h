@@ -19,9 +19,9 @@
 // and learning is conditioning on what was measured: the linear form of the fit of calibrate's
 // time.h, with its priors, that also tells how sure each prediction still is.
 //
-// Memory likewise: a layout runs out of memory if its error exceeds its room. All errors have a
-// part in common (`memory_shared` of their variance), of which every trial tells one side: it
-// fitted, or it did not. A crash, a hang or a lost node tells nothing about memory.
+// Memory likewise: a layout runs out of memory if its error exceeds its room. Part of the errors is
+// common to all layouts, part to neighbours, and every trial tells one side of its own: it fitted,
+// or it did not. A crash, a hang or a lost node tells nothing about memory.
 //
 // The next trial is the one with the highest expected improvement of the best measured step for its
 // cost (Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15, here of a
@@ -85,7 +85,7 @@ struct TrialOutcome {
 struct Doubt {
   double scale = 0.14, constants = 0.5;  // the second: of a prior's width
   double residual = 0.05, own = 0.01, measuring = 0.01;
-  double memory_shared = 0.5;
+  double memory_shared = 0.5, memory_own = 0.1;  // of the variance; the rest is that of neighbours
 };
 struct Belief {
   Seconds expected, low, high;  // median and 90 % interval of a step
