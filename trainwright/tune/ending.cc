@@ -89,6 +89,25 @@ TrialResult measured(std::string_view log, const std::optional<LoggedRun>& run,
           .cause = fmt::format("{} lines after {} of warm-up", steps->lines, steps->warm_up)};
 }
 
+// What srun and Slurm's daemons write into the log, as seen with 22.05. A step whose node is lost
+// ends with exit code 0.
+struct SlurmLine {
+  std::string_view text;
+  TrialEnd end;
+};
+constexpr SlurmLine kSlurm[] = {{"exceeded memory limit (", TrialEnd::OutOfMemory},
+                                {"srun: error: Node failure on", TrialEnd::NodeFailure},
+                                {"DUE TO TIME LIMIT", TrialEnd::TimeLimit},
+                                {" CANCELLED AT ", TrialEnd::Preempted}};
+std::optional<TrialResult> by_slurm(std::string_view log) {
+  for (const SlurmLine& line : kSlurm) {
+    const std::string_view found = line_with(log, line.text);
+    if (found.empty()) continue;
+    return TrialResult{.end = line.end, .cause = std::string(found.substr(0, 300))};
+  }
+  return std::nullopt;
+}
+
 std::optional<TrialResult> by_watcher(const CommandEnd& end) {
   switch (end.kind) {
     case CommandEnd::Kind::TimeLimit:
@@ -134,7 +153,11 @@ TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end
   if (auto read = read_log(log, "log")) run = *std::move(read);
   if (!end) return {.end = TrialEnd::NodeFailure, .cause = "its watcher is gone"};
   if (auto oom = out_of_memory(run)) return *std::move(oom);
+  // A job that the watcher itself ends is cancelled too, but not one that died of memory.
+  auto said = by_slurm(log);
+  if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
   if (auto seen = by_watcher(*end)) return *std::move(seen);
+  if (said) return *std::move(said);
   const bool stepped =
       (run && !run->steps.empty()) ||
       (!reading.pattern.empty() && by_pattern(log, reading.pattern).end == TrialEnd::Ok);

@@ -2,9 +2,10 @@
 // How a trial ended, by its root cause: from what its log says and how its command ended. Part of
 // tune.h: include that one.
 //
-// In this order: a failed allocation anywhere in the log, whoever died of it last; what the watcher
-// says (time limit, hang, stopped); settings that the trainer refuses, if it never came to a step;
-// any other failure; and of a command that ended well its steps, as `logs` reads them.
+// In this order: a failed allocation anywhere in the log, whoever died of it last, or Slurm's
+// memory limit; what the watcher says (time limit, hang, stopped); what Slurm says; settings that
+// the trainer refuses, if it never came to a step; any other failure; and of a command that ended
+// well its steps, as `logs` reads them.
 #include <optional>
 #include <string>
 #include <string_view>

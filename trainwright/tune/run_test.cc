@@ -234,6 +234,28 @@ TEST_CASE("an end is told by its root cause") {
   CHECK(ending_of("", std::nullopt, {}).end == TrialEnd::NodeFailure);
 }
 
+// Lines that srun 22.05 wrote when these happened to a step.
+TEST_CASE("what ends a step of Slurm is told by its own lines") {
+  const auto end_with = [](std::string_view log, int code) {
+    return ending_of(log, CommandEnd{CommandEnd::Kind::Exited, code, {}}, {}).end;
+  };
+  const std::string cancelled =
+      "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"
+      "slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2026-11-16T15:04:21 ***\n";
+  CHECK(end_with(cancelled + "srun: error: n1: task 0: Terminated\n", 143) == TrialEnd::Preempted);
+  CHECK(end_with("slurmstepd-n1: error: StepId=3.0 exceeded memory limit (263622656 > 209715200), "
+                 "being killed\nsrun: Exceeded job memory limit\n" +
+                     cancelled + "srun: error: n1: task 0: Killed\n",
+                 137) == TrialEnd::OutOfMemory);
+  CHECK(end_with("srun: error: Node failure on n3\nsrun: error: Node failure on n3\n", 0) ==
+        TrialEnd::NodeFailure);
+  CHECK(end_with("slurmstepd-n1: error: *** STEP 2.0 ON n1 CANCELLED AT 2026-11-16T15:05:40 DUE TO "
+                 "TIME LIMIT ***\n",
+                 143) == TrialEnd::TimeLimit);
+  // The watcher ended it.
+  CHECK(ending_of(cancelled, CommandEnd{CommandEnd::Kind::Hang, 0, {}}, {}).end == TrialEnd::Hang);
+}
+
 TEST_CASE("of a user's own lines the first five are warm-up and the median counts") {
   std::string log;
   for (const char* seconds : {"90", "80", "70", "60", "50", "3", "1", "2"}) {
