@@ -89,18 +89,19 @@ TrialResult measured(std::string_view log, const std::optional<LoggedRun>& run,
           .cause = fmt::format("{} lines after {} of warm-up", steps->lines, steps->warm_up)};
 }
 
-// What srun and Slurm's daemons write into the log, as seen with 22.05. A step whose node is lost
-// ends with exit code 0.
-struct SlurmLine {
+// What a full disk makes programs say, and what srun and Slurm's daemons write into the log, as
+// seen with 22.05. A step whose node is lost ends with exit code 0.
+struct HostLine {
   std::string_view text;
   TrialEnd end;
 };
-constexpr SlurmLine kSlurm[] = {{"exceeded memory limit (", TrialEnd::OutOfMemory},
-                                {"srun: error: Node failure on", TrialEnd::NodeFailure},
-                                {"DUE TO TIME LIMIT", TrialEnd::TimeLimit},
-                                {" CANCELLED AT ", TrialEnd::Preempted}};
-std::optional<TrialResult> by_slurm(std::string_view log) {
-  for (const SlurmLine& line : kSlurm) {
+constexpr HostLine kHost[] = {{"No space left on device", TrialEnd::NodeFailure},
+                              {"exceeded memory limit (", TrialEnd::OutOfMemory},
+                              {"srun: error: Node failure on", TrialEnd::NodeFailure},
+                              {"DUE TO TIME LIMIT", TrialEnd::TimeLimit},
+                              {" CANCELLED AT ", TrialEnd::Preempted}};
+std::optional<TrialResult> by_host(std::string_view log) {
+  for (const HostLine& line : kHost) {
     const std::string_view found = line_with(log, line.text);
     if (found.empty()) continue;
     return TrialResult{.end = line.end, .cause = std::string(found.substr(0, 300))};
@@ -154,7 +155,7 @@ TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end
   if (!end) return {.end = TrialEnd::NodeFailure, .cause = "its watcher is gone"};
   if (auto oom = out_of_memory(run)) return *std::move(oom);
   // A job that the watcher itself ends is cancelled too, but not one that died of memory.
-  auto said = by_slurm(log);
+  auto said = by_host(log);
   if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
   if (auto seen = by_watcher(*end)) return *std::move(seen);
   if (said) return *std::move(said);

@@ -3,9 +3,9 @@
 // tune.h: include that one.
 //
 // In this order: a failed allocation anywhere in the log, whoever died of it last, or Slurm's
-// memory limit; what the watcher says (time limit, hang, stopped); what Slurm says; settings that
-// the trainer refuses, if it never came to a step; any other failure; and of a command that ended
-// well its steps, as `logs` reads them.
+// memory limit; what the watcher says (time limit, hang, stopped); what Slurm says or a full disk;
+// settings that the trainer refuses, if it never came to a step; any other failure; and of a
+// command that ended well its steps, as `logs` reads them.
 #include <optional>
 #include <string>
 #include <string_view>

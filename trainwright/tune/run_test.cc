@@ -235,7 +235,7 @@ TEST_CASE("an end is told by its root cause") {
 }
 
 // Lines that srun 22.05 wrote when these happened to a step.
-TEST_CASE("what ends a step of Slurm is told by its own lines") {
+TEST_CASE("what Slurm and a full disk do to a trial is told by their own lines") {
   const auto end_with = [](std::string_view log, int code) {
     return ending_of(log, CommandEnd{CommandEnd::Kind::Exited, code, {}}, {}).end;
   };
@@ -252,6 +252,7 @@ TEST_CASE("what ends a step of Slurm is told by its own lines") {
   CHECK(end_with("slurmstepd-n1: error: *** STEP 2.0 ON n1 CANCELLED AT 2026-11-16T15:05:40 DUE TO "
                  "TIME LIMIT ***\n",
                  143) == TrialEnd::TimeLimit);
+  CHECK(end_with("OSError: [Errno 28] No space left on device\n", 1) == TrialEnd::NodeFailure);
   // The watcher ended it.
   CHECK(ending_of(cancelled, CommandEnd{CommandEnd::Kind::Hang, 0, {}}, {}).end == TrialEnd::Hang);
 }
