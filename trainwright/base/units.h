@@ -41,6 +41,8 @@ constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
 }
 // ceil(a / b) for a >= 0, b > 0.
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0); }
+// A count as a factor; exact up to 2^53.
+constexpr double real(std::int64_t count) { return static_cast<double>(count); }
 
 namespace detail {
 constexpr std::int64_t add(std::int64_t a, std::int64_t b) { return checked_add(a, b); }

@@ -15,8 +15,8 @@ namespace {
 using Runs = std::vector<const TimedRun*>;
 using BySource = std::map<std::string, Runs>;
 
-constexpr std::size_t kSay = 40;       // errors of one source that count for a spread
-constexpr std::size_t kAlone = 25;     // runs that are tried as the only one measured
+constexpr std::size_t kErrorsCounted = 40;  // errors of one source that count for a spread
+constexpr std::size_t kAlone = 25;          // runs that are tried as the only one measured
 constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
 constexpr double kUnknown = 0.4;       // half the width where too few runs tell
 constexpr std::size_t kFewSources = 3;
@@ -76,7 +76,7 @@ double log_error(const TimedRun& run, const StackConstants& constants) {
 // folds but their own.
 std::array<std::vector<double>, 3> errors_of(const Runs& runs, const WithoutSource& learned) {
   std::array<std::vector<double>, 3> errors;
-  const std::size_t every = (runs.size() + kSay - 1) / kSay;
+  const std::size_t every = (runs.size() + kErrorsCounted - 1) / kErrorsCounted;
   for (std::size_t i = 0; i < runs.size(); i += every) {
     errors[0].push_back(log_error(*runs[i], learned.constants));
     errors[2].push_back(log_error(*runs[i], learned.by_fold.at(runs[i]->fold)));

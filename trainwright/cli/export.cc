@@ -11,7 +11,7 @@
 namespace trainwright::cli {
 namespace {
 
-Plan plan_of(const Question& setting) {
+trainwright::Plan plan_of(const Question& setting) {
   return {.model = setting.model,
           .cluster = setting.cluster,
           .trainer = setting.trainer,
@@ -63,11 +63,11 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
 std::optional<Layout> nearest_layout(const Question& setting, const Target& target,
                                      const Translation& translation) {
   const Layout& near = translation.nearest;
-  Plan plan{.model = setting.model,
-            .cluster = setting.cluster,
-            .trainer = setting.trainer,
-            .layout = near,
-            .job = setting.job};
+  trainwright::Plan plan{.model = setting.model,
+                         .cluster = setting.cluster,
+                         .trainer = setting.trainer,
+                         .layout = near,
+                         .job = setting.job};
   if (near == setting.read.layout || near.schedule == ScheduleKind::Csv) return std::nullopt;
   if (!is_legal(violations(near, plan.job, plan.model, plan.cluster, plan.trainer))) {
     return std::nullopt;
@@ -147,7 +147,7 @@ std::string printed(const std::vector<Artefact>& files) {
 }
 
 // The model's own arguments where the target takes them, then the settings.
-std::vector<Setting> all_settings(const Plan& plan, const Target& target,
+std::vector<Setting> all_settings(const trainwright::Plan& plan, const Target& target,
                                   const Translation& translation) {
   std::vector<Setting> all;
   if (target.name == "megatron-lm") {
@@ -160,7 +160,7 @@ std::vector<Setting> all_settings(const Plan& plan, const Target& target,
 // What the trainer itself would be asked to judge: also of layouts that we refuse.
 Output settings_alone(const Question& setting, const Target& target,
                       const std::vector<LayoutViolation>& found, const Invocation& invocation) {
-  const Plan plan = plan_of(setting);
+  const trainwright::Plan plan = plan_of(setting);
   const Translation translation = translate(plan, target);
   const auto settings = all_settings(plan, target, translation);
   const bool refused = !is_legal(found) || !translation.unsayable.empty();
@@ -205,7 +205,7 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (invocation.flag("only-settings")) return settings_alone(setting, target, found, invocation);
   if (!is_legal(found)) return not_legal(found, invocation);
-  const Plan plan = plan_of(setting);
+  const trainwright::Plan plan = plan_of(setting);
   Translation translation = translate(plan, target);
   if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
   for (const LayoutViolation& advice : found) {

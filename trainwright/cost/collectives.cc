@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::size_t kTransfer = 5;  // in LinkRates, beside the kinds of collectives
 
-double as_double(std::int64_t count) { return static_cast<double>(count); }
-
 // One tier that a group spans: `parts` domains of the tier below, each with `below` members, which
 // share what their accelerators can send, become one domain with `within` members.
 struct Level {
@@ -42,7 +40,7 @@ std::vector<Level> levels_of(const GroupPlacement& placement, const Cluster& clu
   double below = 1;
   for (std::size_t t = 0; t <= placement.spanned && t < placement.tiers.size(); ++t) {
     const bool last = t == placement.spanned;
-    const double within = as_double(last ? placement.group.size : placement.tiers[t].together);
+    const double within = real(last ? placement.group.size : placement.tiers[t].together);
     if (within <= below) continue;
     Level level = level_of(hardware.tiers[t], is_scale_up(hardware, t), kind, links);
     if (last && cluster.between && accelerator_count(cluster) > hardware.count &&
@@ -157,8 +155,8 @@ Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& 
   if (placement.group.size <= 1) return {};
   const LinkRates& links = rates.links;
   const auto levels = levels_of(placement, cluster, static_cast<std::size_t>(kind), links);
-  const double members = as_double(placement.group.size);
-  const double size = as_double(bytes.value());
+  const double members = real(placement.group.size);
+  const double size = real(bytes.value());
   double time = 0;
   switch (kind) {
     case CollectiveKind::AllReduce:
@@ -180,15 +178,15 @@ Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& p
   const auto levels = levels_of(placement, cluster,
                                 static_cast<std::size_t>(CollectiveKind::AllToAll), rates.links);
   const auto met = [&](double places) {
-    return places * (1 - std::pow(1 - 1 / places, as_double(experts)));
+    return places * (1 - std::pow(1 - 1 / places, real(experts)));
   };
   double moving = 0, waiting = 0;
   for (const Level& level : levels) {
     // Inside the innermost domains every rank that is met; further out every domain that is.
     const bool innermost = &level == &levels.front();
-    const double places = as_double(placement.group.size) / (innermost ? 1 : level.below);
+    const double places = real(placement.group.size) / (innermost ? 1 : level.below);
     const double elsewhere = innermost ? 1 - 1 / level.within : 1 - 1 / places;
-    const double sent = as_double(bytes.value()) * met(places) * elsewhere;
+    const double sent = real(bytes.value()) * met(places) * elsewhere;
     moving = std::max(moving, sent / level.rate + ramp_time(sent, level));
     waiting += (level.parts - 1) * level.latency;
   }
@@ -202,7 +200,7 @@ Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluste
   const std::size_t tier = std::min(placement.spanned, hardware.tiers.size() - 1);
   const Level level =
       level_of(hardware.tiers[tier], is_scale_up(hardware, tier), kTransfer, rates.links);
-  const double size = as_double(bytes.value());
+  const double size = real(bytes.value());
   return rates.links.start + Seconds(level.latency + size / level.rate + ramp_time(size, level));
 }
 

@@ -8,13 +8,11 @@
 namespace trainwright {
 namespace {
 
-double as_double(std::int64_t count) { return static_cast<double>(count); }
-
 // Operands once, a result of 16 bits or as wide as the operands.
 double product_bytes(const Product& product, double operand_bytes) {
-  const double m = as_double(product.m), n = as_double(product.n), k = as_double(product.k);
+  const double m = real(product.m), n = real(product.n), k = real(product.k);
   const double result_bytes = std::max(2.0, operand_bytes);
-  return as_double(product.count) * ((m * k + k * n) * operand_bytes + m * n * result_bytes);
+  return real(product.count) * ((m * k + k * n) * operand_bytes + m * n * result_bytes);
 }
 
 double settled_share(const ProductRates& of, const AcceleratorRates& rates) {
@@ -40,8 +38,8 @@ HeadRates head_rates(const AttentionRates& attention, std::int64_t head_width) {
   if (above == heads.end()) return heads.back();
   if (above == heads.begin() || above->head_width == head_width) return *above;
   const HeadRates& below = *(above - 1);
-  const double place = std::log(as_double(head_width) / as_double(below.head_width)) /
-                       std::log(as_double(above->head_width) / as_double(below.head_width));
+  const double place = std::log(real(head_width) / real(below.head_width)) /
+                       std::log(real(above->head_width) / real(below.head_width));
   return {.head_width = head_width,
           .reached = below.reached + place * (above->reached - below.reached),
           .half = below.half + place * (above->half - below.half)};
@@ -50,8 +48,7 @@ HeadRates head_rates(const AttentionRates& attention, std::int64_t head_width) {
 }  // namespace
 
 Flops flops_of(const Product& product) {
-  return Flops(2.0 * as_double(product.m) * as_double(product.n) * as_double(product.k) *
-               as_double(product.count));
+  return Flops(2.0 * real(product.m) * real(product.n) * real(product.k) * real(product.count));
 }
 
 Seconds product_time(const Product& product, const AcceleratorRates& rates) {
@@ -61,8 +58,8 @@ Seconds product_time(const Product& product, const AcceleratorRates& rates) {
                        (rates.memory_bandwidth.value() * of.streamed));
   Seconds time = of.start + std::max(computing, moving);
   if (product.rounds) {
-    const double bytes = as_double(product.count) * as_double(product.m) * as_double(product.k) *
-                         (2.0 + of.operand_bytes);
+    const double bytes =
+        real(product.count) * real(product.m) * real(product.k) * (2.0 + of.operand_bytes);
     time += Seconds(bytes / (rates.memory_bandwidth.value() * rates.rounding));
   }
   return time;
@@ -76,7 +73,7 @@ Seconds attention_time(const AttentionCall& call, const AcceleratorRates& rates)
   }
   const HeadRates head = head_rates(attention, call.head_width);
   const double half = call.causal ? head.half : std::min(head.half, attention.full_half);
-  const double slower = 1.0 + half / std::max(1.0, as_double(call.keys));
+  const double slower = 1.0 + half / std::max(1.0, real(call.keys));
   const auto generation = static_cast<std::size_t>(std::clamp(call.flash, 0, 3));
   const double reached =
       head.reached * attention.flash[generation] * (call.backward ? attention.backward : 1.0);

@@ -77,7 +77,7 @@ void check_frozen(const Job& job, const Model& model, Findings& findings) {
   if (all) findings.forbid("something-trains", "every parameter is frozen", "freeze fewer parts");
 }
 
-void check_switches(const Case& c, Findings& findings) {
+void check_on_and_off(const Case& c, Findings& findings) {
   Flags<Switch> both;
   both.bits = c.layout.on.bits & c.layout.off.bits;
   if (both.empty()) return;
@@ -91,7 +91,7 @@ void check_switches(const Case& c, Findings& findings) {
 void check_job(const Case& c, Findings& findings) {
   check_precision(c, findings);
   check_named(c.job, c.model, findings);
-  check_switches(c, findings);
+  check_on_and_off(c, findings);
 }
 
 void check_named(const Job& job, const Model& model, Findings& findings) {

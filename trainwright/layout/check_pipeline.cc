@@ -81,7 +81,7 @@ void check_order(const Layout& layout, Findings& findings) {
   }
 }
 
-void check_schedule(const Case& c, Findings& findings) {
+void check_schedule_and_placement(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   if (layout.vpp > 1 && layout.pp == 1) {
     findings.forbid("chunks-need-a-pipeline",
@@ -141,7 +141,7 @@ void check_recompute(const Case& c, Findings& findings) {
 
 void check_pipeline(const Case& c, Findings& findings) {
   check_layers(c, findings);
-  check_schedule(c, findings);
+  check_schedule_and_placement(c, findings);
   check_recompute(c, findings);
 }
 

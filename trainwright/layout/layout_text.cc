@@ -14,8 +14,6 @@ namespace {
 using detail::Entry;
 using detail::EntryReader;
 
-constexpr IntegerRange kDegree = {.least = 1, .most = kMostDegree};
-constexpr IntegerRange kCount = {.least = 0, .most = kMostDegree};
 // Longest list of stages that is read: 1,024 pipeline ranks x 8 chunks is 8,192.
 constexpr std::int64_t kMostListed = 65'536;
 
@@ -45,7 +43,8 @@ std::optional<Recompute> one_recompute(EntryReader& reader, const Entry& entry,
     recompute.modules = *modules;
     return recompute;
   } else if (takes_number(*kind)) {
-    const auto number = reader.number_in(entry, trim(text.substr(colon + 1)), kDegree);
+    const auto number =
+        reader.number_in(entry, trim(text.substr(colon + 1)), {.least = 1, .most = kMostDegree});
     if (!number) return std::nullopt;
     recompute.n = *number;
     return recompute;
@@ -114,7 +113,7 @@ void read_layers(EntryReader& reader, Layout& layout) {
   const auto parts = repeated(reader, *entry);
   if (!parts) return;
   for (const Repeated& part : *parts) {
-    const auto count = reader.number_in(*entry, part.text, kCount);
+    const auto count = reader.number_in(*entry, part.text, {.least = 0, .most = kMostDegree});
     if (!count) continue;
     layout.layers.insert(layout.layers.end(), static_cast<std::size_t>(part.times), *count);
   }

@@ -12,6 +12,7 @@ namespace trainwright::detail {
 // Bytes are RealBytes in this module: whole numbers are exact up to 2^53, and nothing a user asks
 // for can overflow.
 inline double number(Params count) { return static_cast<double>(count.value()); }
+inline constexpr RealBytes kNothing(0);
 
 // `count` equal lists in a row.
 struct PortionBytes {

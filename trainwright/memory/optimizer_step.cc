@@ -5,8 +5,6 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr RealBytes kNothing(0);
-
 void make_states_of(Heap& heap, const HeldWeight& weight, const StateRules& rules, double share) {
   for (const double bytes : state_tensors(bytes_of(weight, rules).states, weight.tensor)) {
     heap.make(RealBytes(bytes * share));

@@ -6,8 +6,6 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr RealBytes kNothing(0);
-
 BlockId& block_at(Blocks& blocks, std::int32_t storage) {
   return blocks[static_cast<std::size_t>(storage)];
 }

@@ -3,11 +3,7 @@
 #include <utility>
 
 namespace trainwright::detail {
-namespace {
-
-constexpr RealBytes kNothing(0);
-
-}  // namespace
+namespace {}  // namespace
 
 // A flat buffer for each gather.
 void ShardedUnits::gather(std::size_t chunk, std::size_t own, std::size_t ahead) {

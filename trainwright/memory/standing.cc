@@ -7,8 +7,6 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr RealBytes kNothing(0);
-
 RealBytes weight_bytes(const HeldWeight& weight, const StateRules& rules) {
   if (weight.stored > Bytes(0)) return real(weight.stored);
   return RealBytes(bytes_of(weight, rules).weight * numbers_of(weight.tensor));

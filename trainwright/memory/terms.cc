@@ -5,8 +5,6 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr RealBytes kNothing(0);
-
 // One list of a chunk: the j-th of a run of equal ones.
 struct Site {
   const PortionBytes* portion = nullptr;

@@ -8,8 +8,6 @@
 namespace trainwright {
 namespace {
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 // 1 + 2 + ... + n.
 double triangle(double n) { return n * (n + 1) / 2; }
 

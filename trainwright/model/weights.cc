@@ -200,7 +200,8 @@ Parameters times(const Parameters& p, std::int64_t n) {
 }
 
 template <class Count>
-Parameters over_layers(const Model& model, const std::vector<LayerKindId>& layers, Count count) {
+Parameters parameters_of_layers(const Model& model, const std::vector<LayerKindId>& layers,
+                                Count count) {
   Parameters sum;
   for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
     const auto n =
@@ -213,7 +214,7 @@ Parameters over_layers(const Model& model, const std::vector<LayerKindId>& layer
 template <class Count>
 Parameters over_model(const Model& model, Count count) {
   Parameters sum = count(embedding_weights(model));
-  sum += over_layers(model, model.layers, count);
+  sum += parameters_of_layers(model, model.layers, count);
   sum += count(head_weights(model));
   return sum;
 }
@@ -327,7 +328,7 @@ Parameters active_parameters(const Model& model) {
 
 Parameters mtp_parameters(const Model& model) {
   const auto stored = [](const std::vector<Weight>& w) { return parameters(w); };
-  Parameters sum = over_layers(model, model.mtp, stored);
+  Parameters sum = parameters_of_layers(model, model.mtp, stored);
   sum += times(parameters(mtp_weights(model)), static_cast<std::int64_t>(model.mtp.size()));
   return sum;
 }

@@ -45,9 +45,9 @@ Schedule compute_part(const Schedule& schedule) {
 }
 
 // What the lists have said so far about each stage and micro-batch, one bit per kind.
-class Seen {
+class Said {
  public:
-  explicit Seen(const Schedule& schedule)
+  explicit Said(const Schedule& schedule)
       : microbatches_(static_cast<std::size_t>(schedule.microbatches)),
         kinds_(schedule.placement.rank_of.size() * microbatches_) {}
   bool has(ActionKind kind, int stage, int microbatch) const {
@@ -301,7 +301,7 @@ class LoweredChecker {
 
   const Schedule& schedule_;
   Violations& found_;
-  Seen seen_;
+  Said seen_;
   std::map<int, bool> reduced_;
 };
 

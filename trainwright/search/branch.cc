@@ -73,26 +73,28 @@ void Fastest::split_trunk(const Branch& trunk) {
   }
 }
 
-// Whether a layout fits is cheaper to tell than its time.
 void Fastest::split_twig(const Branch& twig) {
   const auto pieces = whole(twig);
   const std::vector<Pipeline>& pipelines = space_.pipelines(twig.trunk);
   Branch leaf = twig;
   for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
     if (!space_.holds(leaf)) continue;
-    const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, 0.5));
-    if (!least) continue;
-    ++looked_.evaluated;
-    const Fit fit = fit_of(least->oom, question_.risk);
-    const auto bound = [&] {
-      return least_step(*pieces, pipelines[static_cast<std::size_t>(leaf.pipeline)].idle, stack_);
-    };
-    if (question_.remember) met_.push_back({leaf, least->driver, bound(), fit});
-    if (fit == Fit::Fits) {
-      push(bound(), Level::Leaf, leaf);
-    } else {
-      large_.push_back({least->driver, fit, leaf});
-    }
+    const double idle = pipelines[static_cast<std::size_t>(leaf.pipeline)].idle;
+    push(least_step(*pieces, idle, stack_), Level::Leaf, leaf);
+  }
+}
+
+// Whether a layout fits is cheaper to tell than its time.
+void Fastest::weigh_leaf(const Node& leaf) {
+  const auto least = memory_.least(space_.layout(leaf.branch), std::max(question_.risk, 0.5));
+  if (!least) return;
+  ++looked_.evaluated;
+  const Fit fit = fit_of(least->oom, question_.risk);
+  if (question_.remember) met_.push_back({leaf.branch, least->driver, leaf.bound, fit});
+  if (fit == Fit::Fits) {
+    push(leaf.bound, Level::Fitting, leaf.branch);
+  } else {
+    large_.push_back({least->driver, fit, leaf.branch});
   }
 }
 
@@ -137,7 +139,8 @@ std::optional<Layout> Fastest::next() {
     switch (node.level) {
       case Level::Trunk: split_trunk(node.branch); break;
       case Level::Twig: split_twig(node.branch); break;
-      case Level::Leaf: time_leaf(node.branch); break;
+      case Level::Leaf: weigh_leaf(node); break;
+      case Level::Fitting: time_leaf(node.branch); break;
       case Level::Timed: return space_.layout(node.branch);
     }
   }

@@ -59,7 +59,7 @@ class Fastest {
   std::vector<Met> met() const;
 
  private:
-  enum class Level : std::uint8_t { Trunk, Twig, Leaf, Timed };
+  enum class Level : std::uint8_t { Trunk, Twig, Leaf, Fitting, Timed };
   struct Node {
     Seconds bound;
     Level level = Level::Trunk;
@@ -69,6 +69,7 @@ class Fastest {
   void push_trunks();
   void split_trunk(const Branch& trunk);
   void split_twig(const Branch& twig);
+  void weigh_leaf(const Node& leaf);
   void time_leaf(const Branch& leaf);
   // What no recompute is, and nothing travelling, where those are not chosen.
   std::optional<StepPieces> whole(const Branch& branch);
@@ -85,7 +86,7 @@ class Fastest {
   MemoryModel memory_;
   std::optional<StepModel> own_steps_;
   StepModel& steps_;
-  static bool is_known(const Node& node) { return node.level >= Level::Leaf; }
+  static bool is_known(const Node& node) { return node.level >= Level::Fitting; }
 
   std::vector<Node> heap_;
   std::int64_t known_ = 0;  // layouts in it that may fit

@@ -11,8 +11,8 @@
 namespace trainwright {
 namespace {
 
-constexpr std::array<std::string_view, 9> kDegrees = {"tp", "pp",  "vpp", "cp",  "dp",
-                                                      "ep", "etp", "mbs", "zero"};
+constexpr std::array<std::string_view, 9> kDegreeKeys = {"tp", "pp",  "vpp", "cp",  "dp",
+                                                         "ep", "etp", "mbs", "zero"};
 constexpr std::string_view kKeys =
     "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind or schedule";
 
@@ -26,7 +26,7 @@ std::vector<std::string> kinds_of(std::string_view key) {
 }
 
 bool is_degree(std::string_view key) {
-  return std::find(kDegrees.begin(), kDegrees.end(), key) != kDegrees.end();
+  return std::find(kDegreeKeys.begin(), kDegreeKeys.end(), key) != kDegreeKeys.end();
 }
 
 // "8", "..4", "2..", "8..64"

@@ -18,8 +18,6 @@ constexpr double kOptimizerPasses = 2;  // states, masters and gradients are rea
 // and 8.2 s for 11.6 B (its pull request 735): at 2 x 18 bytes a parameter 65 and 51 GB/s.
 constexpr BytesPerSecond kHostUpdates(58e9);
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 ComputeType type_of(const Operator& op, PrecisionKind precision) {
   const ComputeType asked = compute_type(precision);
   const bool low = asked == ComputeType::Fp8 || asked == ComputeType::Fp4;

@@ -20,8 +20,6 @@ constexpr double kForward = 1.0 / 3, kBackward = 2.0 / 3;
 constexpr double kBehindBackward = 0.7 * kBackward;
 constexpr double kBehindForward = kForward;
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 Seconds sum(const Parts& parts) {
   Seconds all;
   for (const Seconds part : parts) all += part;

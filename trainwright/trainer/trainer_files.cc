@@ -39,7 +39,7 @@ void put_rule(std::vector<Rule>& rules, Rule rule) {
   }
 }
 
-Version version_in(JsonFields& fields, std::string_view key) {
+Version needed_version(JsonFields& fields, std::string_view key) {
   const std::string text = fields.string(key);
   const auto version = parse_version(text);
   if (!version && !text.empty()) {
@@ -160,8 +160,8 @@ class Builder {
     const Json* versions = fields.object("versions");
     if (versions == nullptr) return;
     JsonFields range(*versions, fields.origin(), fields.path("versions"), faults_);
-    trainer.from = version_in(range, "from");
-    trainer.to = version_in(range, "to");
+    trainer.from = needed_version(range, "from");
+    trainer.to = needed_version(range, "to");
     trainer.version = trainer.to;
     range.finish();
     if (trainer.to < trainer.from) fields.fault("versions", "the range ends before it begins");

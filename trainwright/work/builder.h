@@ -15,8 +15,6 @@
 
 namespace trainwright::detail {
 
-inline double real(std::int64_t n) { return static_cast<double>(n); }
-
 // Tokens of a micro-batch on one rank.
 struct LocalRows {
   std::int64_t sequence = 1;      // of one sequence after cp: ceil(seq / cp)

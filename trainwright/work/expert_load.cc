@@ -17,8 +17,6 @@ constexpr int kDraws = 64;
 constexpr double kMostExponent = 10;
 constexpr std::size_t kMostExperts = 100'000;  // of all lines of a file
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 // Shares that sum to 1, none above 1 / per_token: what is too much goes to the others.
 std::vector<double> zipf_shares(double exponent, std::int64_t experts, std::int64_t per_token) {
   std::vector<double> shares;

@@ -17,8 +17,6 @@ constexpr double kMostNumbersOfLayers = 0x1.0p51;
 // Numbers that a chunked linear attention keeps for a token and head.
 constexpr double kChunk = 64;
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 // Of the states that a scan passes from chunk to chunk a token's share, and its scores. Sequences
 // may be shorter than a chunk, whose state is as large.
 double scanned_per_token(const Mamba2& of) {
