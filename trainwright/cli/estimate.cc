@@ -31,11 +31,13 @@ Result<Output> run_estimate(const Invocation& invocation) {
   Words typed = words_of(invocation);
   if (Diagnostics empty = unsaid(typed, invocation); !empty.empty()) return fail(std::move(empty));
   const ConfigWords config = TW_TRY(with_config(invocation, std::move(typed)));
+  const auto read_constants = value_or_faults(memory_constants_in(invocation), faults);
   const Question setting =
       TW_TRY(read_question(config.words, invocation.data.path(), std::move(faults)));
-  auto constants =
-      TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
-  constants.expert_load = TW_TRY(expert_load_in(invocation, setting.model));
+  const MemoryConstants& constants = *read_constants;
+  if (auto wrong = contradictions(constants.expert_load, setting.model); !wrong.empty()) {
+    return fail(std::move(wrong));
+  }
   const auto found =
       violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
   if (!is_legal(found)) {

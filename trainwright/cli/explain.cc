@@ -88,16 +88,19 @@ SearchQuestion search_question(const Question& setting, const MemoryConstants& c
 Result<Output> run_explain(const Invocation& invocation) {
   Diagnostics faults;
   const auto risk = value_or_faults(risk_in(invocation), faults);
+  const auto constants = value_or_faults(memory_constants_in(invocation), faults);
   const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
-  auto constants =
-      TW_TRY(load_memory_constants(invocation.data.path(), invocation.text("constants")));
-  constants.expert_load = TW_TRY(expert_load_in(invocation, setting.model));
+  if (auto wrong = contradictions(constants->expert_load, setting.model); !wrong.empty()) {
+    return fail(std::move(wrong));
+  }
   const Layout& layout = setting.read.layout;
   const KnownTimes times = TW_TRY(known_times(invocation, words_of(invocation),
                                               same_step(layout.gbs, layout.seq, layout.precision)));
-  const SearchQuestion question = search_question(setting, constants, times.constants, *risk);
+  const SearchQuestion question = search_question(setting, *constants, times.constants, *risk);
   std::optional<Layout> other;
-  if (const auto words = invocation.text("against")) other = TW_TRY(layout_like(*words, question));
+  if (const auto words = invocation.text("against")) {
+    other = TW_TRY(layout_like(*words, question, "--against"));
+  }
   const Judged first = TW_TRY(judged(question, setting.read.layout));
   std::string text = setting_text(setting, invocation.width) + '\n';
   Json json = Json::object();

@@ -113,7 +113,7 @@ Result<Layout> layout_today(const Invocation& invocation, const std::string& tex
     given.layout = fmt::format("gbs={},seq={}", question.gbs, question.seq);
     words = TW_TRY(with_config(file, std::move(given))).words.layout;
   }
-  const Layout layout = TW_TRY(layout_like(words, question));
+  const Layout layout = TW_TRY(layout_like(words, question, "--from"));
   Diagnostics faults;
   const auto same = [&](const char* option, std::int64_t said, std::int64_t asked) {
     if (said == asked) return;
@@ -132,13 +132,28 @@ Result<Layout> layout_today(const Invocation& invocation, const std::string& tex
   return layout;
 }
 
+// What is told of layouts of this question: measured ones, one to compare with, today's.
+Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
+  Diagnostics faults;
+  auto times = value_or_faults(known_times(invocation, words_of(invocation),
+                                           same_step(wanted.gbs, wanted.seq, wanted.precision)),
+                               faults);
+  if (times) wanted.times = *std::move(times);
+  if (const auto words = invocation.text("why-not")) {
+    wanted.why_not = value_or_faults(layout_like(*words, question_of(wanted), "--why-not"), faults);
+  }
+  if (const auto text = invocation.text("from")) {
+    wanted.from = value_or_faults(layout_today(invocation, *text, question_of(wanted)), faults);
+  }
+  return faults;
+}
+
 }  // namespace
 
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
   Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
-  const auto constants = value_or_faults(
-      load_memory_constants(invocation.data.path(), invocation.text("constants")), faults);
+  const auto constants = value_or_faults(memory_constants_in(invocation), faults);
   const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
   const auto attention =
       value_or_faults(attention_named(invocation.text("attention").value_or("")), faults);
@@ -155,23 +170,22 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   in_range("--seq", wanted.seq);
   wanted.limits = read_limits(invocation, faults);
   read_run(invocation, wanted, faults);
+  if (constants && around.model) {
+    for (Diagnostic& fault : contradictions(constants->expert_load, *around.model)) {
+      faults.push_back(std::move(fault));
+    }
+  }
   if (!faults.empty()) return fail(std::move(faults));
   wanted.model = *std::move(around.model);
   wanted.cluster = *std::move(around.cluster);
   wanted.trainer = *std::move(around.trainer);
   wanted.job = *std::move(around.job);
   wanted.constants = *constants;
-  wanted.constants.expert_load = TW_TRY(expert_load_in(invocation, wanted.model));
   wanted.attention = *attention;
   wanted.risk = *risk;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
-  wanted.times = TW_TRY(known_times(invocation, words_of(invocation),
-                                    same_step(wanted.gbs, wanted.seq, wanted.precision)));
-  if (const auto words = invocation.text("why-not")) {
-    wanted.why_not = TW_TRY(layout_like(*words, question_of(wanted)));
-  }
-  if (const auto text = invocation.text("from")) {
-    wanted.from = TW_TRY(layout_today(invocation, *text, question_of(wanted)));
+  if (Diagnostics faulty = read_layouts(invocation, wanted); !faulty.empty()) {
+    return fail(std::move(faulty));
   }
   return wanted;
 }
@@ -309,10 +323,16 @@ SearchQuestion question_of(const Wanted& wanted) {
   return question;
 }
 
-Result<Layout> layout_like(const std::string& words, const SearchQuestion& question) {
+Result<Layout> layout_like(const std::string& words, const SearchQuestion& question,
+                           std::string_view option) {
   const std::string same = same_step(question.gbs, question.seq, question.precision);
   const LayoutContext context = layout_context(question.cluster, question.trainer);
-  return TW_TRY(parse_layout(amended(same, words), context)).layout;
+  auto read = parse_layout(amended(same, words), context);
+  if (read) return read->layout;
+  for (Diagnostic& fault : read.error().diagnostics) {
+    fault.where = fmt::format("{}, {}", option, fault.where);
+  }
+  return fail(std::move(read.error().diagnostics));
 }
 
 Command plan_command() {

@@ -83,7 +83,8 @@ std::string settings_text(const Wanted& wanted, const Layout& layout);
 Json plan_json(const Plan& plan);
 
 // A layout of the same batch, sequences and precision, unless its words say otherwise.
-Result<Layout> layout_like(const std::string& words, const SearchQuestion& question);
+Result<Layout> layout_like(const std::string& words, const SearchQuestion& question,
+                           std::string_view option);
 
 // Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full".
 std::string short_text(const Layout& layout, const Model& model);

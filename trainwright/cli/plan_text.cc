@@ -174,18 +174,27 @@ std::string today_text(const Plan& plan) {
                      fits ? "" : " (does not fit)");
 }
 
+// "101.5 days (90.1 to 120.3)", as sure as the step's time.
+std::string days_text(const Wanted& wanted, const StepTime& time) {
+  const double days = cost_of(wanted, time).days;
+  return fmt::format("{:.1f} days ({:.1f} to {:.1f})", days, days * (time.low / time.step),
+                     days * (time.high / time.step));
+}
+
 std::string within_text(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const std::string wish =
       fmt::format("{} tokens in {:g} days", short_count(*wanted.tokens), *wanted.within);
-  if (!plan.fewest) return fmt::format("{} are too few for {}.", wanted.cluster.name, wish);
+  if (!plan.fewest) {
+    const std::string small = fmt::format("{} are too few for {}", wanted.cluster.name, wish);
+    if (plan.result.best.empty()) return small + '.';
+    return fmt::format("{}: they take {}. Try --on more of them.", small,
+                       days_text(wanted, plan.result.best.front().time));
+  }
   const Sized& of = *plan.fewest;
-  const RunCost cost = cost_of(wanted, of.plan.time);
-  return fmt::format("Fewest accelerators for {}: {}: {}, {}, {:.1f} days ({:.1f} to {:.1f}).",
-                     wish, of.cluster.name, short_text(of.plan.layout, wanted.model),
-                     seconds_text(of.plan.time.step), cost.days,
-                     cost.days * (of.plan.time.low / of.plan.time.step),
-                     cost.days * (of.plan.time.high / of.plan.time.step));
+  return fmt::format("Fewest accelerators for {}: {}: {}, {}, {}.", wish, of.cluster.name,
+                     short_text(of.plan.layout, wanted.model), seconds_text(of.plan.time.step),
+                     days_text(wanted, of.plan.time));
 }
 
 std::string front_text(const Plan& plan, int width) {

@@ -93,19 +93,27 @@ Result<double> risk_in(const Invocation& invocation) {
               "give a number between 0 and 1, such as 0.05");
 }
 
-Result<ExpertLoad> expert_load_in(const Invocation& invocation, const Model& model) {
+namespace {
+
+Result<ExpertLoad> expert_load_in(const Invocation& invocation) {
   const std::string word = invocation.text("expert-load").value_or("balanced");
-  auto load = TW_TRY(parse_expert_load(word));
-  if (!load) {
-    const auto text = read_file(word);
-    if (!text) {
-      return fail("--expert-load", fmt::format("'{}' is no load and no file", word),
-                  "balanced, zipf:0.5 or the path of a file of counts");
-    }
-    load = TW_TRY(read_expert_load(*text, word));
-  }
-  if (auto faults = contradictions(*load, model); !faults.empty()) return fail(std::move(faults));
-  return *load;
+  if (const auto load = TW_TRY(parse_expert_load(word))) return *load;
+  const auto text = read_file(word);
+  if (text) return read_expert_load(*text, word);
+  return fail("--expert-load", fmt::format("'{}' is no load and no file", word),
+              "balanced, zipf:0.5 or the path of a file of counts");
+}
+
+}  // namespace
+
+Result<MemoryConstants> memory_constants_in(const Invocation& invocation) {
+  Diagnostics faults;
+  auto constants = value_or_faults(
+      load_memory_constants(invocation.data.path(), invocation.text("constants")), faults);
+  const auto load = value_or_faults(expert_load_in(invocation), faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  constants->expert_load = *load;
+  return *std::move(constants);
 }
 
 std::string busiest_text(const RankLoad& busiest, std::int64_t ep) {

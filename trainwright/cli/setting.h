@@ -33,8 +33,8 @@ std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists)
 
 // The highest chance of OOM that still counts as fitting.
 Result<double> risk_in(const Invocation& invocation);
-// --expert-load; a load that the model cannot have is a fault.
-Result<ExpertLoad> expert_load_in(const Invocation& invocation, const Model& model);
+// --constants and --expert-load. Whether the model can have such a load is for the caller to ask.
+Result<MemoryConstants> memory_constants_in(const Invocation& invocation);
 // "the busiest of 64 ranks receives 1.97 times the mean of a layer's rows"
 std::string busiest_text(const RankLoad& busiest, std::int64_t ep);
 // All faults of all of them at once, after those that the caller has found already.

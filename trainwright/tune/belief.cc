@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "trainwright/base/check.h"
+#include "trainwright/tune/normal.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
@@ -11,7 +12,7 @@ namespace {
 constexpr double kInside90 =
     1.6448536269514722;  // standard deviations on either side that hold 90 %
 
-double below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+using detail::below;
 
 // The z with below(z) = share, between -6 and 6. 50 halvings: to the last digits of a double.
 double quantile(double share) {

@@ -5,12 +5,13 @@
 #include <cmath>
 
 #include "trainwright/base/text.h"
+#include "trainwright/tune/normal.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
 namespace {
 
-double below(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
+using detail::below;
 
 bool open(std::size_t trial, std::span<const TrialOutcome> outcomes, const TuneTerms& terms) {
   std::int64_t lost = 0;
