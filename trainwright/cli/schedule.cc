@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -14,12 +15,6 @@ namespace {
 std::string_view words_of(const Placement& placement) {
   const auto style = style_of(placement);
   return style ? name_of(*style) : "custom";
-}
-
-std::vector<Argument> joined(std::vector<std::vector<Argument>> lists) {
-  std::vector<Argument> all;
-  for (auto& list : lists) all.insert(all.end(), list.begin(), list.end());
-  return all;
 }
 
 Result<Output> run_make(const Invocation& invocation) {

@@ -35,7 +35,7 @@ Result<std::vector<Layout>> candidates_of(const TuneQuestion& of) {
   SearchQuestion question = question_of(of.wanted);
   Diagnostics faults;
   for (const std::string& text : of.invocation.texts("among")) {
-    if (auto layout = value_or_faults(layout_like(text, question), faults)) {
+    if (auto layout = value_or_faults(layout_like(text, question, "--among"), faults)) {
       layouts.push_back(*layout);
     }
   }
@@ -223,7 +223,7 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
   if (!faults.empty()) return fail(std::move(faults));
   of.key = key_of(of, of.job.command);
   of.job.trial_of = [&of](const std::string& text) -> Result<Trial> {
-    return trial_for(of, TW_TRY(layout_like(text, question_of(of.wanted))));
+    return trial_for(of, TW_TRY(layout_like(text, question_of(of.wanted), "trial")));
   };
   of.job.files = [&of](const std::string& text) {
     return trial_files(of.invocation, words_for(of, text));
