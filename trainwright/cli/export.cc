@@ -233,7 +233,7 @@ Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words)
   for (const File& file : output.files) made.files.push_back({file.path.substr(2), file.content});
   const Question setting = TW_TRY(read_question(words, invocation.data.path()));
   const Target target = TW_TRY(find_target("", setting.trainer));
-  const Plan plan = plan_of(setting);
+  const trainwright::Plan plan = plan_of(setting);
   const auto settings = all_settings(plan, target, translate(plan, target));
   for (const Setting& one : settings) {
     if (is_environment(one)) made.environment.emplace_back(one.key, one.values.front());
