@@ -1,5 +1,3 @@
-#include "trainwright/measured/times.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <map>
 
 #include "trainwright/measured/measured.h"
+#include "trainwright/measured/times.h"
 #include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/testing/skip.h"
 

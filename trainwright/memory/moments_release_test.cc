@@ -1,5 +1,3 @@
-#include "trainwright/memory/moments.h"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <tuple>
 
 #include "trainwright/base/random.h"
+#include "trainwright/memory/moments.h"
 
 // Moments are counted here again from the lists, one action at a time, without corners and lines.
 
