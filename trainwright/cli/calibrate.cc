@@ -5,22 +5,14 @@
 #include <filesystem>
 
 #include "trainwright/base/text.h"
-#include "trainwright/cli/config.h"
+#include "trainwright/cli/log.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/cli/time_text.h"
-#include "trainwright/logs/logs.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
 namespace {
-
-// A log that was understood.
-struct ReadLog {
-  LoggedRun run;
-  StepSummary summary;
-  StepSize size;
-};
 
 struct Given {
   TimeConstants constants;
@@ -34,43 +26,12 @@ bool is_table(const std::string& path) {
   return path.ends_with(".csv") || std::filesystem::is_directory(path, ignored);
 }
 
-Result<Question> question_beside(const Invocation& invocation) {
-  Words words = words_of(invocation);
-  Diagnostics faults;
-  const auto require = [&](const std::string& word, const char* name) {
-    if (!word.empty() || invocation.flag("config")) return;
-    faults.push_back({"trainwright calibrate", fmt::format("a log needs {} beside it", name),
-                      "say what it is a log of, as to `estimate`; see --help"});
-  };
-  require(words.model, "--model");
-  require(words.on, "--on");
-  require(words.layout, "--layout");
-  if (!faults.empty()) return fail(std::move(faults));
-  const ConfigWords config = TW_TRY(with_config(invocation, std::move(words)));
-  return read_question(config.words, invocation.data.path());
-}
-
-Result<ReadLog> read_log_of(const std::string& path, const Question& question) {
-  const std::string text = TW_TRY(read_file(path));
-  const Layout& layout = question.read.layout;
-  ReadLog log{TW_TRY(read_log(text, path)),
-              {},
-              {.ranks = world_size(layout),
-               .sequences = layout.gbs,
-               .tokens = tokens_per_step(layout).value()}};
-  if (auto faults = contradictions(log.run, log.size); !faults.empty()) {
-    return fail(std::move(faults));
-  }
-  log.summary = TW_TRY(summarize(log.run, log.size));
-  return log;
-}
-
 // All faults of all logs at once.
 Diagnostics add_logs(const Invocation& invocation, const std::vector<std::string>& paths,
                      Given& given) {
   Diagnostics faults;
   if (paths.empty()) return faults;
-  const auto question = value_or_faults(question_beside(invocation), faults);
+  const auto question = value_or_faults(question_beside(invocation, "calibrate"), faults);
   if (!question) return faults;
   for (const std::string& path : paths) {
     auto log = value_or_faults(read_log_of(path, *question), faults);
@@ -118,32 +79,6 @@ Result<Given> read_given(const Invocation& invocation) {
     return fail(std::move(faults));
   }
   return given;
-}
-
-std::string log_text(const ReadLog& log) {
-  const StepSummary& steps = log.summary;
-  std::string text = fmt::format("{}: {}, ", log.run.origin, name_of(*log.run.format));
-  if (steps.whole_run) {
-    text += fmt::format("the mean of the whole run (line {}), its first steps among them",
-                        steps.last_line);
-  } else {
-    text += fmt::format("{} from {} to {}, spread {}; {} of warm-up left out",
-                        counted(steps.lines, "line", "lines"), steps.first_line, steps.last_line,
-                        percent(steps.spread), counted(steps.warm_up, "line", "lines"));
-  }
-  text += fmt::format(
-      "; {} tokens/s per accelerator",
-      with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(steps, log.size))));
-  const auto fullest = std::max_element(log.run.memory.begin(), log.run.memory.end(),
-                                        [](const LoggedMemory& a, const LoggedMemory& b) {
-                                          return std::pair(a.reserved, a.allocated) <
-                                                 std::pair(b.reserved, b.allocated);
-                                        });
-  if (fullest == log.run.memory.end()) return text + ".\n";
-  text += fullest->rank ? fmt::format("; at most, on rank {}", *fullest->rank) : "; at most";
-  if (fullest->allocated) text += fmt::format(", {} allocated", to_text(*fullest->allocated));
-  if (fullest->reserved) text += fmt::format(", {} reserved", to_text(*fullest->reserved));
-  return text + ".\n";
 }
 
 // What the runs have made of the constants of their stacks, and which they determine.
@@ -274,11 +209,6 @@ Result<Output> run_calibrate(const Invocation& invocation) {
 }
 
 std::vector<Argument> arguments_of_calibrate() {
-  std::vector<Argument> arguments = setting_arguments();
-  for (Argument& argument : arguments) {
-    argument.required = false;
-    if (argument.name == "model") argument.name = "--model";
-  }
   const std::vector<Argument> own = {
       {"runs", Argument::Kind::Texts,
        "tables of measured runs (CSV, or directories of them), and logs of training", true,
@@ -286,9 +216,8 @@ std::vector<Argument> arguments_of_calibrate() {
       {"--out", Argument::Kind::Text, "write to this file, for `--calibration` (default: print)",
        false, "FILE"},
       {"--calibration", Argument::Kind::Text, "what to start from (default: what ships)", false,
-       "FILE"},
-      config_argument()};
-  return joined({own, arguments});
+       "FILE"}};
+  return joined({own, beside_a_log_arguments()});
 }
 
 }  // namespace

@@ -94,6 +94,7 @@ Command plan_command();
 Command explain_command();
 Command validate_command();
 Command calibrate_command();
+Command reconcile_command();
 Command show_command();
 Command list_command();
 Command schedule_command();

@@ -16,10 +16,10 @@ namespace trainwright::cli {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {plan_command(),   explain_command(), estimate_command(), export_command(),
-          report_command(), tune_command(),    validate_command(), calibrate_command(),
-          show_command(),   list_command(),    schedule_command(), replay_command(),
-          help_command()};
+  return {plan_command(),      explain_command(), estimate_command(), export_command(),
+          report_command(),    tune_command(),    validate_command(), calibrate_command(),
+          reconcile_command(), show_command(),    list_command(),     schedule_command(),
+          replay_command(),    help_command()};
 }
 
 std::string bare_name(const std::string& name) {

@@ -123,8 +123,6 @@ TEST_CASE("closed forms of the pipeline are those of the clock") {
   }
 }
 
-// Zero bubble's first schedule fills the drain with weight gradients (arXiv:2401.10241): with
-// F = I = W its bubble is a third of 1F1B's.
 TEST_CASE("what is drawn of a pipeline takes as long as the pipeline's part of a step") {
   const Eight eight;
   CHECK_FALSE(drawn_pipeline(eight.pieces("dp=8,gbs=64,seq=4096"), eight.stack, 64).has_value());
@@ -136,10 +134,12 @@ TEST_CASE("what is drawn of a pipeline takes as long as the pipeline's part of a
   const Seconds others =
       part(time, TimePart::Data) + part(time, TimePart::Optimizer) + part(time, TimePart::Waiting);
   CHECK(simulate(drawn.schedule, drawn.costs).makespan / (time.step - others) ==
-        doctest::Approx(1).epsilon(1e-3));  // the closed form knows stages by their mean
+        doctest::Approx(1).epsilon(1e-3));  // of 1F1B the step has a closed form
   CHECK(drawn_pipeline(pieces, eight.stack, 8)->schedule.microbatches == 8);
 }
 
+// Zero bubble's first schedule fills the drain with weight gradients (arXiv:2401.10241): with
+// F = I = W its bubble is a third of 1F1B's.
 TEST_CASE("ZB-H1 has a third of the bubble of 1F1B where passes take equal times") {
   StepPieces step;
   step.pp = 4;

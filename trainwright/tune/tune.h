@@ -8,13 +8,13 @@
 //
 // for every layout that could be run, the errors are jointly normal beforehand, with covariance
 //
-//   K_ij = scale^2                          machines of one stack differ as a whole
-//        + sum_k a_ik a_jk                  constants of the stack (stack.h): a_ik = d log(step_i)
-//        /
-//                                           d log(c_k) x how far c_k is known
-//        + residual^2 exp(-|x_i - x_j|^2 / 2)    what no constant explains; x: place of a layout,
-//                                           neighbours are one apart
-//        + own^2 [i = j],
+//   K_ij = scale^2 + sum_k a_ik a_jk + residual^2 exp(-|x_i - x_j|^2 / 2) + own^2 [i = j]
+//
+//   scale       machines of one stack differ as a whole
+//   a_ik        d log(step_i) / d log(c_k) of a constant of the stack (stack.h), times how far it
+//               is known
+//   residual    what no constant explains; x: place of a layout, neighbours are one apart
+//   own         what not even neighbours share,
 //
 // and learning is conditioning on what was measured: the linear form of the fit of calibrate's
 // time.h, with its priors, that also tells how sure each prediction still is.

@@ -1,0 +1,30 @@
+#pragma once
+// Private: a log of training with the question that it answers beside it.
+#include <string>
+#include <vector>
+
+#include "trainwright/cli/setting.h"
+#include "trainwright/logs/logs.h"
+
+namespace trainwright::cli {
+
+// A log that was understood.
+struct ReadLog {
+  LoggedRun run;
+  StepSummary summary;
+  StepSize size;
+};
+
+// What says what it is a log of: the words of `estimate`, with --model and --config.
+std::vector<Argument> beside_a_log_arguments();
+Result<Question> question_beside(const Invocation& invocation, std::string_view command);
+
+StepSize step_size(const Question& question);
+// A log that does not contradict the question.
+Result<LoggedRun> logged_run(const std::string& path, const Question& question);
+// One that came beyond warm-up.
+Result<ReadLog> read_log_of(const std::string& path, const Question& question);
+// "train.log: torchtitan, 5 lines from 2 to 6, spread 0.3 %; ..."
+std::string log_text(const ReadLog& log);
+
+}  // namespace trainwright::cli
