@@ -235,25 +235,31 @@ class Asking {
 }  // namespace
 
 Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout) {
-  auto memory = estimate_memory({.model = question.model,
-                                 .cluster = question.cluster,
-                                 .trainer = question.trainer,
-                                 .layout = layout,
-                                 .job = question.job,
-                                 .attention = question.attention,
-                                 .constants = question.constants});
-  if (!memory) return fail(memory.error().diagnostics);
-  const auto pieces = step_pieces({.model = question.model,
-                                   .cluster = question.cluster,
-                                   .trainer = question.trainer,
-                                   .layout = layout,
-                                   .job = question.job,
-                                   .kernels = question.time.kernels,
-                                   .attention = question.attention,
-                                   .expert_load = question.constants.expert_load});
-  if (!pieces) return fail(pieces.error().diagnostics);
+  MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, layout)));
+  const StepPieces pieces = TW_TRY(step_pieces(step_question(question, layout)));
   const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
-  return PlannedLayout{layout, step_time(*pieces, stack), *std::move(memory)};
+  return PlannedLayout{layout, step_time(pieces, stack), std::move(memory)};
+}
+
+MemoryQuestion memory_question(const SearchQuestion& question, const Layout& layout) {
+  return {.model = question.model,
+          .cluster = question.cluster,
+          .trainer = question.trainer,
+          .layout = layout,
+          .job = question.job,
+          .attention = question.attention,
+          .constants = question.constants};
+}
+
+StepQuestion step_question(const SearchQuestion& question, const Layout& layout) {
+  return {.model = question.model,
+          .cluster = question.cluster,
+          .trainer = question.trainer,
+          .layout = layout,
+          .job = question.job,
+          .kernels = question.time.kernels,
+          .attention = question.attention,
+          .expert_load = question.constants.expert_load};
 }
 
 SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& cluster) {

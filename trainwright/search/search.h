@@ -73,6 +73,9 @@ struct SearchQuestion {
   bool remember = false;  // what was looked at, for pictures
 };
 StepModel step_model(const SearchQuestion& question);
+// The same about one layout.
+MemoryQuestion memory_question(const SearchQuestion& question, const Layout& layout);
+StepQuestion step_question(const SearchQuestion& question, const Layout& layout);
 // The same of another cluster, which must outlive it.
 SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& cluster);
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.

@@ -15,19 +15,9 @@ inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
     const auto found =
         violations(layout, question.job, question.model, question.cluster, question.trainer);
     if (!is_legal(found)) continue;
-    const auto memory = estimate_memory({.model = question.model,
-                                         .cluster = question.cluster,
-                                         .trainer = question.trainer,
-                                         .layout = layout,
-                                         .job = question.job,
-                                         .constants = question.constants});
+    const auto memory = estimate_memory(memory_question(question, layout));
     if (!memory || fit_of(memory->oom, question.risk) != Fit::Fits) continue;
-    const auto pieces = step_pieces({.model = question.model,
-                                     .cluster = question.cluster,
-                                     .trainer = question.trainer,
-                                     .layout = layout,
-                                     .job = question.job,
-                                     .kernels = question.time.kernels});
+    const auto pieces = step_pieces(step_question(question, layout));
     if (pieces) all.push_back({layout, step_time(*pieces, stack), *memory});
   }
   std::sort(all.begin(), all.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
