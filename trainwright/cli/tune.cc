@@ -14,13 +14,11 @@ namespace {
 constexpr std::int64_t kCandidates = 40;  // families of layouts, unless asked
 constexpr double kTightest = 0.5;         // chance of OOM of a layout that is a candidate
 
-Result<Trial> trial_for(const TuneQuestion& of, const Layout& layout) {
-  const Wanted& wanted = of.wanted;
-  const SearchQuestion question = question_of(wanted);
-  const PlannedLayout planned_layout = TW_TRY(planned(question, layout));
-  StepModel model = step_model(question);
-  const Stack& stack = stack_of(wanted.times.constants.stacks, wanted.trainer);
-  return trial_of(layout, TW_TRY(model.pieces(layout)), stack.constants, planned_layout.memory.oom);
+Result<Trial> trial_for(TuneQuestion& of, const Layout& layout) {
+  const SearchQuestion question = question_of(of.wanted);
+  const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, layout)));
+  const Stack& stack = stack_of(question.time.stacks, question.trainer);
+  return trial_of(layout, TW_TRY(of.steps->pieces(layout)), stack.constants, memory.oom);
 }
 
 Words words_for(const TuneQuestion& of, const std::string& layout) {
@@ -30,17 +28,11 @@ Words words_for(const TuneQuestion& of, const std::string& layout) {
 }
 
 // --among, or what `plan` finds, each family with the layouts that are alike.
-Result<std::vector<Layout>> candidates_of(const TuneQuestion& of) {
+Result<std::vector<Layout>> layouts_of(TuneQuestion& of) {
+  if (!of.among.empty()) return of.among;
   std::vector<Layout> layouts;
   SearchQuestion question = question_of(of.wanted);
-  Diagnostics faults;
-  for (const std::string& text : of.invocation.texts("among")) {
-    if (auto layout = value_or_faults(layout_like(text, question, "--among"), faults)) {
-      layouts.push_back(*layout);
-    }
-  }
-  if (!faults.empty()) return fail(std::move(faults));
-  if (!layouts.empty()) return layouts;
+  question.steps = &*of.steps;
   question.risk = std::max(question.risk, kTightest);
   question.most =
       static_cast<std::size_t>(of.invocation.integer("candidates").value_or(kCandidates));
@@ -53,19 +45,18 @@ Result<std::vector<Layout>> candidates_of(const TuneQuestion& of) {
   return layouts;
 }
 
-HistoryKey key_of(const TuneQuestion& of, const std::vector<std::string>& command) {
+HistoryKey key_of(const TuneQuestion& of) {
   const Wanted& wanted = of.wanted;
   return {{"model", to_line(to_json(wanted.model))},
           {"cluster", to_line(to_json(wanted.cluster))},
           {"trainer", fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))},
           {"job", to_text(wanted.job)},
           {"step", same_step(wanted.gbs, wanted.seq, wanted.precision)},
-          {"command", join(command, "\n")},
+          {"command", join(of.job.command, "\n")},
           {"software", of.invocation.text("software").value_or("")}};
 }
 
-void read_terms(const Invocation& invocation, const Wanted& wanted, TuneJob& job,
-                Diagnostics& faults) {
+void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults) {
   const auto positive = [&](const char* name, auto& into, double scale = 1) {
     const auto value = invocation.number(name);
     if (value && !(*value > 0))
@@ -76,13 +67,15 @@ void read_terms(const Invocation& invocation, const Wanted& wanted, TuneJob& job
   positive("start-up", job.terms.start_up);
   positive("trial-limit", job.time_limit);
   positive("silence", job.silence);
+  for (const char* name : {"trials", "candidates"}) {
+    if (invocation.integer(name).value_or(1) < 1) {
+      faults.push_back({fmt::format("--{}", name), "it is not above 0", ""});
+    }
+  }
   job.terms.most_trials = invocation.integer("trials");
   job.terms.steps = invocation.integer("steps").value_or(job.terms.steps);
   if (job.terms.steps < 6) {
     faults.push_back({"--steps", "the first five steps are warm-up", "for instance 20"});
-  }
-  if (wanted.tokens) {
-    job.terms.run_steps = *wanted.tokens / static_cast<double>(wanted.gbs * wanted.seq);
   }
   job.reading.pattern = invocation.text("step-pattern").value_or("");
   if (const auto fault = step_pattern_fault(job.reading.pattern);
@@ -97,12 +90,13 @@ void read_terms(const Invocation& invocation, const Wanted& wanted, TuneJob& job
 }
 
 Result<Output> run_tune(const Invocation& invocation) {
+  const auto question = TW_TRY(tune_question(invocation));
   // Only the program itself, which can say what it does meanwhile, starts anything.
   if (invocation.tell == nullptr) {
     return fail("trainwright tune", "no trial can be started from here",
                 "run the program `trainwright tune` instead");
   }
-  const auto question = TW_TRY(tune_question(invocation));
+  question->job.trials = TW_TRY(candidates(*question));
   History history =
       TW_TRY(History::begin(*invocation.text("history"), question->key, asked_text(invocation)));
   TuneHooks hooks;
@@ -215,30 +209,45 @@ std::string asked_text(const Invocation& invocation) {
 }
 
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation) {
-  auto made = std::make_unique<TuneQuestion>(
-      TuneQuestion{invocation, TW_TRY(read_wanted(invocation)), {}, {}});
+  auto made = std::make_unique<TuneQuestion>(TuneQuestion{.invocation = invocation});
   TuneQuestion& of = *made;
   Diagnostics faults;
-  read_terms(invocation, of.wanted, of.job, faults);
+  read_terms(invocation, of.job, faults);
+  auto wanted = value_or_faults(read_wanted(invocation), faults);
+  if (!wanted) return fail(std::move(faults));
+  of.wanted = *std::move(wanted);
+  for (const std::string& text : invocation.texts("among")) {
+    const auto layout = layout_like(text, question_of(of.wanted), "--among");
+    if (auto one = value_or_faults(layout, faults)) of.among.push_back(*one);
+  }
   if (!faults.empty()) return fail(std::move(faults));
-  of.key = key_of(of, of.job.command);
+  if (of.wanted.tokens) {
+    of.job.terms.run_steps = *of.wanted.tokens / static_cast<double>(of.wanted.gbs * of.wanted.seq);
+  }
+  of.job.reading.size = {.ranks = accelerator_count(of.wanted.cluster),
+                         .sequences = of.wanted.gbs,
+                         .tokens = of.wanted.gbs * of.wanted.seq};
+  of.steps.emplace(step_model(question_of(of.wanted)));
+  of.key = key_of(of);
   of.job.trial_of = [&of](const std::string& text) -> Result<Trial> {
     return trial_for(of, TW_TRY(layout_like(text, question_of(of.wanted), "trial")));
   };
   of.job.files = [&of](const std::string& text) {
     return trial_files(of.invocation, words_for(of, text));
   };
+  return made;
+}
+
+Result<std::vector<Trial>> candidates(TuneQuestion& of) {
+  std::vector<Trial> trials;
   Diagnostics refused;
-  for (const Layout& layout : TW_TRY(candidates_of(of))) {
+  for (const Layout& layout : TW_TRY(layouts_of(of))) {
     // What the trainer cannot be told is no candidate.
     if (!value_or_faults(of.job.files(to_text(layout)), refused)) continue;
-    of.job.trials.push_back(TW_TRY(trial_for(of, layout)));
-    of.job.reading.size = {.ranks = world_size(layout),
-                           .sequences = layout.gbs,
-                           .tokens = tokens_per_step(layout).value()};
+    trials.push_back(TW_TRY(trial_for(of, layout)));
   }
-  if (of.job.trials.empty()) return fail(std::move(refused));
-  return made;
+  if (trials.empty()) return fail(std::move(refused));
+  return trials;
 }
 
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,

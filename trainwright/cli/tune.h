@@ -13,16 +13,20 @@ namespace trainwright::cli {
 // A job with what its functions refer to.
 struct TuneQuestion {
   Invocation invocation;
-  Wanted wanted;
-  TuneJob job;
-  HistoryKey key;
+  Wanted wanted = {};
+  std::vector<Layout> among = {};  // only these, where any are named
+  std::optional<StepModel> steps = {};
+  TuneJob job = {};  // without trials
+  HistoryKey key = {};
 };
-// What was asked, to read or to go on with; the candidates of `plan` as trials.
+// What was asked, all faults of its words at once.
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation);
 // The same from a history, where it was written down.
 std::string asked_text(const Invocation& invocation);
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,
                                                     const History& history);
+// The layouts that are named, or those that `plan` finds, as trials: as long as a plan takes.
+Result<std::vector<Trial>> candidates(TuneQuestion& of);
 
 Json tuned_json(const History& history, const std::vector<TrialRecord>& records,
                 const Tuned& tuned);

@@ -81,6 +81,7 @@ std::string conclusion(const std::vector<TrialRecord>& records, const Tuned& tun
 Result<Output> run_status(const Invocation& invocation) {
   const History history = TW_TRY(History::look(*invocation.text("history")));
   const auto question = TW_TRY(tune_question(invocation, history));
+  question->job.trials = TW_TRY(candidates(*question));
   return tuned_output(invocation, history, TW_TRY(known_by_now(history, question->job)));
 }
 
@@ -100,7 +101,7 @@ Result<Output> run_show(const Invocation& invocation) {
   }
   std::string text = fmt::format("trial {}: {}\n{}\nwhy: {}\npredicted: {} a step, OOM {}\n",
                                  record.id, end_text(record), record.layout, record.why,
-                                 seconds_text(record.predicted), percent(record.oom));
+                                 seconds_text(record.predicted), chance_text(record.oom));
   if (ran(record)) {
     text += fmt::format("measured: {} a step, spread {}; {:+.1f} % of the prediction\n",
                         seconds_text(record.step), percent(record.spread),
