@@ -7,7 +7,6 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/log.h"
-#include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
 #include "trainwright/tune/tune.h"
@@ -29,13 +28,13 @@ struct MemoryBeside {
 };
 
 struct Reconciled {
+  Question question;
   LoggedRun run;
   std::optional<StepSummary> steps = {};
   StepTime time;
   std::vector<Explanation> explanations = {};  // the least surprising first
   std::vector<MemoryBeside> memory = {};       // the largest difference first
   double oom = 0;
-  std::int64_t pipeline_ranks = 1;
 };
 
 double log_ratio(Bytes measured, Bytes predicted) {
@@ -100,17 +99,32 @@ std::vector<MemoryBeside> memory_beside(const LoggedRun& run, const Layout& layo
   return list;
 }
 
-Result<Reconciled> reconciled(const Invocation& invocation) {
-  const Question question = TW_TRY(question_beside(invocation, "reconcile"));
-  const Layout& layout = question.read.layout;
-  const auto found =
-      violations(layout, question.job, question.model, question.cluster, question.trainer);
+Diagnostics refusals_of(const Question& of) {
   Diagnostics refused;
-  for (const LayoutViolation& one : found) {
+  for (const LayoutViolation& one :
+       violations(of.read.layout, of.job, of.model, of.cluster, of.trainer)) {
     if (one.severity == Severity::Forbidden) refused.push_back({"--layout", one.reason, one.hint});
   }
-  if (!refused.empty()) return fail(std::move(refused));
-  Reconciled of{.run = TW_TRY(logged_run(*invocation.text("log"), question)), .time = {}};
+  return refused;
+}
+
+// A log that is not there is told with whatever else is wrong.
+Result<Question> asked_of(const Invocation& invocation) {
+  Diagnostics faults;
+  auto question = value_or_faults(question_beside(invocation, "reconcile"), faults);
+  value_or_faults(read_file(*invocation.text("log")), faults);
+  if (question) {
+    for (Diagnostic& one : refusals_of(*question)) faults.push_back(std::move(one));
+  }
+  if (!faults.empty()) return fail(std::move(faults));
+  return *std::move(question);
+}
+
+Result<Reconciled> reconciled(const Invocation& invocation) {
+  Reconciled of{.question = TW_TRY(asked_of(invocation)), .run = {}, .time = {}};
+  const Question& question = of.question;
+  const Layout& layout = question.read.layout;
+  of.run = TW_TRY(logged_run(*invocation.text("log"), question));
   const auto constants = TW_TRY(load_memory_constants(invocation.data.path(), {}));
   const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, constants)));
   const TimeConstants times =
@@ -119,7 +133,6 @@ Result<Reconciled> reconciled(const Invocation& invocation) {
   const StepPieces pieces = TW_TRY(step_pieces(step_question(question, times.kernels)));
   of.time = step_time(pieces, stack);
   of.oom = memory.oom;
-  of.pipeline_ranks = layout.pp;
   of.memory = memory_beside(of.run, layout, memory);
   // A run that ran out of memory may have none.
   auto steps = summarize(of.run, step_size(question));
@@ -161,7 +174,7 @@ std::string explanations_text(const Reconciled& of) {
       fmt::join(parts, "; or "));
 }
 
-// What takes about as much as is missing or too much.
+// Whether memory is as predicted, and if not where to look.
 std::string memory_hint(const Reconciled& of) {
   if (of.memory.empty()) return "";
   const MemoryBeside& most = of.memory.front();
@@ -192,7 +205,7 @@ std::string reconciled_text(const Reconciled& of, int width) {
   }
   for (const MemoryBeside& one : of.memory) {
     const std::string where =
-        of.pipeline_ranks == 1
+        of.question.read.layout.pp == 1
             ? std::string(name_of(one.counter))
             : fmt::format("{}, pipeline rank {}", name_of(one.counter), one.pipeline_rank);
     rows.push_back(
@@ -204,7 +217,12 @@ std::string reconciled_text(const Reconciled& of, int width) {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   for (auto& [size, row] : rows) table.rows.push_back(std::move(row));
-  std::string text = rows.empty() ? "" : to_text(table, width) + '\n';
+  std::string text = setting_text(of.question, width);
+  if (of.steps) {
+    text += wrapped_lines(log_text({of.run, *of.steps, step_size(of.question)}), width);
+  }
+  text += '\n';
+  if (!rows.empty()) text += to_text(table, width) + '\n';
   std::string prose;
   if (of.steps) prose += explanations_text(of);
   prose += memory_hint(of);
