@@ -61,22 +61,22 @@ std::string state_formula(Category category, const Wanted& wanted, const Layout&
   const bool adapters = wanted.job.lora.has_value();
   const ParameterBytes& of = adapters ? bytes->adapter : bytes->model;
   const std::string whose = adapters ? "parameters of adapters here" : "parameters here";
-  const std::int64_t shared = layout.zero > 0 ? layout.dp * layout.cp / layout.dp_replicate : 1;
+  const Sharding sharding = sharding_of(layout, wanted.trainer);
+  const auto cut = [&](bool parts) { return parts ? divided(sharding.dense.ways) : ""; };
   switch (category) {
     case Category::Weights:
       return adapters ? "frozen weights as they are stored, and adapters"
                       : fmt::format("{} x {}{}", whose, per_parameter(of.weight + of.weight_copies),
-                                    layout.zero >= 3 ? divided(shared) : "");
+                                    cut(sharding.weights));
     case Category::MainWeights:
-      return fmt::format("{} x {}{}", whose, per_parameter(of.master), divided(shared));
+      return fmt::format("{} x {}{}", whose, per_parameter(of.master), cut(sharding.states));
     case Category::Gradients:
-      return fmt::format("{} x {}{}", whose, per_parameter(of.gradient),
-                         layout.zero >= 2 ? divided(shared) : "");
+      return fmt::format("{} x {}{}", whose, per_parameter(of.gradient), cut(sharding.gradients));
     default: {
       const SteppedWeight matrix{.in = 4096, .out = 4096, .matrix = true, .hidden = true};
       const double bytes_each = state_bytes(of.states, matrix) / numbers_of(matrix);
       return fmt::format("{} x {}{} (states of {})", whose, per_parameter(bytes_each),
-                         divided(shared), name_of(wanted.job.optimizer));
+                         cut(sharding.states), name_of(wanted.job.optimizer));
     }
   }
 }

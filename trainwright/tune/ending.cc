@@ -11,7 +11,6 @@ namespace trainwright {
 namespace {
 
 constexpr std::size_t kLongest = 2000;  // characters of a line that a pattern looks at
-constexpr std::size_t kWarmUp = 5;      // steps, as in logs.h
 
 // Lines that a trainer writes when it does not take its settings: argparse's, and what its own
 // checks raise before the first step.
@@ -44,39 +43,25 @@ std::optional<TrialResult> out_of_memory(const std::optional<LoggedRun>& run) {
                            to_text(first.asked), first.line)};
 }
 
-TrialResult summed_up(std::vector<double> seconds) {
-  if (seconds.size() <= kWarmUp) {
-    return {.end = TrialEnd::Crash, .cause = "it ended well, but not beyond its warm-up"};
-  }
-  seconds.erase(seconds.begin(), seconds.begin() + kWarmUp);
-  std::sort(seconds.begin(), seconds.end());
-  const auto at = [&](double share) {
-    return seconds[static_cast<std::size_t>(share * static_cast<double>(seconds.size() - 1))];
-  };
-  const double median = at(0.5);
-  return {.end = TrialEnd::Ok,
-          .step = Seconds(median),
-          .spread = (at(0.84) - at(0.16)) / 2 / median,
-          .cause = fmt::format("{} steps", seconds.size())};
-}
-
-TrialResult by_pattern(std::string_view log, const std::string& pattern) {
+// Every line that the user's own pattern finds is a step.
+std::vector<LoggedStep> steps_by_pattern(std::string_view log, const std::string& pattern) {
   const std::regex expression(pattern);
-  std::vector<double> seconds;
+  std::vector<LoggedStep> steps;
+  std::int64_t at = 0;
   for (const std::string_view line : split(log, '\n')) {
+    ++at;
     std::cmatch match;
     const std::string_view part = line.substr(0, kLongest);
     if (!std::regex_search(part.begin(), part.end(), match, expression) || match.size() < 2)
       continue;
     const auto number = parse_number(match[1].str());
-    if (number && *number > 0) seconds.push_back(*number);
+    if (!number || !(*number > 0)) continue;
+    steps.push_back({.line = at, .number = std::ssize(steps) + 1, .seconds = Seconds(*number)});
   }
-  return summed_up(std::move(seconds));
+  return steps;
 }
 
-TrialResult measured(std::string_view log, const std::optional<LoggedRun>& run,
-                     const Reading& reading) {
-  if (!reading.pattern.empty()) return by_pattern(log, reading.pattern);
+TrialResult measured(const std::optional<LoggedRun>& run, const Reading& reading) {
   if (!run) return {.end = TrialEnd::Crash, .cause = "it ended well, but its log tells of no step"};
   if (const Diagnostics faults = contradictions(*run, reading.size); !faults.empty()) {
     return {.end = TrialEnd::Refused, .cause = to_text(faults.front())};
@@ -152,6 +137,10 @@ TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end
                       const Reading& reading) {
   std::optional<LoggedRun> run;
   if (auto read = read_log(log, "log")) run = *std::move(read);
+  if (!reading.pattern.empty()) {
+    if (!run) run = LoggedRun{.origin = "log"};
+    run->steps = steps_by_pattern(log, reading.pattern);
+  }
   if (!end) return {.end = TrialEnd::NodeFailure, .cause = "its watcher is gone"};
   if (auto oom = out_of_memory(run)) return *std::move(oom);
   // A job that the watcher itself ends is cancelled too, but not one that died of memory.
@@ -159,11 +148,9 @@ TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end
   if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
   if (auto seen = by_watcher(*end)) return *std::move(seen);
   if (said) return *std::move(said);
-  const bool stepped =
-      (run && !run->steps.empty()) ||
-      (!reading.pattern.empty() && by_pattern(log, reading.pattern).end == TrialEnd::Ok);
+  const bool stepped = run && !run->steps.empty();
   if (end->kind != CommandEnd::Kind::Exited || end->code != 0) return failed(log, *end, stepped);
-  return measured(log, run, reading);
+  return measured(run, reading);
 }
 
 }  // namespace trainwright
