@@ -1,9 +1,17 @@
 #include "trainwright/cli/command.h"
 
+#include <algorithm>
+
 #include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
+#include "trainwright/cli/help.h"
 
 namespace trainwright::cli {
+
+std::string bare_name(const std::string& name) {
+  const std::string first(split(name, ',').front());
+  return first.substr(std::min(first.find_first_not_of('-'), first.size()));
+}
 
 std::optional<std::string> Invocation::text(const std::string& name) const {
   const auto found = values.find(name);
@@ -46,6 +54,19 @@ Json to_json(const Diagnostics& diagnostics) {
     list.push(std::move(entry));
   }
   return list;
+}
+
+std::vector<Command> all_commands() {
+  return {plan_command(),      explain_command(), estimate_command(),   export_command(),
+          report_command(),    tune_command(),    validate_command(),   calibrate_command(),
+          reconcile_command(), show_command(),    list_command(),       schedule_command(),
+          replay_command(),    help_command(),    completion_command(), man_command()};
+}
+
+std::vector<Argument> common_arguments() {
+  return {{"--json", Argument::Kind::Flag, "print JSON instead of text"},
+          {"--data", Argument::Kind::Text, "directory of models, clusters, trainers", false, "DIR"},
+          {"--width", Argument::Kind::Integer, "characters per line of output", false, "N"}};
 }
 
 }  // namespace trainwright::cli

@@ -33,7 +33,11 @@ struct Argument {
   std::string help;
   bool required = false;
   std::string value_name = {};  // shown in the help: "--on CLUSTER"
+
+  bool is_option() const { return name.starts_with("-"); }
 };
+
+std::string bare_name(const std::string& name);  // "csv" of "--csv,-o"
 
 // What the user typed, by argument name without dashes.
 using Values = std::map<std::string, std::vector<std::string>>;
@@ -103,5 +107,10 @@ Command estimate_command();
 Command export_command();
 Command report_command();
 Command tune_command();
+Command completion_command();
+Command man_command();
+
+std::vector<Command> all_commands();       // in the order in which help lists them
+std::vector<Argument> common_arguments();  // of every command
 
 }  // namespace trainwright::cli

@@ -15,18 +15,6 @@
 namespace trainwright::cli {
 namespace {
 
-std::vector<Command> all_commands() {
-  return {plan_command(),      explain_command(), estimate_command(), export_command(),
-          report_command(),    tune_command(),    validate_command(), calibrate_command(),
-          reconcile_command(), show_command(),    list_command(),     schedule_command(),
-          replay_command(),    help_command()};
-}
-
-std::string bare_name(const std::string& name) {
-  const std::string first(split(name, ',').front());
-  return first.substr(std::min(first.find_first_not_of('-'), first.size()));
-}
-
 // The commands in the order in which they were added, so that the chosen one can be found again.
 struct Registered {
   CLI::App* app;
@@ -99,12 +87,7 @@ std::vector<Registered> add_everything(CLI::App& app, Values& values) {
   app.set_version_flag("--version", "trainwright " TRAINWRIGHT_VERSION);
   app.set_help_flag("--help,-h", "print this help and exit");
   app.require_subcommand(1);
-  const std::vector<Argument> everywhere = {
-      {"--json", Argument::Kind::Flag, "print JSON instead of text"},
-      {"--data", Argument::Kind::Text, "directory of models, clusters, trainers", false, "DIR"},
-      {"--width", Argument::Kind::Integer, "characters per line of output", false, "N"},
-  };
-  for (const Argument& argument : everywhere) add_argument(app, argument, values);
+  for (const Argument& argument : common_arguments()) add_argument(app, argument, values);
   std::vector<Registered> registered;
   for (const Command& command : all_commands()) add_command(app, command, values, registered);
   return registered;
