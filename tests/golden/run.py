@@ -5,7 +5,8 @@ Each folder beside this file is one behaviour: `cmd` holds one command line per 
 program's name), `expected` the transcript: every command, what it printed and its exit code. Input
 files lie in the same folder. A folder with `brief` in place of `cmd` is about what is refused: of a
 command that succeeds only the first line counts. Commands in README.md, indented and begun by
-`$ trainwright`, are followed by what they print likewise. `--update` rewrites the transcripts; read the
+`$ trainwright`, are followed by what they print likewise; those of docs/ are tests/docs/run.py's, which runs last.
+`--update` rewrites the transcripts; read the
 diff before committing.
 """
 import argparse
@@ -82,8 +83,9 @@ def main():
         print(f"FAILED {expected.relative_to(HERE.parents[1])}")
         print("\n".join(difflib.unified_diff(want.splitlines(), got.splitlines(), "expected", "got",
                                              lineterm="")))
-    print(f"{passed} passed, {failed} failed")
-    sys.exit(1 if failed or not passed else 0)
+    print(f"{passed} passed, {failed} failed", flush=True)
+    docs = subprocess.run([sys.executable, HERE.parent / "docs" / "run.py", program, *(["--update"] if options.update else [])])
+    sys.exit(1 if failed or not passed or docs.returncode else 0)
 
 
 if __name__ == "__main__":

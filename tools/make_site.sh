@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Makes the documentation's site in build/site/html, with references that the program tells of itself.
+#   tools/make_site.sh PROGRAM
+set -euo pipefail
+cd "$(dirname "$0")/.."
+program=$(realpath "$1")
+env=build/site-tools tool=mkdocs-material==9.8.1
+if [ ! -e "$env/.made-with-$tool" ]; then
+  rm -rf "$env"
+  python3 -m venv "$env"
+  "$env/bin/pip" install --quiet "$tool"
+  touch "$env/.made-with-$tool"
+fi
+pages=build/site/pages
+rm -rf build/site
+mkdir -p "$pages"
+cp -r docs/. examples "$pages"
+cp ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md "$pages"
+cp data/README.md "$pages/data.md"
+python3 tools/make_reference.py "$program" "$pages/reference"
+# Every page lies one folder higher than in the sources.
+find "$pages" -maxdepth 1 -name '*.md' -exec sed -i 's|](docs/|](|g; s|](\.\./|](|g; s|](data/README.md|](data.md|g' {} +
+NO_MKDOCS_2_WARNING=1 "$env/bin/mkdocs" build --strict --quiet
+du -sh build/site/html | cut -f1
