@@ -20,5 +20,8 @@ if("${archive}" IS_NEWER_THAN "${dense}")
 endif()
 add_library(trainwright_ceres INTERFACE)
 target_include_directories(trainwright_ceres SYSTEM INTERFACE
-                           $<TARGET_PROPERTY:Ceres::ceres,INTERFACE_INCLUDE_DIRECTORIES>)
-target_link_libraries(trainwright_ceres INTERFACE "${dense}" glog::glog Eigen3::Eigen Threads::Threads)
+                           $<BUILD_INTERFACE:$<TARGET_PROPERTY:Ceres::ceres,INTERFACE_INCLUDE_DIRECTORIES>>)
+target_link_libraries(trainwright_ceres INTERFACE
+                      "$<BUILD_INTERFACE:${dense}>"
+                      "$<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}/trainwright/libceres_dense.a>"
+                      glog::glog Eigen3::Eigen Threads::Threads)
