@@ -15,7 +15,7 @@ pages=build/site/pages
 rm -rf build/site
 mkdir -p "$pages"
 cp -r docs/. examples "$pages"
-cp ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md "$pages"
+cp ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md GLOSSARY.md SECURITY.md RELEASING.md "$pages"
 cp data/README.md "$pages/data.md"
 python3 tools/make_reference.py "$program" "$pages/reference"
 # Every page lies one folder higher than in the sources.
