@@ -23,6 +23,13 @@ bool is_scale_up(const Group& group, std::size_t tier) {
   return group.tiers[tier].domain <= group.per_domain;
 }
 
+// Where neighbours pass on, of the members in one domain of the tier inside only one sends out of
+// it: the capacity that others leave is its own.
+Tier as_border_sees(Tier tier, double inside) {
+  tier.oversubscription = std::max(1.0, tier.oversubscription / inside);
+  return tier;
+}
+
 Level level_of(const Tier& tier, bool scale_up, std::size_t kind, const LinkRates& links) {
   const double line = tier.bandwidth.value() / tier.oversubscription;
   const double share = (scale_up ? links.scale_up : links.network)[kind];
@@ -42,7 +49,9 @@ std::vector<Level> levels_of(const GroupPlacement& placement, const Cluster& clu
     const bool last = t == placement.spanned;
     const double within = real(last ? placement.group.size : placement.tiers[t].together);
     if (within <= below) continue;
-    Level level = level_of(hardware.tiers[t], is_scale_up(hardware, t), kind, links);
+    const bool passed_on = kind == static_cast<std::size_t>(CollectiveKind::Ring);
+    const Tier tier = as_border_sees(hardware.tiers[t], passed_on ? below : 1);
+    Level level = level_of(tier, is_scale_up(hardware, t), kind, links);
     if (last && cluster.between && accelerator_count(cluster) > hardware.count &&
         placement.group.size > placement.tiers[t].together) {
       level.rate = std::min(level.rate, bandwidth_under_load(*cluster.between).value());
@@ -198,8 +207,9 @@ Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluste
   if (placement.group.size <= 1) return {};
   const Group& hardware = cluster.groups[placement.hardware];
   const std::size_t tier = std::min(placement.spanned, hardware.tiers.size() - 1);
-  const Level level =
-      level_of(hardware.tiers[tier], is_scale_up(hardware, tier), kTransfer, rates.links);
+  const double inside = tier > 0 ? real(placement.tiers[tier - 1].together) : 1.0;
+  const Level level = level_of(as_border_sees(hardware.tiers[tier], inside),
+                               is_scale_up(hardware, tier), kTransfer, rates.links);
   const double size = real(bytes.value());
   return rates.links.start + Seconds(level.latency + size / level.rate + ramp_time(size, level));
 }

@@ -191,7 +191,8 @@ Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& 
 // are spread evenly: n (1 - (1 - 1/n)^experts) of n are met.
 Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& placement,
                       const Cluster& cluster, const AcceleratorRates& rates);
-// The slowest transfer between neighbours of a group, all ranks at once: stages of a pipeline.
+// The slowest transfer between neighbours of a group, all ranks at once: stages of a pipeline. Of
+// the members in a domain one sends out of it, and has what the others leave of the tier outside.
 Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,
                       const AcceleratorRates& rates);
 

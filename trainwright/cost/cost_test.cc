@@ -174,6 +174,20 @@ TEST_CASE("stages on different nodes send over the network, others over the link
   CHECK(transfer_time(1_GB, near, cluster, rates) <= transfer_time(1_GB, far, cluster, rates));
 }
 
+TEST_CASE("of an oversubscribed tier those at a border have what the others leave") {
+  // Two nodes with half of what they could send between them. Of eight stages on each only one
+  // sends across: 1 GB at 10 GB/s. With tp 8 all do: 5 GB/s for each.
+  Cluster cluster = round_cluster(2);
+  cluster.groups.front().tiers.back().oversubscription = 2;
+  const GroupPlacement few = placed(cluster, {.tp = 1, .pp = 16, .dp = 1}, GroupKind::Pp);
+  const GroupPlacement all = placed(cluster, {.tp = 8, .pp = 2, .dp = 1}, GroupKind::Pp);
+  const auto took = [&](const GroupPlacement& stages) {
+    return transfer_time(1_GB, stages, cluster, round_rates()).value();
+  };
+  CHECK(took(few) == doctest::Approx(0.1).epsilon(0.001));
+  CHECK(took(all) == doctest::Approx(0.2).epsilon(0.001));
+}
+
 TEST_CASE("a type without a unit runs on the next wider one") {
   const Accelerator a100 = accelerator("A100"), v100 = accelerator("V100-SXM2-32GB");
   CHECK(peak_or_wider(a100, ComputeType::Fp8) == 312_TFLOPS);
