@@ -4,7 +4,7 @@
 Each folder beside this file is one behaviour: `cmd` holds one command line per line (without the
 program's name), `expected` the transcript: every command, what it printed and its exit code. Input
 files lie in the same folder. A folder with `brief` in place of `cmd` is about what is refused: of a
-command that succeeds only the first line counts. Commands in README.md, indented and begun by
+command that succeeds only the first line counts. Commands in README.md and README.zh-CN.md, indented and begun by
 `$ trainwright`, are followed by what they print likewise; those of docs/ are tests/docs/run.py's, which runs last.
 `--update` rewrites the transcripts; read the
 diff before committing.
@@ -19,7 +19,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-README = HERE.parents[1] / "README.md"
+READMES = [HERE.parents[1] / name for name in ("README.md", "README.zh-CN.md")]
 INDENT = "    "
 PLAIN = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
 HANGS = 1200  # seconds; a command takes one or two, on a busy host more
@@ -42,7 +42,7 @@ def transcript(program, path):
 
 
 def readme_with_output(program, text):
-    """README.md with what its commands print now."""
+    """A README with what its commands print now."""
     lines, given = [], text.splitlines()
     while given:
         line = given.pop(0)
@@ -71,7 +71,7 @@ def main():
     passed = failed = 0
     places = [(path.parent / "expected", transcript(program, path))
               for path in sorted([*HERE.glob("*/cmd"), *HERE.glob("*/brief")])]
-    places.append((README, readme_with_output(program, README.read_text())))
+    places += [(readme, readme_with_output(program, readme.read_text())) for readme in READMES]
     for expected, got in places:
         if options.update:
             expected.write_text(got)
