@@ -394,7 +394,11 @@ def main():
                                "(trainwright/cost/cost.h).\n// Shares of peak, memory bandwidth and line rate; "
                                "start, hop and ramp in microseconds.\n" + text + "\n")
     print_errors("held out", held_out(timings, files, options, spreads))
-    print_errors("left out", without_each(timings, facts, stacks, options, spreads))
+    left_out = without_each(timings, facts, stacks, options, spreads)
+    print_errors("left out", left_out)
+    medians = [np.median(np.abs(values)) for (what, kind, _), values in left_out.items() if (what, kind) == ("product", "all")]
+    if medians:
+        print(f"products of an accelerator left out, median over {len(medians)}: {100 * np.median(medians):.1f} %")
     return 0
 
 
