@@ -57,7 +57,7 @@ def words_page():
 
 
 def kind(value):
-    names = {bool: "true or false", int: "whole number", float: "number", str: "text", type(None): "null"}
+    names = {bool: "true or false", int: "integer", float: "number", str: "text", type(None): "null"}
     return names.get(type(value), "")
 
 
