@@ -6,7 +6,7 @@ here=$(dirname "$(realpath "$0")")
 prefix=$(realpath "$1")
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
-cmake -S "$here" -B "$build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug >/dev/null
+cmake -G Ninja -S "$here" -B "$build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug >/dev/null
 cmake --build "$build" >/dev/null
 "$build/consumer" "$prefix/share/trainwright" >"$build/answer"
 export PKG_CONFIG_PATH="$prefix/lib/pkgconfig:$prefix/lib/x86_64-linux-gnu/pkgconfig"
