@@ -1,7 +1,7 @@
 // A second opinion on contention: collectives of layouts as flows in SimGrid, beside our closed
 // forms.
 //
-//   network_replay DATA_DIR [MOST_RANKS]
+//   network_replay DATA_DIR [MOST_RANKS [LEAST_RANKS]]
 //
 // Every collective of a layout is made by all its groups at once, in every way that a library has;
 // the fastest one counts, as in cost.h. Rates are nominal on both sides: what is compared is who
@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <set>
 
@@ -191,6 +192,7 @@ int play(const std::vector<Scene>& scenes) {
       explained += why != nullptr && *why != 0 ? 1 : 0;
       fmt::print("  {:44} {:9.0f} us, SimGrid {:9.0f} us {:+6.1f} %  {}\n", call.name,
                  call.closed * 1e6, best * 1e6, 100 * off, why == nullptr ? "BEYOND" : why);
+      std::fflush(stdout);  // large ones take minutes
     }
   }
   fmt::print(
@@ -203,11 +205,11 @@ int play(const std::vector<Scene>& scenes) {
 int run(int argc, char** argv) {
   simgrid::s4u::Engine engine(&argc, argv);
   configure();
-  const int most = argc > 2 ? std::stoi(argv[2]) : 256;
+  const int most = argc > 2 ? std::stoi(argv[2]) : 256, least = argc > 3 ? std::stoi(argv[3]) : 0;
   std::vector<Scene> scenes;
   for (const Fabric fabric : {Fabric::Rail, Fabric::FatTree}) {
     for (const Asked& asked : kLayouts) {
-      if (asked.ranks > most) continue;
+      if (asked.ranks > most || asked.ranks < least) continue;
       auto scene = scene_of(asked, fabric, argv[1]);
       if (!scene) {
         fmt::print("{}\n", to_text(scene.error()));
@@ -228,7 +230,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc < 2) {
-    fmt::print("network_replay DATA_DIR [MOST_RANKS]\n");
+    fmt::print("network_replay DATA_DIR [MOST_RANKS [LEAST_RANKS]]\n");
     return 2;
   }
   return trainwright::network::run(argc, argv);
