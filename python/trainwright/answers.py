@@ -406,6 +406,9 @@ class Export(Answer):
     violations: list[Violation] | None = None
     cannot_be_said: list[Unsayable] | None = None
     nearest: str | None = None
+    into: str | None = None  # a file of the user's own, what would change in it and how it would read
+    diff: str | None = None
+    text: str | None = None
 
     def write(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
         """Writes the files; gives their paths."""

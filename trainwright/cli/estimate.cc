@@ -38,8 +38,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   if (auto wrong = contradictions(constants.expert_load, setting.model); !wrong.empty()) {
     return fail(std::move(wrong));
   }
-  const auto found =
-      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  const auto found = violations(setting);
   if (!is_legal(found)) {
     if (!invocation.json) {
       return Output{

@@ -188,6 +188,44 @@ Result<Output> run_export(const Invocation& invocation) {
   return exported(invocation, words, to, invocation.text("out"));
 }
 
+// What would change in the user's own file, which stays as it is.
+Result<Output> put(const Invocation& invocation, const Target& target,
+                   const Translation& translation, const std::string& path) {
+  const bool words = target.form == SettingsForm::Options || target.form == SettingsForm::Overrides;
+  if (words || form_of(path) != target.form) {
+    return fail(
+        "--into",
+        words ? fmt::format("{} takes its settings as words, not from a file", target.name)
+              : fmt::format("{} is no file that {} reads", path, target.name),
+        words ? "leave --into out and run launch.sh" : fmt::format("a file like {}", target.file));
+  }
+  const std::string before = TW_TRY(read_file(path));
+  const std::string after = TW_TRY(put_into(before, path, translation.settings, target));
+  const std::string diff = line_diff(before, after, path);
+  if (invocation.json) {
+    Json document = Json::object();
+    document.add("legal", Json::of(true))
+        .add("target", Json::of(target.name))
+        .add("into", Json::of(path))
+        .add("settings", settings_json(translation.settings))
+        .add("diff", Json::of(diff))
+        .add("text", Json::of(after));
+    return Output{document_text(document)};
+  }
+  if (diff.empty()) return Output{fmt::format("{} says all of it already\n", path)};
+  std::string text = diff;
+  for (const std::string& note : translation.notes) {
+    text += wrapped_lines("note: " + note, invocation.width);
+  }
+  return Output{text};
+}
+
+bool chunks_loss(const Question& setting) {
+  const auto& losses = setting.trainer.losses;
+  const std::size_t running = running_loss(setting.read.layout, setting.trainer);
+  return running < losses.size() && losses[running].chunks > 1;
+}
+
 Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& invocation) {
   if (!invocation.json) return {violations_text(found, invocation.width), Exit::DoesNotFit};
   Json document = Json::object();
@@ -201,8 +239,7 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
                         const std::optional<std::string>& folder) {
   const Question setting = TW_TRY(read_question(words, invocation.data.path()));
   const Target target = TW_TRY(find_target(to, setting.trainer));
-  const auto found =
-      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  const auto found = violations(setting);
   if (invocation.flag("only-settings")) return settings_alone(setting, target, found, invocation);
   if (!is_legal(found)) return not_legal(found, invocation);
   const trainwright::Plan plan = plan_of(setting);
@@ -210,7 +247,11 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
   for (const LayoutViolation& advice : found) {
     if (advice.id == "recompute-default") continue;  // the settings say what is recomputed
+    if (advice.id == "zero-bubble-chunked-loss" && !chunks_loss(setting)) continue;
     translation.notes.push_back(fmt::format("{}: {}", advice.reason, advice.hint));
+  }
+  if (const auto into = invocation.text("into")) {
+    return put(invocation, target, translation, *into);
   }
   const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
   const auto files = write_files(plan, target, translation, occasion);
@@ -252,6 +293,7 @@ Command export_command() {
       {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
       {"--to", text, "the target (default: the trainer's own); see below", false, "TARGET"},
       {"--out", text, "folder to write into (default: the files are printed)", false, "DIR"},
+      {"--into", text, "your own file: prints what would change in it, as a patch", false, "FILE"},
       {"--only-settings", Argument::Kind::Flag,
        "the settings alone, also of a layout that is not legal"},
       {"--batch", Argument::Kind::Integer, "sequences in a step; short for gbs=...", false, "B"},
@@ -266,7 +308,9 @@ Command export_command() {
               "it has. Exit code 1 means that, or that the layout is not legal.",
               enumerate(target_names())),
           .examples = {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
-                       "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run"},
+                       "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run",
+                       "trainwright export zero=3,mbs=1,recompute=full --model llama-3.1-8b --on "
+                       "8xH100 --batch 64 --seq 4096 --to deepspeed --into ds_config.json"},
           .topics = {"layout", "job"},
           .arguments = joined({std::move(arguments), training_arguments()}),
           .run = run_export};

@@ -101,8 +101,7 @@ std::vector<MemoryBeside> memory_beside(const LoggedRun& run, const Layout& layo
 
 Diagnostics refusals_of(const Question& of) {
   Diagnostics refused;
-  for (const LayoutViolation& one :
-       violations(of.read.layout, of.job, of.model, of.cluster, of.trainer)) {
+  for (const LayoutViolation& one : violations(of)) {
     if (one.severity == Severity::Forbidden) refused.push_back({"--layout", one.reason, one.hint});
   }
   return refused;

@@ -119,8 +119,7 @@ Json setting_json(const Question& setting, const std::vector<LayoutViolation>& f
 
 Result<Output> run_show_layout(const Invocation& invocation) {
   const Question setting = TW_TRY(read_setting(invocation));
-  const std::vector<LayoutViolation> found =
-      violations(setting.read.layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  const std::vector<LayoutViolation> found = violations(setting);
   const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;
   if (invocation.json) return Output{document_text(setting_json(setting, found)), exit};
   std::string text = setting_text(setting, invocation.width) + '\n';

@@ -193,8 +193,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const auto sort = value_or_faults(sort_named(invocation.text("sort").value_or("order")), faults);
   const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const Layout& layout = setting.read.layout;
-  const auto found =
-      violations(layout, setting.job, setting.model, setting.cluster, setting.trainer);
+  const auto found = violations(setting);
   if (!is_legal(found)) {
     if (invocation.json) return Output{to_text(violations_json(found)), Exit::DoesNotFit};
     return Output{

@@ -118,6 +118,13 @@ std::string settings_line(const std::vector<Setting>& settings, const Target& ta
 std::vector<std::string> settings_words(const std::vector<Setting>& settings, const Target& target);
 Json settings_json(const std::vector<Setting>& settings);
 
+// A user's own file with these settings in it: of TOML and YAML only the lines of their keys
+// change, JSON is written anew. Diagnoses what could not be put into it.
+Result<std::string> put_into(std::string_view text, std::string_view origin,
+                             const std::vector<Setting>& settings, const Target& target);
+// What changed, as `diff -u` prints it; empty if nothing did.
+std::string line_diff(std::string_view before, std::string_view after, std::string_view name);
+
 // The way back: settings as they stand in a user's own file.
 // By its ending; what has none of .toml, .yaml, .json is a command line or a script with one, whose
 // own variables are filled in.

@@ -243,5 +243,98 @@ TEST_CASE("a list of lists is cut at its own commas") {
   CHECK(!list_items("a,b"));
 }
 
+// 0.3.0 components/loss.py ChunkedLossWrapper.Config.loss_fn: the plain loss inside the chunked
+// one.
+TEST_CASE("torchtitan's plain loss is said in a module of Python that launch.sh starts with") {
+  const auto files_of = [](const char* layout) {
+    const Question question = asked("torchtitan@0.3", layout);
+    const Plan plan{.model = question.model,
+                    .cluster = question.cluster,
+                    .trainer = question.trainer,
+                    .layout = question.read.layout,
+                    .job = question.job};
+    return write_files(plan, target_of(question), translated(question), {});
+  };
+  std::string module, launch, settings;
+  for (const Artefact& file :
+       files_of("pp=2,fsdp,zero=2,mbs=1,gbs=64,seq=4096,loss=loss-parallel")) {
+    if (file.path == "trainwright_config.py") module = file.text;
+    if (file.path == "launch.sh") launch = file.text;
+    if (file.path == "settings.sh") settings = file.text;
+  }
+  CHECK(contains(module, "from torchtitan.models.llama3.config_registry import llama3_8b as base"));
+  CHECK(contains(module, "config.loss = getattr(config.loss, \"loss_fn\", config.loss)"));
+  CHECK(contains(launch, "\"${SETTINGS[@]}\" --module trainwright_config --config plan"));
+  CHECK(!contains(settings, "trainwright_config"));
+  for (const Artefact& file : files_of("pp=2,fsdp,zero=2,mbs=1,gbs=64,seq=4096")) {
+    CHECK(file.path != "trainwright_config.py");
+    CHECK(!contains(file.text, "trainwright_config"));
+  }
+}
+
+std::string put(const Question& question, const std::string& text) {
+  const auto changed = put_into(text, "mine", translated(question).settings, target_of(question));
+  REQUIRE_MESSAGE(changed.has_value(), to_text(changed.error()));
+  return *changed;
+}
+
+TEST_CASE("a user's own TOML keeps its comments, its order and what is not of the layout") {
+  const Question question =
+      asked("torchtitan@0.2", "sharding=fsdp,tp=2,sp,mbs=1,gbs=64,seq=8192,recompute=full");
+  const std::string changed = put(question,
+                                  "# mine\n"
+                                  "[parallelism]\n"
+                                  "tensor_parallel_degree = 4  # inside a node\n"
+                                  "module_fqns_per_model_part = [\n  [\"norm\"],\n]\n"
+                                  "\n"
+                                  "[optimizer]\n"
+                                  "lr = 3e-4\n");
+  CHECK(
+      changed.starts_with("# mine\n[parallelism]\ntensor_parallel_degree = 2  # inside a node\n"
+                          "module_fqns_per_model_part = [\n  [\"norm\"],\n]\n"));
+  CHECK(contains(changed, "\nlr = 3e-4\n"));
+  CHECK(contains(changed, "\n[training]\n"));
+  CHECK(put(question, changed) == changed);
+}
+
+TEST_CASE("a user's own YAML gets what it lacks below the keys it has") {
+  const Question question = asked("accelerate", "sharding=fsdp,mbs=1,gbs=64,seq=4096");
+  const std::string changed = put(question,
+                                  "fsdp_config:\n"
+                                  "    fsdp_version: 1  # old\n"
+                                  "    fsdp_offload_params: false\n"
+                                  "machine_rank: 0\n");
+  CHECK(contains(changed, "\n    fsdp_version: 2  # old\n    fsdp_offload_params: false\n"));
+  CHECK(contains(changed, "\nmachine_rank: 0\n"));
+  CHECK(put(question, changed) == changed);
+}
+
+TEST_CASE("a user's own JSON keeps its keys; one that is no JSON is told where") {
+  const Question question = asked("deepspeed", "zero=3,mbs=1,gbs=64,seq=4096");
+  const std::string changed =
+      put(question,
+          R"({"zero_optimization": {"stage": 1, "overlap_comm": true}, "steps_per_print": 5})");
+  const auto read = read_settings(changed, "mine", SettingsForm::Json);
+  REQUIRE(read.has_value());
+  const auto value = [&](std::string_view key) {
+    for (const Setting& one : *read) {
+      if (one.key == key) return one.values.front();
+    }
+    return std::string();
+  };
+  CHECK(value("zero_optimization.stage") == "3");
+  CHECK(value("zero_optimization.overlap_comm") == "true");
+  CHECK(value("steps_per_print") == "5");
+  CHECK_FALSE(
+      put_into("{", "mine", translated(question).settings, target_of(question)).has_value());
+}
+
+TEST_CASE("what changed is told as diff -u does") {
+  CHECK(line_diff("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nd\nE\nf\ng\n", "x") ==
+        "--- x\n+++ x\n@@ -2,5 +2,6 @@\n b\n c\n d\n-e\n+E\n f\n+g\n");
+  CHECK(line_diff("a\n", "a\n", "x").empty());
+  CHECK(line_diff("", "a\n", "x") == "--- x\n+++ x\n@@ -0,0 +1,1 @@\n+a\n");
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -12,11 +12,6 @@ namespace trainwright {
 namespace detail {
 namespace {
 
-// Settings that are not the target's own but arguments of something in the user's script.
-bool is_of_script(const Setting& setting) {
-  return setting.key.starts_with("PipelineModule.") ||
-         setting.key.starts_with("TrainingArguments.");
-}
 bool is_subcommand(const Setting& setting) { return setting.key.find(':') != std::string::npos; }
 
 template <class Condition>
@@ -87,12 +82,47 @@ std::string pipeline_snippet(const std::vector<Setting>& settings) {
   return text + ")\n";
 }
 
+std::string value_of_key(const std::vector<Setting>& settings, std::string_view key) {
+  for (const Setting& one : settings) {
+    if (one.key == key && !one.values.empty()) return one.values.front();
+  }
+  return "";
+}
+
+// torchtitan's configurations are functions of Python; what its options cannot say is said in one.
+std::string configuration_module(const std::vector<Setting>& settings,
+                                 const std::vector<Setting>& changed) {
+  const std::string module = value_of_key(settings, "--module");
+  std::string text =
+      "# What torchtitan's options cannot say: --module trainwright_config --config plan.\n";
+  text += module.empty()
+              ? "import importlib\nimport importlib.util\nimport os\n\n\n"
+                "def base():\n"
+                "    module = os.environ[\"MODULE\"]\n"
+                "    if importlib.util.find_spec(module) is None:\n"
+                "        module = f\"torchtitan.models.{module}.config_registry\"\n"
+                "    return getattr(importlib.import_module(module), os.environ[\"CONFIG\"])()\n"
+              : fmt::format("from torchtitan.models.{}.config_registry import {} as base\n", module,
+                            value_of_key(settings, "--config"));
+  text += "\n\ndef plan():\n    config = base()\n";
+  for (const Setting& one : changed) {
+    const std::string name = one.key.substr(one.key.find('.') + 1);
+    if (!one.why.empty()) text += fmt::format("    # {}\n", one.why);
+    text += fmt::format("    config.{0} = getattr(config.{0}, \"{1}\", config.{0})\n", name,
+                        one.values.front());
+  }
+  return text + "    return config\n";
+}
+
 void add_script_files(const std::vector<Setting>& settings, std::vector<Artefact>& files) {
   const auto of = [&](std::string_view prefix) {
     return those(settings, [&](const Setting& one) { return one.key.starts_with(prefix); });
   };
   if (const auto pipeline = of("PipelineModule."); !pipeline.empty()) {
     files.push_back({"pipeline.py", pipeline_snippet(pipeline)});
+  }
+  if (const auto changed = those(settings, is_of_module); !changed.empty()) {
+    files.push_back({"trainwright_config.py", configuration_module(settings, changed)});
   }
   auto arguments = of("TrainingArguments.");
   if (arguments.empty()) return;
@@ -172,7 +202,7 @@ std::vector<std::string> settings_words(const std::vector<Setting>& settings,
                                         const Target& target) {
   std::vector<std::string> words, last;
   for (const Setting& setting : settings) {
-    if (is_environment(setting)) continue;
+    if (is_environment(setting) || detail::is_of_module(setting)) continue;
     for (std::string& word : detail::words_of(setting, target.form)) {
       (detail::is_subcommand(setting) ? last : words).push_back(std::move(word));
     }

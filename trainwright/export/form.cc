@@ -63,6 +63,13 @@ std::vector<std::string> dotted_words(const Setting& setting) {
 
 }  // namespace
 
+bool is_of_module(const Setting& setting) { return setting.key.starts_with("trainwright_config."); }
+
+bool is_of_script(const Setting& setting) {
+  return setting.key.starts_with("PipelineModule.") ||
+         setting.key.starts_with("TrainingArguments.") || is_of_module(setting);
+}
+
 std::vector<std::string> words_of(const Setting& setting, SettingsForm form) {
   if (form == SettingsForm::Overrides) return {setting.key + '=' + value_text(setting)};
   if (!setting.key.starts_with("--")) return dotted_words(setting);

@@ -8,6 +8,10 @@
 
 namespace trainwright::detail {
 
+// Said in a module of Python beside the trainer's own options (trainwright_config.py).
+bool is_of_module(const Setting& setting);
+// Not the target's own but arguments of something in the user's script or in that module.
+bool is_of_script(const Setting& setting);
 // Comment lines, each begun by "# ".
 std::string comments(const std::vector<std::string>& lines);
 // One setting as words of a command line; true stands alone, lists of lists are "a,b c".

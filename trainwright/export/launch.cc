@@ -41,12 +41,19 @@ std::string titan_lines(const Target& target, const Translation& translation) {
            "-m torchtitan.train --job.config_file torchtitan.toml \"$@\"\n";
   }
   const bool named = names_model(translation);
-  return (named ? ""
-                : ask("MODULE", "--module of torchtitan with this model") +
-                      ask("CONFIG", "--config of that module")) +
-         "source settings.sh\n" + kTorchrun + "-m torchtitan.train " +
-         (named ? "" : "--module \"$MODULE\" --config \"$CONFIG\" ") +
-         "\"${SETTINGS[@]}\" \"$@\" \"${SUBCOMMANDS[@]}\"\n";
+  const bool changed =
+      std::any_of(translation.settings.begin(), translation.settings.end(), is_of_module);
+  std::string text = named ? ""
+                           : ask("MODULE", "--module of torchtitan with this model") +
+                                 ask("CONFIG", "--config of that module");
+  if (changed) {
+    text += "export PYTHONPATH=\"$PWD${PYTHONPATH:+:$PYTHONPATH}\"  # for trainwright_config.py\n";
+    if (!named) text += "export MODULE CONFIG  # which it changes\n";
+  }
+  return text + "source settings.sh\n" + kTorchrun + "-m torchtitan.train " +
+         (named || changed ? "" : "--module \"$MODULE\" --config \"$CONFIG\" ") +
+         "\"${SETTINGS[@]}\" " + (changed ? "--module trainwright_config --config plan " : "") +
+         "\"$@\" \"${SUBCOMMANDS[@]}\"\n";
 }
 
 std::string script_lines(const Target& target, const Translation& translation) {

@@ -90,6 +90,9 @@ void say_loss(Speech& speech) {
                .value = plan.layout.loss,
                .offer = asked < losses.size() ? &losses[asked].setting : nullptr,
                .needed = running_loss(silent, plan.trainer) != asked,
+               .why = asked < losses.size() && losses[asked].chunks == 1
+                          ? "logits are made whole, not in chunks"
+                          : "",
                .unsay = [](Layout& near) { near.loss.clear(); }});
 }
 

@@ -97,9 +97,9 @@ std::vector<Case> shared_cases() {
       {t, "enough-micro-batches", "micro_batches=1,gbs=2"},
       // 7 micro-batches over 2 ranks: 3 rounds, and 7 is no multiple of 3.
       {t, "interleave-rounds", kChunks + "micro_batches=7,gbs=14"},
-      {t, "zero-bubble-compile", kV + "compile=1"},
+      {t, "zero-bubble-compile", kV + "zero=2,compile=1"},
       {"pytorch", "zero-bubble-ddp", kV + "sharding=ddp,dp_shard=1,dp_replicate=2,zero=0"},
-      {t, "zero-bubble-op-recompute", kV + "recompute=op-selective"},
+      {t, "zero-bubble-op-recompute", kV + "zero=2,recompute=op-selective"},
   };
 }
 
@@ -257,7 +257,8 @@ std::vector<Case> other_cases() {
       {"torchtitan@0.2", "sp-goes-with-tp", "sp=0"},
       {"torchtitan@0.2", "mx-needs-blackwell", "precision=mxfp8"},
       {"torchtitan@0.2", "async-tp-needs-compile", "overlap_tp=1"},
-      {"torchtitan@0.3", "zero-bubble-chunked-loss", kV},
+      {"torchtitan@0.2", "zero-bubble-resharded", kV},
+      {"torchtitan@0.3", "zero-bubble-chunked-loss", kV + "zero=2"},
       {"deepspeed@0.16.4", "pipeline-zero", "zero=2"},
       {"deepspeed@0.16.4", "no-virtual-stages", "vpp=2,stages=4"},
       {"deepspeed@0.16.4", "parameter-offload-needs-stage-3", "offload_parameters=1"},
