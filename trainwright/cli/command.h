@@ -62,10 +62,10 @@ struct Invocation {
   std::optional<double> number(const std::string& name) const;
 };
 
+// Its folder is made where there is none.
 struct File {
   std::string path;
   std::string content;
-  bool makes_folder = false;  // where there is none to write it into
 };
 
 struct Output {

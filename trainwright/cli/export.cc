@@ -129,7 +129,7 @@ Output written(const std::vector<Artefact>& files, const Translation& translatio
                const std::string& folder, int width) {
   Output output;
   for (const Artefact& file : files) {
-    output.files.push_back({folder + '/' + file.path, file.text, true});
+    output.files.push_back({folder + '/' + file.path, file.text});
     output.text += fmt::format("{}/{}\n", folder, file.path);
   }
   for (const std::string& note : translation.notes) {

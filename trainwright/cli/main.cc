@@ -47,9 +47,7 @@ bool write(const std::string& text, std::FILE* stream, const std::string& name) 
 
 bool write(const File& file) {
   std::error_code ignored;  // What follows says so.
-  if (file.makes_folder) {
-    std::filesystem::create_directories(std::filesystem::path(file.path).parent_path(), ignored);
-  }
+  std::filesystem::create_directories(std::filesystem::path(file.path).parent_path(), ignored);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(
       std::fopen(file.path.c_str(), "wb"), [](std::FILE* open) { return std::fclose(open); });
   return write(file.content, stream.get(), file.path);

@@ -171,7 +171,7 @@ Result<Output> run_man(const Invocation& invocation) {
     Output output;
     Json written = Json::array();
     for (File& page : pages) {
-      page = {*folder + "/" + page.path, std::move(page.content), true};
+      page = {*folder + "/" + page.path, std::move(page.content)};
       written.push(Json::of(page.path));
       output.text += page.path + '\n';
     }

@@ -14,7 +14,7 @@ Result<Output> run_report(const Invocation& invocation) {
   const Json document = TW_TRY(parse_json(text, path));
   const std::string out = invocation.text("out").value_or("plan.html");
   Output output;
-  output.files.push_back({out, TW_TRY(report_page(invocation.data, document, path)), true});
+  output.files.push_back({out, TW_TRY(report_page(invocation.data, document, path))});
   if (const auto folder = invocation.text("svg")) {
     for (File& file : report_pictures(document, *folder)) output.files.push_back(std::move(file));
   }

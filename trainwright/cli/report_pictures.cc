@@ -121,7 +121,7 @@ std::vector<File> report_pictures(const Json& document, const std::string& folde
   std::vector<File> files;
   const auto add = [&](const std::string& name, const BarPicture& picture) {
     if (picture.bars.empty() || !(picture.most > 0)) return;
-    files.push_back({folder + '/' + name + ".svg", to_svg(picture), true});
+    files.push_back({folder + '/' + name + ".svg", to_svg(picture)});
   };
   add("memory", memory_picture(document));
   add("time", time_picture(document));

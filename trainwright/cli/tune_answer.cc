@@ -135,7 +135,7 @@ Result<std::vector<File>> files_of(const std::string& from, const std::string& t
   for (const auto& entry : std::filesystem::directory_iterator(from, fault)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || name == "log" || name == "end") continue;
-    files.push_back({to + '/' + name, TW_TRY(read_file(entry.path().string())), true});
+    files.push_back({to + '/' + name, TW_TRY(read_file(entry.path().string()))});
   }
   if (fault) return fail(from, "it cannot be read: " + fault.message());
   std::sort(files.begin(), files.end(),
@@ -152,7 +152,7 @@ Result<Output> run_export_best(const Invocation& invocation) {
   output.files = TW_TRY(files_of(history.folder_of(best->id), *invocation.text("out")));
   if (const auto path = invocation.text("calibration")) {
     const auto question = TW_TRY(tune_question(invocation, history));
-    output.files.push_back({*path, TW_TRY(calibration_text(*question, records)), true});
+    output.files.push_back({*path, TW_TRY(calibration_text(*question, records))});
   }
   if (invocation.json) {
     Json list = Json::array();
@@ -194,7 +194,9 @@ std::string tuned_text(const std::vector<TrialRecord>& records, const Tuned& tun
                {"took", Align::Right}},
               {}};
   for (const TrialRecord& record : records) {
-    table.rows.push_back({std::to_string(record.id), record.layout, end_text(record),
+    // Broken after commas where it is too long.
+    const std::string layout = fmt::format("{}", fmt::join(split(record.layout, ','), ", "));
+    table.rows.push_back({std::to_string(record.id), layout, end_text(record),
                           seconds_text(record.predicted),
                           ran(record) ? seconds_text(record.step) : "",
                           record.state == TrialState::Ended ? to_text(record.took) : ""});

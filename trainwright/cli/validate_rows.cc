@@ -16,7 +16,7 @@ class RowFiles {
   explicit RowFiles(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
   std::string put(const std::string& name, std::string text) {
-    files_.push_back({(directory_ / name).string(), std::move(text), true});
+    files_.push_back({(directory_ / name).string(), std::move(text)});
     return files_.back().path;
   }
   std::string put(const Schedule& order) {
