@@ -7,6 +7,9 @@ set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(EMSCRIPTEN)  # one module that nothing loads beside others
+  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}")
 
@@ -16,14 +19,17 @@ if(CCACHE)
 endif()
 
 add_library(trainwright_warnings INTERFACE)
-target_compile_options(trainwright_warnings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
-  -Wnon-virtual-dtor
-  # g++ 12 sees overlaps and overflows in plain std::string code (GCC bug 105651).
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
-    -Wno-array-bounds>
-  # libstdc++ 12's stable_sort uses its own deprecated buffer.
-  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+# Other compilers judge the code: emscripten's would warn of every std::int64_t that becomes a std::size_t of 32 bits.
+if(NOT EMSCRIPTEN)
+  target_compile_options(trainwright_warnings INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast
+    -Wnon-virtual-dtor
+    # g++ 12 sees overlaps and overflows in plain std::string code (GCC bug 105651).
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+      -Wno-array-bounds>
+    # libstdc++ 12's stable_sort uses its own deprecated buffer.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+endif()
 
 # What nearly every file includes.
 set(TRAINWRIGHT_COMMON_HEADERS <algorithm> <cmath> <cstdint> <functional> <map> <optional> <set> <span>
@@ -51,6 +57,14 @@ function(trainwright_together target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TRAINWRIGHT_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
+# trainwright_leave_out(LIST)
+# Takes the sources out of LIST that this build cannot have (TrainwrightBrowser).
+macro(trainwright_leave_out sources)
+  if(TRAINWRIGHT_LEFT_OUT)
+    list(FILTER ${sources} EXCLUDE REGEX "(${TRAINWRIGHT_LEFT_OUT})\\.cc$")
+  endif()
+endmacro()
+
 # trainwright_module(NAME [USES module...] [LINKS target...])
 # One static library trainwright_NAME from every .cc beside the calling file that is no test and no
 # benchmark; what it USES are modules, what it LINKS are packages no other module may see.
@@ -58,6 +72,7 @@ function(trainwright_module name)
   cmake_parse_arguments(ARG "" "" "USES;LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  trainwright_leave_out(sources)
   add_library(trainwright_${name} STATIC ${sources})
   target_include_directories(trainwright_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>")
   target_link_libraries(trainwright_${name} PRIVATE trainwright_warnings fmt::fmt ${ARG_LINKS})

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace trainwright {
@@ -44,11 +45,34 @@ std::optional<std::int64_t> parse_integer(std::string_view text) {
   return value;
 }
 
+namespace {
+
+#ifdef __cpp_lib_to_chars
+bool read_number(std::string_view text, double& value) {
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return fault == std::errc{} && end == text.data() + text.size();
+}
+#else
+// Emscripten's library reads no doubles that way; strtod does, but also blanks, '+' and 0x1p3.
+bool read_number(std::string_view text, double& value) {
+  const auto plain = [](char c) {
+    return std::string_view("0123456789.eE+-").find(c) != std::string_view::npos;
+  };
+  if (text.empty() || text.front() == '+' || !std::all_of(text.begin(), text.end(), plain)) {
+    return false;
+  }
+  const std::string ended(text);
+  char* end = nullptr;
+  value = std::strtod(ended.c_str(), &end);
+  return end == ended.c_str() + ended.size();
+}
+#endif
+
+}  // namespace
+
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (!std::isfinite(value)) return std::nullopt;
+  if (!read_number(text, value) || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 

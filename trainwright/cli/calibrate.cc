@@ -193,7 +193,7 @@ Result<Output> run_calibrate(const Invocation& invocation) {
           ? LearnedTimes{before,
                          fit_stacks(given.runs, before, leave_sources_out(given.runs, before)),
                          {}}
-          : learn_times(given.runs, before);
+          : TW_TRY(learn_times(given.runs, before));
   const std::string text = to_text(to_json(learned.now)) + '\n';
   const auto out = invocation.text("out");
   Output output{text, Exit::Ok, {}};

@@ -4,7 +4,6 @@
 
 #include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
-#include "trainwright/cli/help.h"
 
 namespace trainwright::cli {
 
@@ -54,13 +53,6 @@ Json to_json(const Diagnostics& diagnostics) {
     list.push(std::move(entry));
   }
   return list;
-}
-
-std::vector<Command> all_commands() {
-  return {plan_command(),      explain_command(), estimate_command(),   export_command(),
-          report_command(),    tune_command(),    validate_command(),   calibrate_command(),
-          reconcile_command(), show_command(),    list_command(),       schedule_command(),
-          replay_command(),    help_command(),    completion_command(), man_command()};
 }
 
 std::vector<Argument> common_arguments() {

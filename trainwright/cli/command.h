@@ -110,7 +110,7 @@ Command tune_command();
 Command completion_command();
 Command man_command();
 
-std::vector<Command> all_commands();       // in the order in which help lists them
+std::vector<Command> all_commands();       // in the order of help; web/playground has fewer
 std::vector<Argument> common_arguments();  // of every command
 
 }  // namespace trainwright::cli

@@ -41,21 +41,6 @@ Result<TimedRun> own_run(std::string label, const Question& question, Seconds me
   return run;
 }
 
-LearnedTimes learn_times(const TimedRuns& runs, const Stacks& before) {
-  LearnedTimes learned{before, learned_from(runs, before), {}};
-  for (const TimedRun& run : runs.runs) {
-    const auto predicted = [&](const Stacks& by) {
-      for (const Stack& stack : by.list) {
-        if (stack.name == run.stack) return step_time(run.pieces, stack.constants).step;
-      }
-      return step_time(run.pieces, by.list.back().constants).step;
-    };
-    learned.runs.push_back({run.label, run.stack, Seconds(run.measured), predicted(learned.before),
-                            predicted(learned.now)});
-  }
-  return learned;
-}
-
 Json to_json(const LearnedRun& run) {
   return Json::object()
       .add("label", Json::of(run.label))
@@ -128,7 +113,7 @@ Result<KnownTimes> known_times(const Invocation& invocation, Words words, const 
   TimedRuns runs;
   runs.runs.push_back(TW_TRY(own_run("--measured", *question, given.step, known.constants)));
   runs.runs.front().label = given.layout + (given.on.empty() ? "" : " on " + given.on);
-  const LearnedTimes learned = learn_times(runs, known.before);
+  const LearnedTimes learned = TW_TRY(learn_times(runs, known.before));
   known.constants.stacks = learned.now;
   const auto scale = [&](const Stacks& stacks) {
     return stack_of(stacks, question->trainer).constants.at(StackConstant::Scale);

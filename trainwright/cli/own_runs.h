@@ -24,7 +24,8 @@ struct LearnedTimes {
   Stacks before, now;
   std::vector<LearnedRun> runs;
 };
-LearnedTimes learn_times(const TimedRuns& runs, const Stacks& before);
+// Refused where the program was built without the solver: in a browser.
+Result<LearnedTimes> learn_times(const TimedRuns& runs, const Stacks& before);
 
 Json to_json(const LearnedRun& run);
 

@@ -125,7 +125,7 @@ Result<std::string> calibration_text(const TuneQuestion& question,
     const Question asked = TW_TRY(read_question(words, question.invocation.data.path()));
     runs.runs.push_back(TW_TRY(own_run(record.layout, asked, record.step, constants)));
   }
-  return to_text(to_json(learn_times(runs, constants.stacks).now));
+  return to_text(to_json(TW_TRY(learn_times(runs, constants.stacks)).now));
 }
 
 // As they were run, but for what the trial itself wrote.

@@ -205,18 +205,19 @@ std::string hear_model(const Hearing& hearing, const Target& target) {
   return target.name == "megatron-lm" ? megatron_arguments(hearing.given) : "";
 }
 
+constexpr std::string_view kSoundOfMemoryOrTime[] = {"parallel", "recompute", "offload", "fp8",
+                                                     "graph",    "precision", "zero_",   "shard",
+                                                     "bucket",   "capacity",  "compile", "overlap"};
+
 void count_unknown(const Hearing& hearing, const Target& target, Understood& understood) {
   const auto known = known_keys(hearing.trainer, target);
   for (const Setting& setting : hearing.given) {
     if (std::binary_search(known.begin(), known.end(), setting.key)) continue;
     const std::string key = lower_case(setting.key);
     const auto sounds = [&](std::string_view part) { return key.find(part) != std::string::npos; };
-    const bool matters = !is_environment(setting) &&
-                         std::ranges::any_of(
-                             std::initializer_list<std::string_view>{
-                                 "parallel", "recompute", "offload", "fp8", "graph", "precision",
-                                 "zero_", "shard", "bucket", "capacity", "compile", "overlap"},
-                             sounds);
+    const bool matters =
+        !is_environment(setting) &&
+        std::any_of(std::begin(kSoundOfMemoryOrTime), std::end(kSoundOfMemoryOrTime), sounds);
     if (matters)
       understood.not_heeded.push_back(setting.key);
     else

@@ -195,8 +195,9 @@ void read_entries(JsonFields& fields, std::string_view key, std::vector<T>& list
                         did_you_mean(name, known, "known: " + enumerate(known))});
       continue;
     }
-    const auto same = std::find_if(list.begin(), list.end(),
-                                   [&](T& entry) { return text_of(key_of(entry)) == name; });
+    const auto same = std::find_if(list.begin(), list.end(), [&wanted = name](T& entry) {
+      return text_of(key_of(entry)) == wanted;
+    });
     if (value.is_null()) {
       if (same != list.end()) list.erase(same);
       continue;
@@ -355,8 +356,9 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
   for (const auto& [name, value] : object->members) {
     check_name(fields, "settings", name.substr(0, name.find('.')), known);
     auto& list = trainer.settings;
-    const auto same = std::find_if(list.begin(), list.end(),
-                                   [&](const auto& setting) { return setting.first == name; });
+    const auto same = std::find_if(list.begin(), list.end(), [&wanted = name](const auto& setting) {
+      return setting.first == wanted;
+    });
     if (value.is_null()) {
       if (same != list.end()) list.erase(same);
       continue;
