@@ -94,10 +94,13 @@ class Browser:
             raise RuntimeError(answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def show(self, path, width=1440, height=900, theme="light", media="screen"):
-        """Opens a file, and waits until it has drawn itself."""
+    def view(self, width, height, theme, media="screen"):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.ask("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": theme}])
+
+    def show(self, path, width=1440, height=900, theme="light", media="screen"):
+        """Opens a file, and waits until it has drawn itself."""
+        self.view(width, height, theme, media)
         self.ask("Page.navigate", url=pathlib.Path(path).absolute().as_uri())
         for _ in range(100):
             if self.value("document.readyState === 'complete' && !!document.querySelector('footer p')"):
