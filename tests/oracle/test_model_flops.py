@@ -21,7 +21,7 @@ from program import show_models
 
 SEQUENCE = 64
 BATCH = 2
-PER_FAMILY = 1
+PER_FAMILY = 2
 transformers.logging.set_verbosity_error()
 
 
