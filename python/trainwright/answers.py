@@ -408,7 +408,7 @@ class Export(Answer):
     nearest: str | None = None
     into: str | None = None  # a file of the user's own, what would change in it and how it would read
     diff: str | None = None
-    text: str | None = None
+    changed: str | None = None
 
     def write(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
         """Writes the files; gives their paths."""

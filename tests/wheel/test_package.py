@@ -56,7 +56,9 @@ def test_control_c_ends_a_search_and_leaves_nothing_running():
               "    trainwright.plan('deepseek-v3', on='16384xH100', batch=15360, seq=4096, top=100)\n"
               "except KeyboardInterrupt:\n"
               "    print('interrupted', flush=True)\n")
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+    # Shells have their background jobs ignore Ctrl-C, and these tests with them.
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
         assert process.stdout.readline() == "asking\n"
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)

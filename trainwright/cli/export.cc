@@ -209,7 +209,7 @@ Result<Output> put(const Invocation& invocation, const Target& target,
         .add("into", Json::of(path))
         .add("settings", settings_json(translation.settings))
         .add("diff", Json::of(diff))
-        .add("text", Json::of(after));
+        .add("changed", Json::of(after));
     return Output{document_text(document)};
   }
   if (diff.empty()) return Output{fmt::format("{} says all of it already\n", path)};
