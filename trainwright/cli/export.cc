@@ -220,12 +220,6 @@ Result<Output> put(const Invocation& invocation, const Target& target,
   return Output{text};
 }
 
-bool chunks_loss(const Question& setting) {
-  const auto& losses = setting.trainer.losses;
-  const std::size_t running = running_loss(setting.read.layout, setting.trainer);
-  return running < losses.size() && losses[running].chunks > 1;
-}
-
 Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& invocation) {
   if (!invocation.json) return {violations_text(found, invocation.width), Exit::DoesNotFit};
   Json document = Json::object();
@@ -247,7 +241,6 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   if (!translation.unsayable.empty()) return refused(setting, target, translation, invocation);
   for (const LayoutViolation& advice : found) {
     if (advice.id == "recompute-default") continue;  // the settings say what is recomputed
-    if (advice.id == "zero-bubble-chunked-loss" && !chunks_loss(setting)) continue;
     translation.notes.push_back(fmt::format("{}: {}", advice.reason, advice.hint));
   }
   if (const auto into = invocation.text("into")) {

@@ -65,6 +65,24 @@ void set_model(Facts& facts, const Model& model) {
   set_flag(facts, Variable::MambaBeside, shapes.mamba_beside);
 }
 
+bool splits_backward(const Schedule& order) {
+  return std::any_of(order.ranks.begin(), order.ranks.end(), [](const auto& actions) {
+    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+      return action.kind == ActionKind::BackwardWeight;
+    });
+  });
+}
+
+void set_schedule(Facts& facts, const Layout& layout, const Schedule* order) {
+  set_kind(facts, Variable::Schedule, layout.schedule);
+  set_kind(facts, Variable::Placement, layout.placement);
+  if (order != nullptr) {
+    set_flag(facts, Variable::SplitBackward, splits_backward(*order));
+  } else if (layout.schedule != ScheduleKind::Csv) {
+    set_flag(facts, Variable::SplitBackward, facts_of(layout.schedule).splits_backward);
+  }
+}
+
 void set_stages(Facts& facts, const Layout& layout, const Model& model) {
   facts.set(Variable::FirstStageLayers, layout.first_layers);
   facts.set(Variable::LastStageLayers, layout.last_layers);
@@ -80,8 +98,6 @@ void set_stages(Facts& facts, const Layout& layout, const Model& model) {
   set_flag(facts, Variable::CountLoss, layout.count_loss > 0);
   set_flag(facts, Variable::VocabParallel, layout.vocab_parallel);
   set_kind(facts, Variable::Split, detail::split_of(layout));
-  set_kind(facts, Variable::Schedule, layout.schedule);
-  set_kind(facts, Variable::Placement, layout.placement);
 }
 
 // Rules speak of one way to recompute. Where stages differ it is the one that recomputes most (the
@@ -158,15 +174,18 @@ void set_libraries(Facts& facts, const LibraryFacts& libraries) {
 }  // namespace
 
 Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
-            const Trainer& trainer) {
+            const Trainer& trainer, const Schedule* order) {
   Facts facts;
   set_degrees(facts, layout, cluster);
   set_model(facts, model);
   set_stages(facts, layout, model);
+  set_schedule(facts, layout, order);
   set_recompute(facts, layout, model);
   set_switches(facts, layout, trainer);
   set_machine(facts, layout, cluster);
   set_libraries(facts, trainer.libraries);
+  const std::size_t loss = running_loss(layout, trainer);
+  facts.set(Variable::LossChunks, loss < trainer.losses.size() ? trainer.losses[loss].chunks : 1);
   set_kind(facts, Variable::Precision, layout.precision);
   set_kind(facts, Variable::Optimizer, job.optimizer);
   set_kind(facts, Variable::CpKind, layout.cp_kind);

@@ -31,6 +31,7 @@ struct Case {
   const Model& model;
   const Cluster& cluster;
   const Trainer& trainer;
+  const Schedule* order = nullptr;  // of schedule=csv
 };
 
 // Values no other check could divide by; if it finds any, nothing else is looked at.

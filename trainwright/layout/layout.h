@@ -189,12 +189,14 @@ struct LayoutViolation {
   std::string source;  // of a trainer's rule
   friend bool operator==(const LayoutViolation&, const LayoutViolation&) = default;
 };
-// All of them; whether it fits into memory is another question.
+// All of them; whether it fits into memory is another question. `order` is what schedule=csv runs,
+// where it is known.
 std::vector<LayoutViolation> violations(const Layout& layout, const Job& job, const Model& model,
-                                        const Cluster& cluster, const Trainer& trainer);
+                                        const Cluster& cluster, const Trainer& trainer,
+                                        const Schedule* order = nullptr);
 bool is_legal(const std::vector<LayoutViolation>& violations);  // none is Forbidden
 // Every variable a rule may ask about, as far as it is known; max_connections often is not.
 Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
-            const Trainer& trainer);
+            const Trainer& trainer, const Schedule* order = nullptr);
 
 }  // namespace trainwright

@@ -59,7 +59,7 @@ std::string divisors_hint(std::string_view key, std::int64_t number, std::int64_
 }
 
 void check_rules(const Case& c, Findings& findings) {
-  const Facts known = facts(c.layout, c.job, c.model, c.cluster, c.trainer);
+  const Facts known = facts(c.layout, c.job, c.model, c.cluster, c.trainer, c.order);
   for (const Rule& rule : c.trainer.rules) {
     // What arithmetic has found is not said again in a trainer's words.
     if (evaluate(rule, known) != Verdict::Violated || findings.has(rule.id)) continue;
@@ -74,8 +74,9 @@ void check_rules(const Case& c, Findings& findings) {
 }  // namespace detail
 
 std::vector<LayoutViolation> violations(const Layout& layout, const Job& job, const Model& model,
-                                        const Cluster& cluster, const Trainer& trainer) {
-  const detail::Case c{layout, job, model, cluster, trainer};
+                                        const Cluster& cluster, const Trainer& trainer,
+                                        const Schedule* order) {
+  const detail::Case c{layout, job, model, cluster, trainer, order};
   detail::Findings findings;
   detail::check_ranges(c, findings);
   if (!findings.empty()) return findings.take();

@@ -374,6 +374,22 @@ TEST_CASE("every variable of the rules is known but the environment's") {
   }
 }
 
+TEST_CASE("whether a backward is split is told by the kind of schedule, or by the order itself") {
+  Try any("tp=8,pp=2,gbs=64");
+  const auto split = [&](ScheduleKind kind, const Schedule* order) {
+    any.layout.schedule = kind;
+    return facts(any.layout, any.job, any.model, any.cluster, any.trainer, order)
+        .value(Variable::SplitBackward);
+  };
+  const Schedule whole = make(ScheduleKind::OneFOneB, {.ranks = 2, .microbatches = 4}).value();
+  const Schedule halves = make(ScheduleKind::ZbH1, {.ranks = 2, .microbatches = 4}).value();
+  CHECK(split(ScheduleKind::OneFOneB, nullptr) == 0);
+  CHECK(split(ScheduleKind::ZbV, nullptr) == 1);
+  CHECK(split(ScheduleKind::Csv, nullptr) == std::nullopt);
+  CHECK(split(ScheduleKind::Csv, &whole) == 0);
+  CHECK(split(ScheduleKind::Csv, &halves) == 1);
+}
+
 TEST_CASE("facts are the numbers of the layout, the model and the machine") {
   Try any(
       "tp=2,pp=2,vpp=2,dp=16,ep=4,etp=1,sp,zero=1,gbs=64,seq=4096,max_connections=1,"
@@ -413,6 +429,8 @@ TEST_CASE("facts are the numbers of the layout, the model and the machine") {
   is(Variable::LayersBehindMtp, 0);
   is(Variable::RecomputeLayers, 1);
   is(Variable::Ulysses, 1);
+  is(Variable::SplitBackward, 0);
+  is(Variable::LossChunks, 1);
   is(Variable::FirstStageLayers, 2);
   is(Variable::LeastStageLayers, 1);
   is(Variable::CountLoss, 1);

@@ -125,42 +125,9 @@ Result<Question> read_question(const Words& words, const std::string& data_direc
                   *std::move(order)};
 }
 
-namespace {
-
-bool splits_backward(const Schedule& schedule) {
-  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const auto& actions) {
-    return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
-      return action.kind == ActionKind::BackwardWeight;
-    });
-  });
-}
-
-void add_violations_of_split(const Question& question, std::vector<LayoutViolation>& found) {
-  Facts known =
-      facts(question.read.layout, question.job, question.model, question.cluster, question.trainer);
-  known.set(Variable::Schedule, name_of(ScheduleKind::ZbV));
-  for (const Rule& rule : question.trainer.rules) {
-    const bool told = std::any_of(found.begin(), found.end(),
-                                  [&](const LayoutViolation& one) { return one.id == rule.id; });
-    if (told || !rule.id.starts_with("zero-bubble-")) continue;
-    if (evaluate(rule, known) != Verdict::Violated) continue;
-    found.push_back({.id = rule.id,
-                     .severity = rule.severity,
-                     .reason = explain(rule.reason, known),
-                     .hint = explain(rule.hint, known),
-                     .source = rule.source});
-  }
-}
-
-}  // namespace
-
 std::vector<LayoutViolation> violations(const Question& question) {
-  auto found = violations(question.read.layout, question.job, question.model, question.cluster,
-                          question.trainer);
-  if (question.schedule && splits_backward(*question.schedule)) {
-    add_violations_of_split(question, found);
-  }
-  return found;
+  return violations(question.read.layout, question.job, question.model, question.cluster,
+                    question.trainer, question.schedule ? &*question.schedule : nullptr);
 }
 
 MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants) {

@@ -60,8 +60,7 @@ struct Question {
 // All faults of all words at once, after those that the caller has found already.
 Result<Question> read_question(const Words& words, const std::string& data_directory,
                                Diagnostics faults = {});
-// What is wrong with the layout that is asked about. Rules on backwards that are split in two
-// ("zero-bubble-...") name the kinds that do so; they hold for an order from a file that does.
+// What is wrong with the layout that is asked about, and with its order of actions.
 std::vector<LayoutViolation> violations(const Question& question);
 // The questions of memory and of step time; both arguments must outlive them.
 MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants);

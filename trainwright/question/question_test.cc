@@ -154,6 +154,23 @@ TEST_CASE("what holds for kinds that split the backward holds for an order from 
   CHECK(refusals(ScheduleKind::OneFOneB, ",zero=3,recompute=op-selective") == "");
 }
 
+TEST_CASE("torchtitan's chunked loss is warned of under a split backward, and only where it runs") {
+  const auto advice = [](const std::string& loss) {
+    Words words = kWords;
+    words.on = "4xH100";
+    words.trainer = "torchtitan@0.3";
+    words.layout = "pp=2,vpp=2,placement=v,fsdp,zero=2,mbs=1,gbs=8,seq=4096,schedule=zb-v" + loss;
+    const auto question = read_question(words, kShippedData);
+    REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+    const auto found = violations(*question);
+    return std::any_of(found.begin(), found.end(), [](const LayoutViolation& one) {
+      return one.id == "zero-bubble-chunked-loss";
+    });
+  };
+  CHECK(advice(""));
+  CHECK_FALSE(advice(",loss=loss-parallel"));
+}
+
 TEST_CASE("schedule=csv needs a file") {
   Words words = kWords;
   words.layout += ",schedule=csv";

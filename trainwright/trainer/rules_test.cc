@@ -61,7 +61,7 @@ const std::string kChunks = "vpp=2,stages=4,schedule=interleaved-1f1b,placement=
 const std::string kFourRanks =
     "pp=4,dp=1,dp_shard=1,micro_batches=16,stages=8,vpp=2,schedule=interleaved-1f1b,"
     "placement=loop,micro_batch_group=4,";
-const std::string kV = "vpp=2,stages=4,schedule=zb-v,placement=v,";
+const std::string kV = "vpp=2,stages=4,schedule=zb-v,split_backward=1,placement=v,";
 const std::string kExperts = "experts=8,ep=2,";
 const std::string kAlone = "pp=1,dp=4,dp_shard=4,stages=1,micro_batches=4,schedule=none,";
 const std::string kUlysses = "pp=1,stages=1,schedule=none,dp=1,dp_shard=1,micro_batches=16,cp=4,";
@@ -258,7 +258,7 @@ std::vector<Case> other_cases() {
       {"torchtitan@0.2", "mx-needs-blackwell", "precision=mxfp8"},
       {"torchtitan@0.2", "async-tp-needs-compile", "overlap_tp=1"},
       {"torchtitan@0.2", "zero-bubble-resharded", kV},
-      {"torchtitan@0.3", "zero-bubble-chunked-loss", kV + "zero=2"},
+      {"torchtitan@0.3", "zero-bubble-chunked-loss", kV + "zero=2,loss_chunks=8"},
       {"deepspeed@0.16.4", "pipeline-zero", "zero=2"},
       {"deepspeed@0.16.4", "no-virtual-stages", "vpp=2,stages=4"},
       {"deepspeed@0.16.4", "parameter-offload-needs-stage-3", "offload_parameters=1"},
