@@ -22,19 +22,9 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/tests")]
 import breaking  # noqa: E402
 import making  # noqa: E402
 import timing  # noqa: E402
+from recorded import Output  # noqa: E402
 
 from trainwright.engine import EngineGroup, Job  # noqa: E402
-
-
-class Output:
-    """Prints lines as they come and keeps them for the document."""
-
-    def __init__(self):
-        self.lines: list[str] = []
-
-    def __call__(self, line: str = "") -> None:
-        print(line, flush=True)
-        self.lines.append(line)
 
 
 class Gradients:
@@ -101,15 +91,6 @@ def check_time(options, say: Output) -> None:
                 timing.compare_uneven(engine, options.ranks, microbatches, options.seconds, title, weights, own, say)
 
 
-def record(name: str, lines: list[str]) -> None:
-    """Replaces the text between the document's markers of that name."""
-    document = ROOT / "docs/engine.md"
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    head, rest = document.read_text().split(begin)
-    tail = rest.split(end)[1]
-    document.write_text(head + begin + "\n```\n" + "\n".join(lines) + "\n```\n" + end + tail)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("gradients", "broken", "time"))
@@ -125,7 +106,7 @@ def main() -> None:
     say = Output()
     {"gradients": check_gradients, "broken": check_broken, "time": check_time}[options.what](options, say)
     if options.record:
-        record(options.what, say.lines)
+        say.record("engine.md", options.what)
 
 
 if __name__ == "__main__":

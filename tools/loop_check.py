@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/tests"), str(ROOT / "tools")]
 
 import loop  # noqa: E402
-from engine_check import Output, record  # noqa: E402
+from recorded import Output  # noqa: E402
 
 from trainwright.engine import EngineGroup  # noqa: E402
 
@@ -85,7 +85,7 @@ def main() -> int:
         say(row(one))
     good = judge(kinds, made, say)
     if options.record:
-        record("loop", say.lines)
+        say.record("engine.md", "loop")
     return 0 if good else 1
 
 

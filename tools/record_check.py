@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python/tests")]
 
 import programs  # noqa: E402
+from recorded import Output  # noqa: E402
 
 from trainwright.engine.causal_lm import CHECKPOINTING, OPTIMIZERS  # noqa: E402
 
@@ -58,12 +59,7 @@ def main() -> int:
     if options.program:
         os.environ["TRAINWRIGHT_BINARY"] = os.path.abspath(options.program)
     warnings.filterwarnings("ignore")
-    start, lines, faults, total = time.process_time(), [], [], 0
-
-    def say(line: str) -> None:
-        print(line, flush=True)
-        lines.append(line)
-
+    start, say, faults, total = time.process_time(), Output(), [], 0
     say(f"{'tensors':7} {'model':11} {'checkpointing':13} programs  = MemTracker  MemTracker holds  = replay  = real")
     optimizers = [name for name in OPTIMIZERS if name != "none"]
     with tempfile.TemporaryDirectory() as folder:
@@ -81,10 +77,7 @@ def main() -> int:
     for fault in faults:
         say(fault)
     if options.record:
-        document = ROOT / "docs/record.md"
-        head, rest = document.read_text().split("<!-- matrix: begin -->")
-        tail = rest.split("<!-- matrix: end -->")[1]
-        document.write_text(head + "<!-- matrix: begin -->\n```\n" + "\n".join(lines) + "\n```\n<!-- matrix: end -->" + tail)
+        say.record("record.md", "matrix")
     return 1 if faults else 0
 
 

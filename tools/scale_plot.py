@@ -90,6 +90,7 @@ class Axes:
             x = self.place(ranks, 1)[0]
             yield f'<path d="M{x:.1f} {bottom}v3" stroke="#888"/>'
             yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{ranks if ranks < 1024 else f"{ranks // 1024}k"}</text>'
+        yield f'<text x="{right}" y="{bottom + 26}" text-anchor="end">accelerators</text>'
 
 
 def path_of(points):

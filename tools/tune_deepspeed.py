@@ -11,7 +11,6 @@ nothing of accelerators, for which the predictions are: tune has to learn from i
 import argparse
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -19,7 +18,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/trainers")]
 
 import deepspeed_runs  # noqa: E402
-from compared import Output, verdict  # noqa: E402
+from compared import run, verdict  # noqa: E402
+from recorded import Output  # noqa: E402
+from tiny_llama import CONFIG  # noqa: E402
 
 BATCH, SEQUENCE, STEPS = 8, 64, 12
 
@@ -32,19 +33,11 @@ class DeepSpeed:
     def __init__(self, folder: pathlib.Path):
         folder.mkdir()
         self.model = folder / "tiny.json"
-        self.model.write_text(deepspeed_runs.config_text())
+        self.model.write_text(json.dumps(CONFIG))
         self.environment = deepspeed_runs.environment((ROOT / "build/deepspeed/bin/python").absolute(), folder, 29750)
         self.words = ["--steps", "{steps}"]
 
     steps_of = staticmethod(deepspeed_runs.steps_of)
-
-
-def run(words, environment) -> str:
-    done = subprocess.run([str(word) for word in words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env=environment, timeout=3600)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return done.stdout
 
 
 def trained(trainer, program: str, layout: str, ranks: int, folder: pathlib.Path):
@@ -55,7 +48,8 @@ def trained(trainer, program: str, layout: str, ranks: int, folder: pathlib.Path
     words = [word.format(steps=STEPS, folder=folder) for word in trainer.words]
     (folder / "log").write_text(run(["bash", folder / "launch.sh", *words], trainer.environment))
     text = f"{layout},precision=fp32,gbs={BATCH},seq={SEQUENCE}"
-    beside = json.loads(run([program, "reconcile", folder / "log", *question, "--layout", text, "--json"], trainer.environment))
+    beside = json.loads(run([program, "reconcile", folder / "log", *question, "--layout", text, "--json"], trainer.environment,
+                            errors=None))
     return trainer.steps_of((folder / "log").read_text()), beside["step"]["measured"]
 
 
@@ -64,7 +58,7 @@ def tuned(trainer, program: str, history: pathlib.Path) -> dict:
     words = [program, "tune", "run", trainer.model, "--on", f"{trainer.ranks}xH100", "--batch", BATCH, "--seq", SEQUENCE,
              "--precision", "fp32", "--trainer", trainer.name, "--history", history, "--trials", 6, "--steps", STEPS, "--tokens",
              "1e9", "--start-up", 20, *among, "--json", "--", "bash", "{folder}/launch.sh", *trainer.words]
-    return json.loads(run(words, trainer.environment))
+    return json.loads(run(words, trainer.environment, errors=None))
 
 
 def main() -> int:
@@ -95,7 +89,7 @@ def main() -> int:
         say(f"best by tune: {answer['best']['layout']}")
         say(f"best by the truth: {min(truth, key=truth.get)}")
     if arguments.record:
-        say.record("deepspeed tuned", "tune.md")
+        say.record("tune.md", "deepspeed tuned")
     return int(wrong > 0)
 
 

@@ -1,10 +1,18 @@
 """Runs of several layouts against one process: what every step printed, as a table."""
+import argparse
 import dataclasses
+import os
 import pathlib
-import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 
-DOCUMENTS = pathlib.Path(__file__).resolve().parents[2] / "docs"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools")]
+
+from recorded import Output  # noqa: E402
+
 MOST_OFF = 1e-4  # where weights are split over ranks, whose norms are summed in another order
 Steps = list[tuple[str, str]]  # loss and norm of gradients as printed; "-" where there is none
 
@@ -19,23 +27,16 @@ class Case:
     differs: bool = False  # it is wrong, and known to be
 
 
-class Output:
-    """Prints lines as they come and keeps them for a document."""
+Train = Callable[[int, Case], str]  # the log of a case, which is the so-manieth
 
-    def __init__(self):
-        self.lines: list[str] = []
 
-    def __call__(self, line: str) -> None:
-        print(line, flush=True)
-        self.lines.append(line)
-
-    def record(self, name: str, document: str = "trainers.md") -> None:
-        """Between the marks of that name."""
-        path = DOCUMENTS / document
-        block = "\n".join([f"<!-- {name}: begin -->", "```", *self.lines, "```", f"<!-- {name}: end -->"])
-        text, count = re.subn(f"<!-- {name}: begin -->.*?<!-- {name}: end -->", lambda _: block, path.read_text(), flags=re.DOTALL)
-        assert count == 1, f"no marks of {name} in {path}"
-        path.write_text(text)
+def run(words, environment: dict[str, str] | None = None, errors: int | None = subprocess.STDOUT) -> str:
+    """What the command printed, errors in between (None: they go to ours); one that fails ends this one."""
+    done = subprocess.run([str(word) for word in words], env=os.environ | (environment or {}), text=True, stdout=subprocess.PIPE,
+                          stderr=errors, timeout=3600)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, words))}\n{done.stdout[-4000:]}")
+    return done.stdout
 
 
 def largest_differences(found: Steps, expected: Steps) -> list[float]:
@@ -56,12 +57,12 @@ def verdict(found: Steps, expected: Steps, layout: str) -> str:
     return "close" if split and loss <= MOST_OFF and norm <= MOST_OFF * largest else "differs"
 
 
-def compare(cases: list[Case], train: Callable[[int, Case], Steps], say: Output) -> int:
+def compare(cases: list[Case], steps: Callable[[int, Case], Steps], say: Output) -> int:
     """How many are not as they should be; the first case is what the others are compared with."""
     width, expected, wrong = max(len(case.name) for case in cases), None, 0
     say(f"{'layout':<{width}}  loss: first, last  norm: first, last  largest difference of both")
     for number, case in enumerate(cases):
-        found = train(number, case)
+        found = steps(number, case)
         expected = expected or found
         said = verdict(found, expected, case.layout)
         wrong += (said == "differs") != case.differs
@@ -70,3 +71,50 @@ def compare(cases: list[Case], train: Callable[[int, Case], Steps], say: Output)
              + (f"  {differences}  {said}" if number else "")).rstrip())
     say(f"{len(cases) - 1 - wrong} of {len(cases) - 1} as they should be, by what all {len(expected)} steps print")
     return wrong
+
+
+def export(program: pathlib.Path, case: Case, model: pathlib.Path, trainer: str, folder: pathlib.Path) -> None:
+    """The plan of a case for 8 sequences of 64 tokens in fp32."""
+    words = [program, "export", f"{case.layout},precision=fp32", "--model", model, "--on", f"{case.ranks}xH100", "--batch", "8",
+             "--seq", "64", "--trainer", trainer, "--out", folder]
+    if case.schedule:
+        order = folder.with_suffix(".csv")
+        run([program, "schedule", "make", *case.schedule, "--csv", order])
+        words += ["--schedule", order]
+    run(words)
+
+
+def check(name: str, description: str, cases: list[Case], steps_of: Callable[[str], Steps],
+          begin: Callable[[argparse.Namespace, pathlib.Path], Train]) -> int:
+    """A tool that trains the cases of docs/trainers.md's table `name`. `begin` is given the arguments and an empty folder."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/trainwright")
+    parser.add_argument("--python", type=pathlib.Path, default=ROOT / f"build/{name}/bin/python")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--keep", type=pathlib.Path, help="a new folder for plans and logs")
+    parser.add_argument("--read", type=pathlib.Path, help="train nothing: the logs that --keep kept")
+    parser.add_argument("--record", action="store_true", help="write the table into docs/trainers.md")
+    arguments = parser.parse_args()
+    arguments.program, arguments.python = arguments.program.absolute(), arguments.python.absolute()
+    if not arguments.python.exists():
+        print(f"no {arguments.python}: tools/make_venv.sh brings it")
+        return 77
+    say, cases = Output(), cases[:1] + [case for case in cases[1:] if arguments.only in case.name]
+    if arguments.read:
+        wrong = compare(cases, lambda number, _: steps_of((arguments.read / f"plan{number}/train.log").read_text()), say)
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = (arguments.keep or pathlib.Path(temporary) / "runs").absolute()
+            folder.mkdir(parents=True)
+            train = begin(arguments, folder)
+
+            def steps(number: int, case: Case) -> Steps:
+                log = train(number, case)
+                (folder / f"plan{number}/train.log").write_text(log)
+                return steps_of(log)
+
+            wrong = compare(cases, steps, say)
+    if arguments.record:
+        say.record("trainers.md", name)
+    return int(wrong > 0)

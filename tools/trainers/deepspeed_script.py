@@ -11,16 +11,13 @@ import sys
 import deepspeed
 import torch
 from deepspeed.utils.logging import set_log_level_from_string
+from tiny_llama import CONFIG
 from torch import nn
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "python"), os.getcwd()]
 
 from trainwright.engine.llama_stages import LlamaStage, llama_config, token_loss  # noqa: E402
 
-# As a Hugging Face configuration, which trainwright reads: llama_config(64, 8, 512, 4).
-CONFIG = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 512, "hidden_size": 64,
-          "intermediate_size": 176, "num_hidden_layers": 4, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 8,
-          "max_position_embeddings": 2048, "tie_word_embeddings": False}
 SEQUENCE = 64
 
 
