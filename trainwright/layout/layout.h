@@ -168,9 +168,8 @@ Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model
 // counted as layers if that does, else (one chunk) with what is missing taken from the first and
 // last rank: 126 layers on 16 ranks count both ends (7 8 ... 8 7), 61 become 3 4 ... 4 2.
 std::vector<Layout> pipeline_splits(const Layout& layout, std::int64_t layers);
-// The pipeline rank of a stage, and which of its chunks.
-std::int64_t stage_rank(const Layout& layout, std::int64_t stage);
-std::int64_t stage_chunk(const Layout& layout, std::int64_t stage);
+std::int64_t stage_rank(const Layout& layout, std::int64_t stage);   // the pipeline's
+std::int64_t stage_chunk(const Layout& layout, std::int64_t stage);  // which of that rank's
 
 // Parameters that are trained, those that are only read, and of the trained ones the adapters.
 struct TrainedParameters {
@@ -179,8 +178,8 @@ struct TrainedParameters {
 };
 TrainedParameters trained_parameters(const Job& job, const Model& model);
 
-// Why a layout cannot run (Forbidden) or not as asked (Advice): an arithmetic fact of layouts, a
-// thing the trainer does not offer, or one of its rules (by the rule's id).
+// Why a layout cannot run (Forbidden) or not as asked (Advice): by arithmetic, for what the trainer
+// does not offer, or by one of its rules (whose id it has).
 struct LayoutViolation {
   std::string id;  // "heads-tp"
   Severity severity = Severity::Forbidden;
@@ -189,13 +188,12 @@ struct LayoutViolation {
   std::string source;  // of a trainer's rule
   friend bool operator==(const LayoutViolation&, const LayoutViolation&) = default;
 };
-// All of them; whether it fits into memory is another question. `order` is what schedule=csv runs,
-// where it is known.
+// All of them, but whether it fits into memory. `order`, where it is known: what schedule=csv runs.
 std::vector<LayoutViolation> violations(const Layout& layout, const Job& job, const Model& model,
                                         const Cluster& cluster, const Trainer& trainer,
                                         const Schedule* order = nullptr);
 bool is_legal(const std::vector<LayoutViolation>& violations);  // none is Forbidden
-// Every variable a rule may ask about, as far as it is known; max_connections often is not.
+// What rules may ask about, as far as it is known; max_connections often is not.
 Facts facts(const Layout& layout, const Job& job, const Model& model, const Cluster& cluster,
             const Trainer& trainer, const Schedule* order = nullptr);
 
