@@ -47,13 +47,25 @@ Result<std::vector<Layout>> layouts_of(TuneQuestion& of) {
 
 HistoryKey key_of(const TuneQuestion& of) {
   const Wanted& wanted = of.wanted;
-  return {{"model", to_line(to_json(wanted.model))},
-          {"cluster", to_line(to_json(wanted.cluster))},
-          {"trainer", fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))},
-          {"job", to_text(wanted.job)},
-          {"step", same_step(wanted.gbs, wanted.seq, wanted.precision)},
-          {"command", join(of.job.command, "\n")},
-          {"software", of.invocation.text("software").value_or("")}};
+  HistoryKey key = {
+      {"model", to_line(to_json(wanted.model))},
+      {"cluster", to_line(to_json(wanted.cluster))},
+      {"trainer", fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))},
+      {"job", to_text(wanted.job)},
+      {"step", same_step(wanted.gbs, wanted.seq, wanted.precision)},
+      {"command", join(of.job.command, "\n")},
+      {"software", of.invocation.text("software").value_or("")}};
+  if (of.job.sbatch) key["slurm"] = join(*of.job.sbatch, " ");
+  return key;
+}
+
+// Words between blanks.
+std::vector<std::string> words_in(const std::string& text) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split(text, ' ')) {
+    if (!word.empty()) words.emplace_back(word);
+  }
+  return words;
 }
 
 void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults) {
@@ -64,6 +76,8 @@ void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults)
     if (value) into = Seconds(*value * scale);
   };
   positive("minutes", job.terms.most_time, 60);
+  std::optional<Seconds> ignored;  // The nodes are not known yet.
+  positive("node-hours", ignored);
   positive("start-up", job.terms.start_up);
   positive("trial-limit", job.time_limit);
   positive("silence", job.silence);
@@ -82,6 +96,7 @@ void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults)
       fault && !job.reading.pattern.empty()) {
     faults.push_back({"--step-pattern", *fault, "for instance 'step time: ([0-9.]+) s'"});
   }
+  if (const auto options = invocation.text("slurm")) job.sbatch = words_in(*options);
   job.command = invocation.texts("command");
   if (job.command.empty()) {
     faults.push_back({"trainwright tune", "it does not say what to run",
@@ -123,7 +138,9 @@ Result<Output> run_resume(const Invocation& invocation) {
 std::vector<Argument> budget_arguments() {
   using Kind = Argument::Kind;
   return {{"--trials", Kind::Integer, "at most so many trials", false, "N"},
-          {"--minutes", Kind::Number, "at most so long, all trials together", false, "MINUTES"}};
+          {"--minutes", Kind::Number, "at most so long, all trials together", false, "MINUTES"},
+          {"--node-hours", Kind::Number,
+           "at most so many hours, all trials together, times the nodes of --on", false, "HOURS"}};
 }
 
 std::vector<Argument> run_arguments() {
@@ -133,6 +150,10 @@ std::vector<Argument> run_arguments() {
        "after --, the command of a trial as words: {settings} stands for the trainer's settings, "
        "{folder} for the folder with its files, {layout} and {steps} for these",
        false, "-- COMMAND"},
+      {"--slurm", Kind::Text,
+       "submit each trial with sbatch and these options, and follow it by its job id (default: run "
+       "the command here)",
+       false, "OPTIONS"},
       {"--among", Kind::Texts, "only these layouts (default: what `plan` finds); repeatable", false,
        "LAYOUT"},
       {"--candidates", Kind::Integer, "families of layouts of `plan` (default: 40)", false, "N"},
@@ -167,7 +188,11 @@ Command run_command() {
           "kill at any moment: `resume` goes on. Only what was started here is ended.",
       .examples = {"trainwright tune run llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --trainer "
                    "torchtitan --history tuning --trials 6 -- torchrun --nproc-per-node 8 -m "
-                   "torchtitan.train {settings} --training.steps {steps}"},
+                   "torchtitan.train {settings} --training.steps {steps}",
+                   "trainwright tune run llama-3.1-70b --on 64xH100 --batch 512 --seq 8192 "
+                   "--trainer megatron-lm --history tuning --node-hours 40 --slurm='--nodes 8 "
+                   "--ntasks-per-node 8 --gpus-per-node 8 --time 60' -- srun python "
+                   "pretrain_gpt.py {settings} --mock-data --train-iters {steps}"},
       .topics = {"job"},
       .arguments = joined(
           {surroundings_arguments(),
@@ -224,6 +249,10 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
   if (of.wanted.tokens) {
     of.job.terms.run_steps = *of.wanted.tokens / static_cast<double>(of.wanted.gbs * of.wanted.seq);
   }
+  if (const auto hours = of.invocation.number("node-hours")) {
+    const Seconds most(3600 * *hours / static_cast<double>(node_count(of.wanted.cluster)));
+    of.job.terms.most_time = std::min(of.job.terms.most_time.value_or(most), most);
+  }
   of.job.reading.size = {.ranks = accelerator_count(of.wanted.cluster),
                          .sequences = of.wanted.gbs,
                          .tokens = of.wanted.gbs * of.wanted.seq};
@@ -260,7 +289,7 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
     std::vector<std::string>& words = asked.values[member.key];
     for (const Json& word : member.value.items) words.push_back(word.string);
   }
-  for (const char* name : {"trials", "minutes"}) {
+  for (const char* name : {"trials", "minutes", "node-hours"}) {
     if (const auto given = invocation.values.find(name); given != invocation.values.end()) {
       asked.values[name] = given->second;
     }

@@ -130,11 +130,13 @@ Result<std::string> calibration_text(const TuneQuestion& question,
 
 // As they were run, but for what the trial itself wrote.
 Result<std::vector<File>> files_of(const std::string& from, const std::string& to) {
+  constexpr std::string_view kOfTrial[] = {"log", "end", "job", "exit", "stop"};
   std::vector<File> files;
   std::error_code fault;
   for (const auto& entry : std::filesystem::directory_iterator(from, fault)) {
     const std::string name = entry.path().filename().string();
-    if (!entry.is_regular_file() || name == "log" || name == "end") continue;
+    if (!entry.is_regular_file() || std::ranges::find(kOfTrial, name) != std::end(kOfTrial))
+      continue;
     files.push_back({to + '/' + name, TW_TRY(read_file(entry.path().string()))});
   }
   if (fault) return fail(from, "it cannot be read: " + fault.message());

@@ -104,7 +104,12 @@ std::optional<TrialResult> by_watcher(const CommandEnd& end) {
     case CommandEnd::Kind::Stopped:
       return TrialResult{.end = TrialEnd::Preempted, .cause = "it was stopped"};
     case CommandEnd::Kind::NotStarted:
-      return TrialResult{.end = TrialEnd::NodeFailure, .cause = "no process could be made"};
+    case CommandEnd::Kind::NodeFailure:
+      return TrialResult{.end = TrialEnd::NodeFailure, .cause = end.said};
+    case CommandEnd::Kind::OutOfMemory:
+      return TrialResult{.end = TrialEnd::OutOfMemory, .cause = end.said};
+    case CommandEnd::Kind::Cancelled:
+      return TrialResult{.end = TrialEnd::Preempted, .cause = end.said};
     default: return std::nullopt;
   }
 }
@@ -121,6 +126,24 @@ TrialResult failed(std::string_view log, const CommandEnd& end, bool came_to_a_s
                                last_line(log))};
 }
 
+TrialResult judged(std::string_view log, const CommandEnd& end, const Reading& reading) {
+  std::optional<LoggedRun> run;
+  if (auto read = read_log(log, "log")) run = *std::move(read);
+  if (!reading.pattern.empty()) {
+    if (!run) run = LoggedRun{.origin = "log"};
+    run->steps = steps_by_pattern(log, reading.pattern);
+  }
+  if (auto oom = out_of_memory(run)) return *std::move(oom);
+  // A job that the watcher itself ends is cancelled too, but not one that died of memory.
+  auto said = by_host(log);
+  if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
+  if (auto seen = by_watcher(end)) return *std::move(seen);
+  if (said) return *std::move(said);
+  const bool stepped = run && !run->steps.empty();
+  if (end.kind != CommandEnd::Kind::Exited || end.code != 0) return failed(log, end, stepped);
+  return measured(run, reading);
+}
+
 }  // namespace
 
 std::optional<std::string> step_pattern_fault(const std::string& pattern) {
@@ -135,22 +158,10 @@ std::optional<std::string> step_pattern_fault(const std::string& pattern) {
 
 TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end,
                       const Reading& reading) {
-  std::optional<LoggedRun> run;
-  if (auto read = read_log(log, "log")) run = *std::move(read);
-  if (!reading.pattern.empty()) {
-    if (!run) run = LoggedRun{.origin = "log"};
-    run->steps = steps_by_pattern(log, reading.pattern);
-  }
   if (!end) return {.end = TrialEnd::NodeFailure, .cause = "its watcher is gone"};
-  if (auto oom = out_of_memory(run)) return *std::move(oom);
-  // A job that the watcher itself ends is cancelled too, but not one that died of memory.
-  auto said = by_host(log);
-  if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
-  if (auto seen = by_watcher(*end)) return *std::move(seen);
-  if (said) return *std::move(said);
-  const bool stepped = run && !run->steps.empty();
-  if (end->kind != CommandEnd::Kind::Exited || end->code != 0) return failed(log, *end, stepped);
-  return measured(run, reading);
+  TrialResult result = judged(log, *end, reading);
+  if (!end->said.empty() && result.cause != end->said) result.cause += "; " + end->said;
+  return result;
 }
 
 }  // namespace trainwright

@@ -18,8 +18,9 @@
 namespace trainwright {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKinds = {"exited", "killed",  "time-limit",
-                                                    "hang",   "stopped", "not-started"};
+constexpr std::array<std::string_view, 9> kKinds = {"exited",        "killed",    "time-limit",
+                                                    "hang",          "stopped",   "not-started",
+                                                    "out-of-memory", "cancelled", "node-failure"};
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -55,7 +56,10 @@ void Held::let_go() {
 }
 
 Result<Held> hold(const Launch& launch) {
-  for (const char* left : {"/log", "/end"}) unlink((launch.folder + left).c_str());
+  // A job may have begun its log before its watcher was gone.
+  for (const char* left : {"/log", "/end"}) {
+    if (!launch.sbatch) unlink((launch.folder + left).c_str());
+  }
   std::array<int, 2> gate{};
   if (pipe2(gate.data(), O_CLOEXEC) != 0) return fail("tune", strerror(errno));
   const pid_t pid = fork();
@@ -83,6 +87,7 @@ std::optional<CommandEnd> end_of(const std::string& folder, const Watcher& watch
   if (found == kKinds.end()) return std::nullopt;
   end.kind = static_cast<CommandEnd::Kind>(found - kKinds.begin());
   end.took = Seconds(took);
+  std::getline(file >> std::ws, end.said);
   // It writes its end last. Not a child: somebody else reaps it.
   if (is_alive(watcher))
     waitpid(static_cast<pid_t>(watcher.pid), nullptr, 0);
@@ -115,8 +120,8 @@ std::optional<ProcessStat> stat_of(std::int64_t pid) {
 }
 
 std::string end_text(const CommandEnd& end) {
-  return fmt::format("{} {} {:.3f}\n", kKinds[static_cast<std::size_t>(end.kind)], end.code,
-                     end.took.value());
+  return fmt::format("{} {} {:.3f} {}\n", kKinds[static_cast<std::size_t>(end.kind)], end.code,
+                     end.took.value(), end.said);
 }
 
 }  // namespace trainwright::detail

@@ -8,6 +8,11 @@
 // themselves, and ends them when the command ends, the time is up, the log falls silent or it gets
 // SIGTERM. Then it writes how it ended to `end`. It outlives the program: who resumes finds it at
 // work, or its `end`.
+//
+// Under Slurm the watcher submits the command as a held job whose name no other job has, writes
+// name and id to `job`, and only then releases it. It cancels the job where it would end processes,
+// by id and name: an id alone may be another's after Slurm has lost its records. A watcher that is
+// gone can be started again, and goes on with the job of its folder, found by that name if need be.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +38,8 @@ struct Launch {
   std::string folder;                                                 // exists
   Seconds time_limit{3600};
   Seconds silence{600};  // of the log, after which it hangs
+  // Options of sbatch; absent: it runs here.
+  std::optional<std::vector<std::string>> sbatch = {};
 };
 // Forked, and waiting to be let go.
 class Held {
@@ -60,12 +67,20 @@ struct CommandEnd {
     TimeLimit,  // these three by the watcher
     Hang,
     Stopped,
-    NotStarted,  // errno `code`
+    NotStarted,
+    OutOfMemory,  // these three by Slurm
+    Cancelled,
+    NodeFailure,
   };
   Kind kind = Kind::Exited;
   int code = 0;
   Seconds took;
+  std::string said = {};  // by Slurm or the system: a sentence, or nothing
 };
+// What is run in a Slurm job: the words after the folder, whose `exit` says how they ended, and
+// whose `stop` ends them where Slurm no longer knows the job.
+std::string_view job_script();
+
 // Once it has ended; reaps the watcher if it is a child.
 std::optional<CommandEnd> end_of(const std::string& folder, const Watcher& watcher);
 // Asks the watcher to end the command; nothing if it is gone.

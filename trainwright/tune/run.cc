@@ -48,13 +48,15 @@ std::string replaced(std::string word, std::string_view what, const std::string&
 Result<Watcher> start_trial(History& history, const TuneJob& job, const TrialRecord& trial,
                             const TuneHooks& hooks) {
   const std::string folder = history.folder_of(trial.id);
-  const TrialFiles files = TW_TRY(job.files(trial.layout));
+  TrialFiles files = TW_TRY(job.files(trial.layout));
+  if (job.sbatch) files.files.push_back({"job.sh", std::string(job_script())});
   Launch launch{
       .words = filled_in(job.command, files.settings, folder, trial.layout, job.terms.steps),
       .environment = files.environment,
       .folder = folder,
       .time_limit = job.time_limit,
-      .silence = job.silence};
+      .silence = job.silence,
+      .sbatch = job.sbatch};
   std::string command;
   for (const std::string& word : launch.words) command += word + '\n';
   if (auto done = write_file(folder + "/command", command); !done)
@@ -77,14 +79,17 @@ Result<Watcher> start_trial(History& history, const TuneJob& job, const TrialRec
 
 // Waits for a trial's end and writes it down. `false`: it was interrupted.
 Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecord& trial,
-                          const Watcher& watcher, const TuneHooks& hooks) {
+                          Watcher watcher, const TuneHooks& hooks) {
   const std::string folder = history.folder_of(trial.id);
   bool interrupted = false;
   std::optional<CommandEnd> end;
   while (!(end = end_of(folder, watcher))) {
     if (!is_alive(watcher)) {
       end = end_of(folder, watcher);  // It may have ended in between.
-      break;
+      if (end || !job.sbatch) break;
+      // A job outlives its watcher: another one goes on with it.
+      if (auto done = history.put_back(trial.id); !done) return tl::unexpected(done.error());
+      watcher = TW_TRY(start_trial(history, job, trial, hooks));
     }
     if (!interrupted && hooks.interrupted()) {
       interrupted = true;
@@ -98,6 +103,10 @@ Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecor
     return tl::unexpected(done.error());
   }
   hooks.between();
+  if (end && end->kind == CommandEnd::Kind::NotStarted) {
+    return fail(fmt::format("trial {}", trial.id), result.cause,
+                "no other could be started either; once it is mended, `trainwright tune resume`");
+  }
   const bool ok = result.end == TrialEnd::Ok;
   hooks.tell(fmt::format(
       "trial {}: {}{}; {}", trial.id, name_of(result.end),

@@ -5,6 +5,7 @@
 // trial is started, a started one is waited for or, if its watcher is gone without a word, counted
 // as lost and tried again, and what has ended is learned from.
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct TuneJob {
   // The word {settings} stands for the trainer's settings; {folder}, {layout} and {steps} are
   // filled in within words.
   std::vector<std::string> command;
+  std::optional<std::vector<std::string>> sbatch = {};  // as in Launch
   TuneTerms terms;
   Doubt doubt = {};
   Reading reading;

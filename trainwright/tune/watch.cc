@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -17,13 +17,9 @@
 #include <vector>
 
 #include "trainwright/base/text.h"
+#include "trainwright/tune/slurm.h"
 
 namespace trainwright::detail {
-namespace {
-
-using Clock = std::chrono::steady_clock;
-constexpr auto kLook = std::chrono::milliseconds(20);  // between two looks at the command
-constexpr double kGrace = 5;                           // seconds from SIGTERM to SIGKILL
 
 volatile std::sig_atomic_t asked_to_stop = 0;
 
@@ -31,10 +27,41 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void rest() {
-  const timespec pause{0, std::chrono::nanoseconds(kLook).count()};
+void rest(double seconds) {
+  const double whole = std::floor(seconds);
+  const timespec pause{static_cast<time_t>(whole), static_cast<long>(1e9 * (seconds - whole))};
   nanosleep(&pause, nullptr);
 }
+
+bool written(const std::string& path, const std::string& text) {
+  const std::string draft = path + ".draft";
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return false;
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                     fsync(file) == 0;
+  close(file);
+  return whole && rename(draft.c_str(), path.c_str()) == 0;
+}
+
+int become(const std::vector<std::string>& words,
+           const std::vector<std::pair<std::string, std::string>>& environment) {
+  signal(SIGTERM, SIG_DFL);
+  signal(SIGINT, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(nothing, 0);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> pointers;
+  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  execvp(pointers.front(), pointers.data());
+  return errno;
+}
+
+namespace {
+
+constexpr double kLook = 0.02;  // seconds between two looks at the command
+constexpr double kGrace = 5;    // from SIGTERM to SIGKILL
 
 // All below a process: what it forked and what was left to it, parents first.
 std::vector<pid_t> all_below(pid_t top) {
@@ -68,7 +95,7 @@ bool reap_all() {  // whether none is left
 // Again and again: a process may fork while it is looked for.
 void end_all_below() {
   signal_below(getpid(), SIGTERM);
-  for (const auto start = Clock::now(); !reap_all(); rest()) {
+  for (const auto start = Clock::now(); !reap_all(); rest(kLook)) {
     if (since(start) > kGrace) signal_below(getpid(), SIGKILL);
   }
 }
@@ -84,21 +111,11 @@ pid_t start(const Launch& launch, int log) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
   setpgid(0, 0);
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGHUP, SIG_DFL);
-  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(nothing, 0);
   dup2(log, 1);
   dup2(log, 2);
-  for (const auto& [name, value] : launch.environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (const std::string& word : launch.words) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  execvp(words.front(), words.data());
+  const int fault = become(launch.words, launch.environment);
   // 126 and 127 as shells have it; the log says why.
-  const int fault = errno;
-  dprintf(2, "%s: cannot be started: errno %d\n", words.front(), fault);
+  dprintf(2, "%s: cannot be started: errno %d\n", launch.words.front().c_str(), fault);
   _exit(fault == ENOENT ? 127 : 126);
 }
 
@@ -106,7 +123,7 @@ CommandEnd watched(const Launch& launch, pid_t pid, int log) {
   const auto start = Clock::now();
   auto heard = start;
   off_t size = 0;
-  for (;; rest()) {
+  for (;; rest(kLook)) {
     int status = 0;
     if (waitpid(pid, &status, WNOHANG) == pid) {
       const bool killed = WIFSIGNALED(status);
@@ -125,14 +142,14 @@ CommandEnd watched(const Launch& launch, pid_t pid, int log) {
   }
 }
 
-bool written(const std::string& path, const std::string& text) {
-  const std::string draft = path + ".draft";
-  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) return false;
-  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                     fsync(file) == 0;
-  close(file);
-  return whole && rename(draft.c_str(), path.c_str()) == 0;
+CommandEnd run_command(const Launch& launch, int log) {
+  const pid_t pid = start(launch, log);
+  if (pid < 0) {
+    return {CommandEnd::Kind::NotStarted, errno, Seconds(0), "no process can be made"};
+  }
+  const CommandEnd end = watched(launch, pid, log);
+  end_all_below();
+  return end;
 }
 
 }  // namespace
@@ -153,17 +170,14 @@ void watch(const Launch& launch, int gate) {
   if (got != 1) _exit(0);
   close(gate);
   const std::string path = launch.folder + "/log";
-  const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+  const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {0, 1, 2}) dup2(nothing, standard);
-  const pid_t pid = start(launch, log >= 0 ? log : nothing);
-  const CommandEnd end = pid < 0 ? CommandEnd{CommandEnd::Kind::NotStarted, errno, Seconds(0)}
-                                 : watched(launch, pid, log >= 0 ? log : nothing);
-  end_all_below();
+  const CommandEnd end =
+      launch.sbatch ? run_job(launch) : run_command(launch, log >= 0 ? log : nothing);
   // A full disk may have room again.
   for (int tries = 0; tries < 600 && !written(launch.folder + "/end", end_text(end)); ++tries) {
-    const timespec pause{0, 100'000'000};
-    nanosleep(&pause, nullptr);
+    rest(0.1);
   }
   _exit(0);
 }

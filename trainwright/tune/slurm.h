@@ -1,0 +1,29 @@
+#pragma once
+// Private: a trial as a job of Slurm, from the watcher's side. Asked are sbatch, squeue, scontrol
+// and scancel, as of 22.05; no accounting, which many clusters have not.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "trainwright/tune/process.h"
+
+namespace trainwright::detail {
+
+// What `scontrol --oneliner show job` says of one.
+struct JobState {
+  std::string name;
+  std::string state;   // "RUNNING"
+  std::string reason;  // "NodeDown"
+  int code = 0, signal = 0;
+  std::int64_t restarts = 0;
+  Seconds ran;  // since its last start
+};
+std::optional<JobState> job_state(std::string_view line);
+// Nothing while it waits, runs or is about to end.
+std::optional<CommandEnd> end_of_job(const std::string& id, const JobState& state);
+
+// Submits and follows the job of a launch, or goes on with the one that its folder names.
+CommandEnd run_job(const Launch& launch);
+
+}  // namespace trainwright::detail
