@@ -7,7 +7,9 @@ slot for a memory estimator. Run it with a Python that has paddlepaddle:
 
     TRAINWRIGHT=build/release/trainwright build/paddle/bin/python tools/paddle_tuner.py --gpus 8
 
-One process per candidate, as the tuner does it: 8 GPUs take a minute, 64 about five.
+One process per candidate, as the tuner does it: 8 GPUs take a minute, 64 about five. With --tuner FILE, which
+`plan --export` has written, it tells what the tuner would try of that file's list, of the grid that its values span, and
+of this grid with the memory estimator.
 """
 
 import argparse
@@ -47,18 +49,33 @@ def survivors(config):
     return found
 
 
+def survivors_of(path, gpus, capacity):
+    """What the tuner would try by a file of `plan --export`."""
+    given = json.loads(path.read_text())
+    around = {key: value for key, value in tuner_config(gpus, 0, None).items() if key in ("num_gpus", "nodes", "gpus_per_node")}
+    listed = survivors({**given, **around})
+    grid = {**given, **around, "search_algo": {"name": "grid"}, "task_limit": 10**6}
+    spanned = survivors(dict(grid))
+    fitting = survivors({**grid, "memory_estimation_tool": str(TOOL), "max_mem_usage": capacity})
+    return {"listed": listed, "grid": len(spanned), "grid_that_fits": len(fitting)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--batch", type=int, default=0, help="sequences in a step; 8 per GPU")
     parser.add_argument("--capacity", type=int, default=0,
                         help="GB: let the tuner prune by this; 0 counts for 32, 40 and 80")
+    parser.add_argument("--tuner", type=pathlib.Path, help="auto_tuner.json of `plan --export`")
     arguments = parser.parse_args()
     batch = arguments.batch or 8 * arguments.gpus
     logging.disable(logging.INFO)
     # The tuner runs "python"; let that be a plain one that starts fast.
     os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 
+    if arguments.tuner:
+        print(json.dumps(survivors_of(arguments.tuner, arguments.gpus, arguments.capacity)))
+        return
     plain = survivors(tuner_config(arguments.gpus, batch, None))
     # With room for everything every survivor carries its estimate.
     most = arguments.capacity or REFUSED_MB

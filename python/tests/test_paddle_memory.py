@@ -1,5 +1,6 @@
 """The memory estimator in the slot of PaddlePaddle's auto tuner."""
 
+import csv
 import json
 import os
 import pathlib
@@ -88,3 +89,21 @@ def test_the_tuner_prunes_its_grid_for_llama_2_7b_on_eight_gpus():
     assert answer["survivors_without_estimate"] == answer["survivors"] == 792
     over = answer["cannot_fit"]
     assert 0 < over["80 GB"] < over["40 GB"] < over["32 GB"] < 792
+
+
+@pytest.mark.skipif(not PADDLE.exists(), reason=f"no paddlepaddle at {PADDLE}")
+def test_the_tuner_tries_the_layouts_of_a_plan_and_no_others(tmp_path):
+    words = "plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer paddlenlp --attention flash --no cp --top 6"
+    subprocess.run([ENVIRONMENT["TRAINWRIGHT"], *words.split(), "--export", str(tmp_path)], check=True, capture_output=True)
+    with (tmp_path / "auto_tuner.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    answer = json.loads(subprocess.run(
+        [str(PADDLE), str(ROOT / "tools" / "paddle_tuner.py"), "--gpus", "8", "--capacity", "40", "--tuner",
+         str(tmp_path / "auto_tuner.json")], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+    # In the plan's order, and it ends after the last. Python writes True, and nothing as None.
+    as_written = [{key: str(value).lower() if key == "use_recompute" else "" if value is None else str(value)
+                   for key, value in one.items()} for one in answer["listed"]]
+    assert as_written == rows
+    # Of the 792 of its own grid it would still try those whose values some row has, and of them those that fit.
+    print(len(rows), answer["grid"], answer["grid_that_fits"])
+    assert 792 > answer["grid"] > answer["grid_that_fits"] > 0

@@ -192,6 +192,21 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
 
 namespace {
 
+// All layouts of the answer, the fastest first, for a trainer's own tuner.
+std::vector<Artefact> tuner_files(const Plan& plan, const std::string& folder) {
+  if (!plan.wanted.trainer.name.starts_with("paddle")) return {};
+  std::vector<std::pair<Layout, Seconds>> timed;
+  for (const PlannedLayout& one : plan.result.best) {
+    timed.emplace_back(one.layout, one.time.step);
+    timed.insert(timed.end(), one.alike.begin(), one.alike.end());
+  }
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::vector<Layout> layouts;
+  for (auto& [layout, time] : timed) layouts.push_back(std::move(layout));
+  return paddle_tuner_files(plan.wanted.model, layouts, folder);
+}
+
 // Files of the recommended layout beside the answer.
 Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output answer) {
   const auto folder = invocation.text("export");
@@ -199,6 +214,11 @@ Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output
   Words words = words_of(invocation);
   words.layout = to_text(plan.result.best[plan.result.recommended].layout);
   Output files = TW_TRY(exported(invocation, words, "", *folder));
+  for (Artefact& file : tuner_files(plan, *folder)) {
+    const std::string path = *folder + '/' + file.path;
+    files.text += path + '\n';
+    files.files.push_back({path, std::move(file.text)});
+  }
   if (!invocation.json) answer.text += '\n' + files.text;
   if (files.exit != Exit::Ok) answer.exit = files.exit;
   answer.files = std::move(files.files);
@@ -265,8 +285,9 @@ std::vector<Argument> wish_arguments() {
        "knobs of it",
        false, "LAYOUT|FILE"},
       {"--export", Kind::Text,
-       "folder to write the recommended layout into, as `export` writes it for the trainer", false,
-       "DIR"},
+       "folder to write the recommended layout into, as `export` writes it for the trainer; for "
+       "PaddleNLP and PaddleFormers also all layouts, as a list for Paddle's own tuner",
+       false, "DIR"},
       {"--report", Kind::Text, "HTML file to write: the plan as a page to look at", false, "FILE"},
       {"--details", Kind::Flag, "with --json: also what `report` draws"},
       {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},

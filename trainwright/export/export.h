@@ -164,4 +164,10 @@ std::string folder_name(const Plan& plan);
 std::vector<Artefact> write_files(const Plan& plan, const Target& target,
                                   const Translation& translation, const Occasion& occasion);
 
+// For PaddlePaddle's own tuner (3.3.1): auto_tuner.csv, the layouts in their order, but for those
+// that it has no words for; auto_tuner.json, which makes it try these and no others, or with
+// search_algo "grid" what their values span. None if it can say none. `folder`: where they will be.
+std::vector<Artefact> paddle_tuner_files(const Model& model, std::span<const Layout> layouts,
+                                         const std::string& folder);
+
 }  // namespace trainwright
