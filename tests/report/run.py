@@ -17,6 +17,9 @@ from xml.etree import ElementTree
 
 from devtools import Browser
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+from kill_tuner import TRAINER, command  # noqa: E402
+
 SKIPPED = 77
 CASES = {  # name: words of `plan`, whether anything fits
     "pipeline": ("llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --fix pp=4 --tokens 1T --price 2", True),
@@ -43,6 +46,31 @@ def made(program, words, fits, page):
     check(page.stat().st_size < MOST_BYTES, f"{page.name} has {page.stat().st_size} bytes")
 
 
+def tuned(program, folder):
+    """A page about real trials, of a trainer that only prints."""
+    (folder / "trainer.py").write_text(TRAINER)
+    run = subprocess.run(command(program, folder / "history", folder / "trainer.py"), capture_output=True, text=True, check=False)
+    check(run.returncode == 0, run.stderr)
+    page = folder / "tuning.html"
+    subprocess.run([program, "tune", "status", "--history", str(folder / "history"), "--report", str(page)], check=True, capture_output=True)
+    return page, json.loads(run.stdout)
+
+
+def tells_of_trials(browser, answer):
+    sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
+    check(sections == ["answer", "trials", "predicted", "learned"], f"tuning: parts are {sections}")
+    for where, count in (("#trials .picture rect", len(answer["trials"])), ("#predicted .picture circle", 2 * len(answer["trials"])),
+                         ("#learned .picture rect", len(answer["candidates"]))):
+        drawn = browser.value(f"document.querySelectorAll('{where}').length")
+        check(drawn == count, f"tuning: {drawn} of {count} {where} are drawn")
+    check(answer["best"]["layout"] in browser.value("document.querySelector('#answer').innerText"), "tuning: the best is not named")
+
+
+def says_nothing_odd(browser, name):
+    for word in ("undefined", "NaN", "null", "[object"):
+        check(word not in browser.value("document.querySelector('main').innerHTML"), f"{name}: the page says {word}")
+
+
 def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
     wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
@@ -64,8 +92,7 @@ def is_complete(browser, name, fits):
         check(rows == 0, f"{name}: layouts are missing in the table")
     else:
         check("32xH100" in browser.value("document.querySelector('#answer').innerText"), f"{name}: what would fit is not said")
-    for word in ("undefined", "NaN", "null", "[object"):
-        check(word not in browser.value("document.querySelector('main').innerHTML"), f"{name}: the page says {word}")
+    says_nothing_odd(browser, name)
 
 
 def fits_the_screen(browser, name, width):
@@ -142,17 +169,25 @@ def works_by_keyboard(browser):
     check(browser.value("document.querySelector('#memory p').textContent") != words, "another layout shows the same memory")
 
 
+def looks_right(browser, page, name):
+    for theme in ("dark", "light"):
+        for width in (390, 1440):
+            browser.show(page, width, 900, theme)
+            fits_the_screen(browser, name, width)
+        is_legible(browser, theme)
+
+
 def check_all(program, folder):
     made(program, DEEP, True, folder / "deep.html")
     with Browser() as browser:
+        page, answer = tuned(program, folder)
+        looks_right(browser, page, "tuning")
+        tells_of_trials(browser, answer)
+        says_nothing_odd(browser, "tuning")
         for name, (words, fits) in CASES.items():
             page = folder / f"{name}.html"
             made(program, words, fits, page)
-            for theme in ("dark", "light"):
-                for width in (390, 1440):
-                    browser.show(page, width, 900, theme)
-                    fits_the_screen(browser, name, width)
-                is_legible(browser, theme)
+            looks_right(browser, page, name)
             is_complete(browser, name, fits)
             if name == "pipeline":
                 works_by_keyboard(browser)

@@ -48,7 +48,7 @@ struct Invocation {
   bool json = false;  // --json
   // Whether Ctrl-C was pressed; from the first time it is asked, that no longer ends the program.
   bool (*interrupted)() = nullptr;
-  // Shows a line in place of the last; absent where standard error is no terminal.
+  // Shows lines in place of the last; absent where standard error is no terminal.
   void (*progress)(const std::string& line) = nullptr;
   // Says a line at once, while a command is still at work.
   void (*tell)(const std::string& line) = nullptr;

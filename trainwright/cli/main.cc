@@ -1,8 +1,9 @@
 // The program: looks where it is, runs the command line and prints its answer.
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -74,12 +75,16 @@ bool interrupted() {
   return listens && pressed != 0;
 }
 
-void show_progress(const std::string& line) {
-  fmt::print(stderr, "\r\033[K{}", line);
+// In place of what was shown last, of which so many lines are above the cursor.
+std::ptrdiff_t above = 0;
+void show_progress(const std::string& text) {
+  fmt::print(stderr, "\r{}\033[J{}", above > 0 ? fmt::format("\033[{}A", above) : "", text);
   std::fflush(stderr);
+  above = std::count(text.begin(), text.end(), '\n');
 }
 
 void tell(const std::string& line) {
+  if (isatty(STDERR_FILENO) != 0) show_progress("");
   fmt::print(stderr, "{}\n", line);
   std::fflush(stderr);
 }

@@ -117,9 +117,18 @@ Result<Output> run_tune(const Invocation& invocation) {
   TuneHooks hooks;
   hooks.tell = invocation.tell;
   if (invocation.interrupted != nullptr) hooks.interrupted = invocation.interrupted;
+  if (invocation.progress != nullptr) {
+    hooks.watching = [&](const TrialUnderWay& now) {
+      if (const auto records = history.records()) {
+        invocation.progress(under_way_text(now, *records, question->job.terms, invocation.width));
+      }
+    };
+  }
   hooks.tell(fmt::format("{} layouts that could be tried", question->job.trials.size()));
-  const Tuned tuned = TW_TRY(run_trials(history, question->job, hooks));
-  return tuned_output(invocation, history, tuned);
+  const auto tuned = run_trials(history, question->job, hooks);
+  if (invocation.progress != nullptr) invocation.progress("");
+  if (!tuned) return tl::unexpected(tuned.error());
+  return tuned_output(invocation, history, *tuned);
 }
 
 // As it was asked at first; only how far to go may be asked anew.

@@ -31,6 +31,13 @@ Result<std::vector<Trial>> candidates(TuneQuestion& of);
 Json tuned_json(const History& history, const std::vector<TrialRecord>& records,
                 const Tuned& tuned);
 std::string tuned_text(const std::vector<TrialRecord>& records, const Tuned& tuned, int width);
+const TrialRecord* best_of(const std::vector<TrialRecord>& records);  // none: nullptr
+// For a terminal, while it runs: three lines within the width.
+std::string under_way_text(const TrialUnderWay& now, const std::vector<TrialRecord>& records,
+                           const TuneTerms& terms, int width);
+// A page that needs nothing else, as of `plan --report`.
+Result<std::string> tuned_page(const TuneQuestion& of, const History& history,
+                               const std::vector<TrialRecord>& records, const Tuned& tuned);
 Result<Output> tuned_output(const Invocation& invocation, const History& history,
                             const Tuned& tuned);
 

@@ -21,14 +21,6 @@ bool ran(const TrialRecord& record) {
   return record.state == TrialState::Ended && record.end == TrialEnd::Ok;
 }
 
-const TrialRecord* best_of(const std::vector<TrialRecord>& records) {
-  const TrialRecord* best = nullptr;
-  for (const TrialRecord& record : records) {
-    if (ran(record) && (best == nullptr || record.step < best->step)) best = &record;
-  }
-  return best;
-}
-
 Json to_json(const TrialRecord& record) {
   Json json = Json::object();
   json.add("trial", Json::of(record.id))
@@ -82,7 +74,13 @@ Result<Output> run_status(const Invocation& invocation) {
   const History history = TW_TRY(History::look(*invocation.text("history")));
   const auto question = TW_TRY(tune_question(invocation, history));
   question->job.trials = TW_TRY(candidates(*question));
-  return tuned_output(invocation, history, TW_TRY(known_by_now(history, question->job)));
+  const Tuned tuned = TW_TRY(known_by_now(history, question->job));
+  Output output = TW_TRY(tuned_output(invocation, history, tuned));
+  if (const auto path = invocation.text("report")) {
+    const std::vector<TrialRecord> records = TW_TRY(history.records());
+    output.files.push_back({*path, TW_TRY(tuned_page(*question, history, records, tuned))});
+  }
+  return output;
 }
 
 Result<TrialRecord> record_of(const History& history, std::int64_t id) {
@@ -171,6 +169,14 @@ Result<Output> run_export_best(const Invocation& invocation) {
 
 }  // namespace
 
+const TrialRecord* best_of(const std::vector<TrialRecord>& records) {
+  const TrialRecord* best = nullptr;
+  for (const TrialRecord& record : records) {
+    if (ran(record) && (best == nullptr || record.step < best->step)) best = &record;
+  }
+  return best;
+}
+
 Json tuned_json(const History& history, const std::vector<TrialRecord>& records,
                 const Tuned& tuned) {
   Json list = Json::array();
@@ -221,8 +227,13 @@ Command tune_status_command() {
   return {.name = "status",
           .summary = "what was tried, the best so far, what would come next and why",
           .details = "Also while `run` is at work.",
-          .examples = {"trainwright tune status --history tuning"},
-          .arguments = {history_argument()},
+          .examples = {"trainwright tune status --history tuning",
+                       "trainwright tune status --history tuning --report tuning.html"},
+          .arguments = {history_argument(),
+                        {"--report", Argument::Kind::Text,
+                         "HTML file to write: trials over time, predicted against measured, what "
+                         "was learned",
+                         false, "FILE"}},
           .run = run_status};
 }
 

@@ -14,17 +14,47 @@ namespace trainwright {
 namespace {
 
 constexpr std::uintmax_t kLongestLog = 256'000'000;  // characters, from the end
+constexpr std::uintmax_t kLongestLine = 4096;
 constexpr auto kLook = std::chrono::milliseconds(20);
 
-std::string log_of(const std::string& folder) {
+// The log from its end.
+std::string log_of(const std::string& folder, std::uintmax_t most = kLongestLog) {
   const std::string path = folder + "/log";
   std::error_code fault;
   const std::uintmax_t size = std::filesystem::file_size(path, fault);
   if (fault) return {};
   std::ifstream file(path, std::ios::binary);
-  if (size > kLongestLog) file.seekg(static_cast<std::streamoff>(size - kLongestLog));
+  if (size > most) file.seekg(static_cast<std::streamoff>(size - most));
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+// Of what may be no text: without what a terminal would take for orders.
+std::string last_line(const std::string& log) {
+  const std::string_view text = trim(log);
+  std::string line(text.substr(text.find_last_of("\r\n") + 1));
+  std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  return line;
+}
+
+// Says how it goes, about once a second.
+class Telling {
+ public:
+  Telling(const TuneHooks& hooks, const TrialRecord& trial, std::string folder)
+      : hooks_(hooks), trial_(trial), folder_(std::move(folder)) {}
+  void operator()() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!hooks_.watching || now < next_) return;
+    next_ = now + std::chrono::seconds(1);
+    hooks_.watching({trial_, Seconds(std::chrono::duration<double>(now - start_).count()),
+                     last_line(log_of(folder_, kLongestLine))});
+  }
+
+ private:
+  const TuneHooks& hooks_;
+  const TrialRecord& trial_;
+  std::string folder_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), next_ = start_;
+};
 
 Result<void> write_file(const std::string& path, const std::string& text) {
   std::error_code ignored;
@@ -81,6 +111,7 @@ Result<Watcher> start_trial(History& history, const TuneJob& job, const TrialRec
 Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecord& trial,
                           Watcher watcher, const TuneHooks& hooks) {
   const std::string folder = history.folder_of(trial.id);
+  Telling telling(hooks, trial, folder);
   bool interrupted = false;
   std::optional<CommandEnd> end;
   while (!(end = end_of(folder, watcher))) {
@@ -95,6 +126,7 @@ Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecor
       interrupted = true;
       stop(watcher);
     }
+    telling();
     std::this_thread::sleep_for(kLook);
   }
   const TrialResult result = ending_of(log_of(folder), end, job.reading);

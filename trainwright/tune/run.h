@@ -41,8 +41,15 @@ std::vector<std::string> filled_in(const std::vector<std::string>& command,
                                    const std::string& folder, const std::string& layout,
                                    std::int64_t steps);
 
+// About once a second.
+struct TrialUnderWay {
+  const TrialRecord& trial;
+  Seconds elapsed;   // since it is waited for
+  std::string said;  // the last line of its log
+};
 struct TuneHooks {
   std::function<void(const std::string& line)> tell = [](const std::string&) {};
+  std::function<void(const TrialUnderWay&)> watching = nullptr;
   std::function<bool()> interrupted = [] { return false; };
   std::function<void()> between = [] {};  // any two writes: for tests that die there
 };

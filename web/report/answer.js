@@ -2,7 +2,7 @@
 import {scaleLinear} from "d3-scale";
 import {el, gib, percent, picture, seconds, section, whole} from "./tools.js";
 
-function card(name, big, ...rest) {
+export function card(name, big, ...rest) {
   return el("div.card", el("h3", name), el("div.big", big), ...rest);
 }
 

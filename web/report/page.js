@@ -1,12 +1,13 @@
 // Reads the data that the program wrote into the page, and lays out its parts.
 import {parts} from "./parts.js";
 import {el} from "./tools.js";
+import {tuning} from "./tuning.js";
 
 const plan = JSON.parse(document.getElementById("data").textContent);
 const {details} = plan;
 document.title = details.title;
 const main = document.querySelector("main"), nav = document.querySelector("nav");
-for (const [name, node] of parts(plan)) {
+for (const [name, node] of plan.trials ? tuning(plan) : parts(plan)) {
   main.append(node);
   const link = el("a", name);
   link.href = `#${node.id}`;
