@@ -112,6 +112,10 @@ def kill_tuner(slurm, folder, job):
         os.kill(process, signal.SIGKILL)
 
 
+def interrupt(slurm, folder, job):
+    os.kill(int((folder.parent / "pid").read_text()), signal.SIGINT)
+
+
 def cases():
     down = {"seconds": 20, "happens": node_down}
     return [
@@ -123,6 +127,7 @@ def cases():
         Case("crashes", "crash", then="crash"),
         Case("falls silent", "hang", then="hang", words=("--silence", "8")),
         Case("our time limit", "time-limit", 300, words=("--trial-limit", "8")),
+        Case("Ctrl-C", "preempted", 300, happens=interrupt),
     ], [
         *[Case("node down, no requeue", "node-failure", options="--no-requeue", **down)] * 2,
         Case("node down, requeued", "ok", options="--requeue", **down),
@@ -187,7 +192,7 @@ def main():
             say(f"{'what happened':<35}{'told':<15}by")
             for case, (end, cause) in told:
                 wrong += end != case.end
-                say(f"{case.what:<35}{end:<15}{cause[:70]}{'' if end == case.end else '   WRONG, is ' + case.end}")
+                say(f"{case.what:<35}{end:<15}{cause[:70].rstrip()}{'' if end == case.end else '   WRONG, is ' + case.end}")
             queue, left = slurm.ask("squeue", "--noheader"), left_over(str(trainer))
         finally:
             slurm.down()

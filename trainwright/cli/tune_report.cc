@@ -107,7 +107,7 @@ std::string under_way_text(const TrialUnderWay& now, const std::vector<TrialReco
   const Seconds expected = trial_cost(terms, TrialEnd::Ok, now.trial.predicted);
   std::string text =
       cut(fmt::format("trial {}{}: {}, about {} expected; {} spent before", now.trial.id, most,
-                      to_text(Seconds(std::floor(now.elapsed.value()))), to_text(expected),
+                      fmt::format("{:.0f} s", std::floor(now.elapsed.value())), to_text(expected),
                       to_text(spent_on(records))),
           width - 1);
   const TrialRecord* best = best_of(records);
