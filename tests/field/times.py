@@ -24,8 +24,7 @@ BAR = 0.2  # median over sources of their median errors, Ascend apart
 ACCELERATORS = {"A100-80GB-SXM": "A100-80GB", "A100-80GB": "A100-80GB", "V100-SXM2-16GB": "V100-SXM2-16GB", "H100-SXM": "H100",
                 "RTX-4090": "RTX-4090", "A6000-48GB": "A40"}
 ZOO = {"Llama-3.1-8B": "llama-3.1-8b", "Llama-3-8B": "llama-3-8b", "Llama-3.2-3B": "llama-3.2-3b", "Qwen3-32B": "qwen3-32b",
-       "Qwen3-235B-A22B": "qwen3-235b-a22b", "Qwen-1.8B": "models/qwen1-1.8b.json", "Qwen-7B": "models/qwen1-7b.json",
-       "Qwen-14B": "models/qwen1-14b.json", "Qwen-72B": "models/qwen1-72b.json"}
+       "Qwen3-235B-A22B": "qwen3-235b-a22b"}
 RECOMPUTE = {"modules:layernorm+moe_act": "modules:norm+moe-activation", "modules:layernorm+moe": "modules:norm+moe"}
 # finetune.py of Qwen: c_attn, c_proj (twice), w1, w2.
 QWEN_LORA = "lora=64:query+key+value+attention_output+gate+up+down,lora_dropout"
@@ -33,7 +32,7 @@ QWEN_LORA = "lora=64:query+key+value+attention_output+gate+up+down,lora_dropout"
 
 def trainer_of(row):
     if row["source"] == "qwen_readme":
-        return "deepspeed@0.16" if row["zero_stage"] else "pytorch"
+        return "deepspeed@0.16" if row["zero_stage"] else "accelerate"
     return {"torchtune_readme": "pytorch", "torchtitan_issues": "torchtitan@0.2", "dlperf_gpt_v100": "megatron-lm-2022",
             "megatron_moe_zoo": "megatron@0.15", "mindspeed_llm": "megatron@0.8"}[row["source"]]
 
@@ -80,6 +79,10 @@ def layout_of(row):
 def model_of(row):
     if row["model_name"] in ZOO:
         return ZOO[row["model_name"]]
+    if row["source"] == "qwen_readme":  # its width is that of gate and up together
+        return json.dumps({"model_type": "qwen", "num_hidden_layers": int(row["layers"]), "hidden_size": int(row["hidden"]),
+                           "num_attention_heads": int(row["heads"]), "intermediate_size": 2 * int(row["ffn_hidden"]),
+                           "kv_channels": 128, "vocab_size": int(row["vocab"]), "seq_length": 8192, "no_bias": True})
     if row["source"] == "dlperf_gpt_v100":  # Megatron-LM's GPT of 2021
         return json.dumps({"model_type": "megatron", "num_layers": int(row["layers"]), "hidden_size": int(row["hidden"]),
                            "num_attention_heads": int(row["heads"]), "padded_vocab_size": int(row["vocab"]),

@@ -25,6 +25,10 @@ class Job:
     frozen: tuple[str, ...] = ()
     rank: int = 4
     layers: tuple[int, ...] | None = None  # with adapters
+    autocast: bool = False
+
+    def precision(self):
+        return torch.autocast("cpu", torch.bfloat16) if self.autocast else contextlib.nullcontext()
 
 
 def build(spec: Layer, job: Job) -> torch.nn.Module:
@@ -65,16 +69,17 @@ def kept_by_layers(spec: Layer, job: Job) -> list[list[Kept]]:
     model(tokens(spec, model))
     for hook in hooks:
         hook.remove()
-    return [kept_by(spec, layer, *call) for layer, call in zip(layers, caught)]
+    return [kept_by(spec, layer, *call, precision=job.precision) for layer, call in zip(layers, caught)]
 
 
-def kept_by(spec: Layer, layer: torch.nn.Module, args, kwargs, there=()) -> list[Kept]:
+def kept_by(spec: Layer, layer: torch.nn.Module, args, kwargs, there=(), precision=contextlib.nullcontext) -> list[Kept]:
     """`there`: tensors that are the model's and not among its parameters."""
     x, *others = args
     with dropout_as_on_a_gpu(), Watch(layer, x, others, kwargs, list(there)) as watch:
         def run() -> list:
             made = watch.input(x)
-            results = layer(made if x.requires_grad else made.detach(), *others, **kwargs)
+            with precision():
+                results = layer(made if x.requires_grad else made.detach(), *others, **kwargs)
             return [results[0] if isinstance(results, tuple) else results]
         return watch.kept(run().pop(), spec.recompute != "none")
 

@@ -41,12 +41,17 @@ FAMILIES = {
 }
 
 
-def faults_of(spec: Layer, job: Job) -> list[str]:
+def faults_of_layers(spec: Layer, job: Job, trainer: str = "pytorch") -> list[str]:
     faults = []
     for index, real in enumerate(kept_by_layers(spec, job)):
-        wanted = request(dataclasses.replace(spec, index=index), job=job.text)
+        wanted = request(dataclasses.replace(spec, index=index), job=job.text, trainer=trainer)
         found = differences(one_list(wanted)["kept"], as_on_a_gpu(real))
         faults += [f"layer {index}: {one}" for one in found]
+    return faults
+
+
+def faults_of(spec: Layer, job: Job) -> list[str]:
+    faults = faults_of_layers(spec, job)
     head = one_list(request(spec, "head", job=job.text))["kept"]
     faults += [f"head: {one}" for one in differences(head, as_on_a_gpu(kept_by_head(spec, job)))]
     if spec.recompute == "none":
@@ -75,6 +80,12 @@ def test_a_llama_of_which_a_part_is_trained(job, dtype, attention):
 def test_layers_that_are_run_again(job, attention):
     """peft makes the embedding's result require a gradient then, so one flows through the first layer too."""
     faults = faults_of(dataclasses.replace(LLAMA, attention=attention, recompute="full"), JOBS[job])
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("job", ["query and value", "all linears", "up and down, not widened", "dropout", "the upper layer"])
+def test_fp32_adapters_under_autocast_as_transformers_trainer_runs_them(job):
+    faults = faults_of_layers(LLAMA, dataclasses.replace(JOBS[job], autocast=True), trainer="accelerate")
     assert not faults, "\n".join(faults)
 
 

@@ -13,7 +13,7 @@ from kept_storages import Layer, configuration
 PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 
-def request(spec: Layer, which: str = "layer", job: str = "", **degrees) -> dict:
+def request(spec: Layer, which: str = "layer", job: str = "", trainer: str = "pytorch", **degrees) -> dict:
     """`degrees`: entries of the layout beside those that the layer says, as in layout.h. The world is as large as they
     need."""
     ways = ("tp", "cp", "dp", "dp_shard", "dp_replicate")
@@ -22,7 +22,7 @@ def request(spec: Layer, which: str = "layer", job: str = "", **degrees) -> dict
                "recompute": spec.recompute, **degrees}
     layout = ",".join(key if value is True else f"{key}={value}" for key, value in entries.items() if value is not False)
     return {"config": whole_config(spec), "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention, "job": job,
-            "world": math.prod(degrees.get(one, 1) for one in ways)}
+            "trainer": trainer, "world": math.prod(degrees.get(one, 1) for one in ways)}
 
 
 def whole_config(spec: Layer) -> dict:
@@ -54,7 +54,7 @@ def _stage(wanted: dict) -> dict:
         json.dump(wanted["config"], config)
         config.flush()
         command = [os.environ["TRAINWRIGHT_BINARY"], "show", "work", config.name, "--on", f"{wanted['world']}xH100", "--trainer",
-                   "pytorch", "--layout", wanted["layout"], "--attention", wanted["attention"], "--job", wanted["job"], "--json"]
+                   wanted["trainer"], "--layout", wanted["layout"], "--attention", wanted["attention"], "--job", wanted["job"], "--json"]
         run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr + run.stdout
     return json.loads(run.stdout)["stages"][0]

@@ -162,9 +162,11 @@ std::string states_text(const OptimizerFacts& optimizer) {
   return fmt::format("{} states", join(dtypes, " and "));
 }
 
-std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* optimizer) {
-  std::string text = fmt::format("{} weights", facts.weight);
-  if (facts.compute != facts.weight) text += fmt::format(" computed in {}", facts.compute);
+std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* optimizer,
+                         const Job& job) {
+  const std::string& weight = job.lora && !facts.frozen.empty() ? facts.frozen : facts.weight;
+  std::string text = fmt::format("{} weights", weight);
+  if (facts.compute != weight) text += fmt::format(" computed in {}", facts.compute);
   const bool replaced = optimizer != nullptr && !optimizer->master.empty();
   const std::string& master = replaced ? optimizer->master : facts.master;
   if (master != "none") text += fmt::format(", {} main weights", master);
@@ -185,12 +187,15 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
   std::vector<std::string> parts;
   const OptimizerFacts* optimizer = find_kind(trainer.optimizers, job.optimizer);
   if (const PrecisionFacts* facts = find_kind(trainer.precisions, precision)) {
-    parts.push_back(fmt::format("{}: {}", name_of(precision), weights_text(*facts, optimizer)));
+    parts.push_back(
+        fmt::format("{}: {}", name_of(precision), weights_text(*facts, optimizer, job)));
   }
   parts.push_back(fmt::format("{}{}", name_of(job.optimizer),
                               optimizer ? " with " + states_text(*optimizer) : ""));
   if (job.lora) {
-    parts.push_back(fmt::format("adapters of rank {}{}", job.lora->rank,
+    const std::string_view dtype = adapter_dtype(job, trainer);
+    parts.push_back(fmt::format("{}{}adapters of rank {}{}", dtype, dtype.empty() ? "" : " ",
+                                job.lora->rank,
                                 job.lora->base == FrozenBase::AsWeights
                                     ? ""
                                     : fmt::format(" over {}", name_of(job.lora->base))));

@@ -181,7 +181,11 @@ Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
 
 Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
                                    const Trainer& trainer) {
-  const ParameterBytes model = TW_TRY(parameter_bytes(trainer, precision, job.optimizer));
+  ParameterBytes model = TW_TRY(parameter_bytes(trainer, precision, job.optimizer));
+  const std::string& frozen = find_kind(trainer.precisions, precision)->frozen;
+  if (job.lora && !frozen.empty()) {
+    model = TW_TRY(parameter_bytes_in(frozen, trainer, precision, job.optimizer));
+  }
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (dtype.empty()) return TrainedBytes{model, model};
   return TrainedBytes{model, TW_TRY(parameter_bytes_in(dtype, trainer, precision, job.optimizer))};

@@ -108,7 +108,8 @@ struct AllocatorFacts {
 
 // Low-rank adapters, where a job asks for them.
 struct AdapterFacts {
-  std::string dtype;  // as they are made; empty: that of the weights they stand beside
+  std::string dtype;      // as they are made; empty: that of the weights they stand beside
+  bool autocast = false;  // torch.autocast: their products run in the precision of all others
   // Where layers are run again, the embedding's result is made to require a gradient.
   bool flows_when_run_again = false;
   std::vector<FrozenBase> bases;  // that the weights beside them may be stored in

@@ -79,6 +79,10 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
   }
   precision.gradient_copied_at_step =
       fields.optional_bool("gradient_copied_at_step").value_or(false);
+  precision.frozen = fields.optional_string("frozen").value_or("");
+  if (!precision.frozen.empty()) {
+    check_name(fields, "frozen", precision.frozen, to_strings(dtype_names()));
+  }
   precision.gradient_unsharded = fields.optional_string("gradient_unsharded").value_or("");
   if (!precision.gradient_unsharded.empty()) {
     check_name(fields, "gradient_unsharded", precision.gradient_unsharded, precision.gradients);
@@ -252,6 +256,7 @@ void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faul
   if (!object->is_object()) return;
   adapters.dtype = at.optional_string("dtype").value_or("");
   if (!adapters.dtype.empty()) check_name(at, "dtype", adapters.dtype, to_strings(dtype_names()));
+  adapters.autocast = at.optional_bool("autocast").value_or(false);
   adapters.flows_when_run_again = at.optional_bool("flows_when_run_again").value_or(false);
   for (const std::string& base : at.optional_strings("bases")) {
     check_name(at, "bases", base, to_strings(all_names(FrozenBase{})));

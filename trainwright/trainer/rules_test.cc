@@ -97,6 +97,7 @@ std::vector<Case> shared_cases() {
       {t, "enough-micro-batches", "micro_batches=1,gbs=2"},
       // 7 micro-batches over 2 ranks: 3 rounds, and 7 is no multiple of 3.
       {t, "interleave-rounds", kChunks + "micro_batches=7,gbs=14"},
+      {"pytorch", "offload-needs-fsdp", "offload_optimizer=1,zero=0,sharding=ddp"},
       {t, "zero-bubble-compile", kV + "zero=2,compile=1"},
       {"pytorch", "zero-bubble-ddp", kV + "sharding=ddp,dp_shard=1,dp_replicate=2,zero=0"},
       {t, "zero-bubble-op-recompute", kV + "zero=2,recompute=op-selective"},

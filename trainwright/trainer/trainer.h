@@ -33,6 +33,7 @@ namespace trainwright {
 struct PrecisionFacts {
   PrecisionKind kind = PrecisionKind::Bf16;
   std::string weight;                  // dtype as stored
+  std::string frozen;                  // the same beside adapters; empty: the same
   std::string compute;                 // dtype as kernels read it, as gathered by FSDP
   std::string master;                  // dtype of the second, exact copy; "none" if there is none
   std::vector<std::string> gradients;  // dtypes of the buffer that lives all step, default first

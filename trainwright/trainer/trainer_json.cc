@@ -25,6 +25,7 @@ Json precisions(const Trainer& trainer) {
         .add("master", Json::of(entry.master))
         .add("gradients", strings(entry.gradients));
     if (entry.gradient_life) json.add("gradient_life", Json::of(name_of(*entry.gradient_life)));
+    if (!entry.frozen.empty()) json.add("frozen", Json::of(entry.frozen));
     if (!entry.gradient_unsharded.empty()) {
       json.add("gradient_unsharded", Json::of(entry.gradient_unsharded));
     }

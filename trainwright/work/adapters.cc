@@ -3,6 +3,9 @@
 // B, the scaling, the sum, and the way back to the dtype of y. Megatron-Core's adapters are the
 // same without the casts.
 //
+// Under autocast (transformers' Trainer) the products are in the dtype of the matrices beside them:
+// x as A would have it is cast back, and of A and B copies are made that the graph holds.
+//
 // Over tp as peft has it for Megatron's layers (tuners/lora/tp_layer.py): beside a column-parallel
 // matrix A is whole and B is cut as the matrix is; beside a row-parallel one A is cut, what it
 // makes is summed up, and B is whole. What travels is r numbers a token.
@@ -34,11 +37,7 @@ bool adds_narrow(FrozenBase base) { return base == FrozenBase::Nf4 || base == Fr
 
 Dtype wider(Dtype a, Dtype b) { return byte_size(a) >= byte_size(b) ? a : b; }
 
-// A's input: x as A reads it.
-TensorId adapter_input(Builder& b, TensorId x) {
-  const AdapterRecipe& adapters = *b.recipe.training.adapters;
-  const TensorId input = cast(b, "lora_input", x, adapters.dtype);
-  if (!adapters.dropout) return input;
+TensorId dropped_out(Builder& b, TensorId input) {
   const TensorId dropped = b.like(input, "lora_dropped");
   const TensorId mask =
       b.constant("lora_mask", Dtype::Bool, b.at(input).elements, b.at(input).copies);
@@ -46,6 +45,29 @@ TensorId adapter_input(Builder& b, TensorId x) {
   op.outputs.push_back(mask);
   op.saves.push_back({mask, Half::Input});
   return dropped;
+}
+
+// A's input: x as A reads it. Under autocast bitsandbytes' layers do not widen it first.
+TensorId adapter_input(Builder& b, TensorId x) {
+  const AdapterRecipe& adapters = *b.recipe.training.adapters;
+  const bool widens = !adapters.autocast || !adds_narrow(adapters.base);
+  TensorId input = widens ? cast(b, "lora_input", x, adapters.dtype) : x;
+  if (adapters.dropout) input = dropped_out(b, input);
+  return adapters.autocast ? cast(b, "lora_input", input, b.recipe.compute) : input;
+}
+
+// A product with A or B.
+TensorId low_rank(Builder& b, const Matrix& half, TensorId x, std::int64_t rows,
+                  const Output& output) {
+  const AdapterRecipe& adapters = *b.recipe.training.adapters;
+  if (!adapters.autocast) return product(b, half, x, rows, 1, {&output, 1}).outputs[0];
+  const std::int64_t numbers = checked_mul(checked_mul(half.in, output.width), half.copies);
+  const TensorId copy = b.constant("lora_weight", b.recipe.compute, numbers);
+  Operator& cast = b.add("cast_weight", OperatorKind::Elementwise, {}, {copy});
+  cast.forward.read = Bytes(checked_mul(numbers, byte_size(adapters.dtype)));
+  const TensorId made = product(b, half, x, rows, 1, {&output, 1}).outputs[0];
+  b.last().saves.push_back({copy, Half::Input, of_input(0)});
+  return made;
 }
 
 Matrix half_of(const Matrix& beside, std::string_view name, std::int64_t in) {
@@ -57,14 +79,14 @@ TensorId into_rank(Builder& b, const Matrix& matrix, TensorId x, std::int64_t co
   const TensorId input = adapter_input(b, x);
   const Output rank{"lora_rank", b.recipe.training.adapters->rank, copies};
   const std::int64_t rows = b.at(x).elements / matrix.in;
-  return product(b, half_of(matrix, "lora_a", matrix.in), input, rows, 1, {&rank, 1}).outputs[0];
+  return low_rank(b, half_of(matrix, "lora_a", matrix.in), input, rows, rank);
 }
 
 // B of that.
 TensorId out_of_rank(Builder& b, const Matrix& matrix, TensorId low, const Output& output) {
   const std::int64_t rank = b.recipe.training.adapters->rank;
   const std::int64_t rows = b.at(low).elements / rank;
-  return product(b, half_of(matrix, "lora_b", rank), low, rows, 1, {&output, 1}).outputs[0];
+  return low_rank(b, half_of(matrix, "lora_b", rank), low, rows, output);
 }
 
 TensorId copied(Builder& b, TensorId x) {

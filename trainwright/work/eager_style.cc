@@ -13,12 +13,14 @@ bool among(std::string_view family, const std::array<std::string_view, N>& famil
 
 // transformers 5.22.2, models/<family>/modeling_<family>.py; Megatron-LM core_v0.16.1,
 // transformer/attention.py (one matrix for query, key and value) and fusions/fused_softmax.py.
+// Files beside their weights: modeling_qwen.py (c_attn), modeling_baichuan.py (W_pack),
+// modeling_internlm2.py (wqkv).
 constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
                                                           "qwen3_next"};
 constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
 constexpr std::array<std::string_view, 1> kOnePlusNormGain = {"nemotron"};
-constexpr std::array<std::string_view, 5> kJoinedAttention = {"gpt2", "gpt_neox", "phi3", "bloom",
-                                                              "megatron"};
+constexpr std::array<std::string_view, 8> kJoinedAttention = {
+    "gpt2", "gpt_neox", "phi3", "bloom", "megatron", "qwen", "baichuan", "internlm2"};
 constexpr std::array<std::string_view, 3> kJoinedFeedForward = {"phi3", "glm4", "glm"};
 constexpr std::array<std::string_view, 2> kSoftmaxAsIs = {"gpt2", "megatron"};
 constexpr std::array<std::string_view, 8> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",

@@ -75,7 +75,8 @@ void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, D
 
 Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
                 std::int64_t row_copies, std::span<const Output> outputs) {
-  const Dtype dtype = matrix.adapter ? b.recipe.training.adapters->dtype : b.recipe.compute;
+  const auto& adapters = b.recipe.training.adapters;
+  const Dtype dtype = matrix.adapter && !adapters->autocast ? adapters->dtype : b.recipe.compute;
   Product made;
   made.saved = saved_of(b, matrix, x);
   for (const Output& output : outputs) {

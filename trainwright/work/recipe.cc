@@ -41,6 +41,8 @@ Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind
                                     .dropout = job.lora->dropout};
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (!dtype.empty()) training.adapters->dtype = dtype_named(dtype);
+  training.adapters->autocast =
+      trainer.adapters.autocast && training.adapters->dtype != recipe.compute;
   training.flows_when_run_again = trainer.adapters.flows_when_run_again;
   return training;
 }

@@ -74,6 +74,7 @@ struct AdapterRecipe {
   std::int64_t rank = 16;
   Flags<LayerMatrix> targets;
   Dtype dtype = Dtype::Bf16;
+  bool autocast = false;  // another dtype than the recipe's, whose products they join by copies
   FrozenBase base = FrozenBase::AsWeights;
   bool dropout = false;  // of their input
 };
