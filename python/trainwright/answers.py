@@ -18,9 +18,17 @@ A = TypeVar("A", bound="Answer")
 
 
 @dataclass
+class MadeBy:
+    """What has answered: the same version and the same data answer the same."""
+    version: str
+    data: str  # a hash of all data files
+
+
+@dataclass
 class Answer:
     """What every answer has."""
     schema: int
+    made_by: MadeBy
     question: Question = field(init=False, repr=False, compare=False, default=Question(()))
     document: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 

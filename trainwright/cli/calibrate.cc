@@ -204,7 +204,7 @@ Result<Output> run_calibrate(const Invocation& invocation) {
     if (!given.published) output.text += '\n' + learned_text(given, learned, invocation.width);
   }
   if (invocation.json && !given.published)
-    output.text = document_text(learned_json(given, learned));
+    output.text = document_text(invocation.data, learned_json(given, learned));
   return output;
 }
 

@@ -33,15 +33,20 @@ std::optional<double> Invocation::number(const std::string& name) const {
   return value ? parse_number(*value) : std::nullopt;
 }
 
-Json with_schema(const Json& document) {
+Json with_schema(const DataDirectory& data, const Json& document) {
   if (!document.is_object()) return document;
   Json whole = Json::object();
-  whole.add("schema", Json::of(kSchema));
+  whole.add("schema", Json::of(kSchema))
+      .add("made_by", Json::object()
+                          .add("version", Json::of(TRAINWRIGHT_VERSION))
+                          .add("data", Json::of(data.hash())));
   for (const auto& [key, value] : document.members) whole.add(key, value);
   return whole;
 }
 
-std::string document_text(const Json& document) { return to_text(with_schema(document)); }
+std::string document_text(const DataDirectory& data, const Json& document) {
+  return to_text(with_schema(data, document));
+}
 
 Json to_json(const Diagnostics& diagnostics) {
   Json list = Json::array();

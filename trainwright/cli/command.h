@@ -85,11 +85,12 @@ struct Command {
   Result<Output> (*run)(const Invocation&) = nullptr;
 };
 
-// As --json prints an answer: an object begins with the version of the keys. What is a file of its
-// own, such as a cluster or constants, is printed as that file.
+// As --json prints an answer: an object begins with the version of the keys, and with what has
+// answered, the program's version and a hash of its data. What is a file of its own, such as a
+// cluster or constants, is printed as that file.
 inline constexpr int kSchema = 2;
-Json with_schema(const Json& document);
-std::string document_text(const Json& document);
+Json with_schema(const DataDirectory& data, const Json& document);
+std::string document_text(const DataDirectory& data, const Json& document);
 
 // The JSON of a diagnostic list: [{"where", "what", "hint"}].
 Json to_json(const Diagnostics& diagnostics);

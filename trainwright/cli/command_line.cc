@@ -147,9 +147,8 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
 Reply refused(const Error& error, bool json) {
   Reply reply{.error = to_text(error) + '\n', .exit = Exit::BadInput};
   if (json) {
-    Json document = Json::object();
-    document.add("error", to_json(error.diagnostics));
-    reply.output = document_text(document);
+    reply.output = to_text(
+        Json::object().add("schema", Json::of(kSchema)).add("error", to_json(error.diagnostics)));
   }
   return reply;
 }

@@ -180,7 +180,7 @@ complete -c trainwright -n 'test (count (__trainwright_words)) -gt 0' -f -a '(__
 
 Result<Output> answer(const Invocation& invocation, const char* script) {
   if (!invocation.json) return Output{script};
-  return Output{document_text(Json::object().add("script", Json::of(script)))};
+  return Output{document_text(invocation.data, Json::object().add("script", Json::of(script)))};
 }
 
 Result<Output> run_words(const Invocation& invocation) {
@@ -192,7 +192,7 @@ Result<Output> run_words(const Invocation& invocation) {
     list.push(Json::object().add("word", Json::of(one.word)).add("what", Json::of(one.what)));
   }
   if (invocation.json) {
-    output.text = document_text(Json::object().add("words", std::move(list)));
+    output.text = document_text(invocation.data, Json::object().add("words", std::move(list)));
   }
   return output;
 }

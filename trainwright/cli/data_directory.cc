@@ -1,5 +1,12 @@
 #include "trainwright/cli/data_directory.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "trainwright/base/json.h"
+
 namespace trainwright::cli {
 namespace {
 
@@ -10,7 +17,30 @@ Result<const T*> part(std::optional<Result<T>>& read, const auto& load) {
   return &**read;
 }
 
+// FNV-1a, 64 bits.
+void add(std::uint64_t& hash, std::string_view text) {
+  for (const char byte : text) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
+  }
+}
+
 }  // namespace
+
+std::string DataDirectory::hash() const {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> files;
+  std::error_code none;
+  for (fs::recursive_directory_iterator at(path_, none), end; at != end; at.increment(none)) {
+    if (at->is_regular_file(none)) files.push_back(at->path());
+  }
+  std::sort(files.begin(), files.end());
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const fs::path& file : files) {
+    add(hash, file.lexically_relative(path_).generic_string());
+    add(hash, read_file(file.string()).value_or(""));
+  }
+  return fmt::format("{:016x}", hash);
+}
 
 Result<const Hardware*> DataDirectory::hardware() const {
   return part(hardware_, [&] { return load_hardware(path_); });

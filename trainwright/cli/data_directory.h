@@ -17,6 +17,9 @@ class DataDirectory {
   explicit DataDirectory(std::string path) : path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
+  // Of the names and contents of all its files, 16 digits: what an answer came from. Files that
+  // cannot be read count by their names.
+  std::string hash() const;
   Result<const Hardware*> hardware() const;
   Result<const std::vector<Trainer>*> trainers() const;
   Result<Trainer> trainer(std::string_view text) const;  // as pick_trainer

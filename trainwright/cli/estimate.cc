@@ -47,7 +47,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
     }
     Json document = Json::object();
     document.add("legal", Json::of(false)).add("violations", violations_json(found));
-    return Output{document_text(document), Exit::DoesNotFit};
+    return Output{document_text(invocation.data, document), Exit::DoesNotFit};
   }
   const MemoryQuestion question = memory_question(setting, constants);
   const MemoryEstimate estimate = TW_TRY(estimate_memory(question));
@@ -75,7 +75,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   }
   answer.notes.insert(answer.notes.end(), config.notes.begin(), config.notes.end());
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
-  if (invocation.json) return Output{document_text(answer_json(answer)), exit};
+  if (invocation.json) return Output{document_text(invocation.data, answer_json(answer)), exit};
   return Output{answer_text(answer, invocation.width), exit};
 }
 

@@ -107,7 +107,7 @@ Result<Output> run_explain(const Invocation& invocation) {
   json.add("layout", to_json(first));
   if (!first.refused.empty()) {
     text += violations_text(first.refused, invocation.width);
-    return Output{invocation.json ? document_text(json) : text, Exit::DoesNotFit};
+    return Output{invocation.json ? document_text(invocation.data, json) : text, Exit::DoesNotFit};
   }
   if (other) {
     const Judged second = TW_TRY(judged(question, *other));
@@ -123,7 +123,7 @@ Result<Output> run_explain(const Invocation& invocation) {
     text += '\n' + wrapped_lines(to_text(*times.measured), invocation.width);
     json.add("measured", to_json(*times.measured));
   }
-  return Output{invocation.json ? document_text(json) : text, Exit::Ok};
+  return Output{invocation.json ? document_text(invocation.data, json) : text, Exit::Ok};
 }
 
 }  // namespace

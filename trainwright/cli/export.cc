@@ -95,7 +95,7 @@ Output refused(const Question& setting, const Target& target, const Translation&
         .add("target", Json::of(target.name))
         .add("cannot_be_said", unsayable_json(translation));
     if (near) document.add("nearest", Json::of(to_text(*near)));
-    return {document_text(document), Exit::DoesNotFit};
+    return {document_text(invocation.data, document), Exit::DoesNotFit};
   }
   std::string text = fmt::format("{} has no settings for part of this plan:\n", target.name);
   for (const Unsayable& one : translation.unsayable) {
@@ -177,7 +177,7 @@ Output settings_alone(const Question& setting, const Target& target,
       .add("layout", Json::of(to_text(plan.layout)))
       .add("settings", settings_json(settings))
       .add("text", Json::of(settings_text(settings, target)));
-  output.text = document_text(document);
+  output.text = document_text(invocation.data, document);
   return output;
 }
 
@@ -210,7 +210,7 @@ Result<Output> put(const Invocation& invocation, const Target& target,
         .add("settings", settings_json(translation.settings))
         .add("diff", Json::of(diff))
         .add("changed", Json::of(after));
-    return Output{document_text(document)};
+    return Output{document_text(invocation.data, document)};
   }
   if (diff.empty()) return Output{fmt::format("{} says all of it already\n", path)};
   std::string text = diff;
@@ -224,7 +224,7 @@ Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& in
   if (!invocation.json) return {violations_text(found, invocation.width), Exit::DoesNotFit};
   Json document = Json::object();
   document.add("legal", Json::of(false)).add("violations", violations_json(found));
-  return {document_text(document), Exit::DoesNotFit};
+  return {document_text(invocation.data, document), Exit::DoesNotFit};
 }
 
 }  // namespace
@@ -251,7 +251,7 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   Output output;
   if (folder) output = written(files, translation, *folder, invocation.width);
   if (invocation.json) {
-    output.text = document_text(files_json(target, translation, files));
+    output.text = document_text(invocation.data, files_json(target, translation, files));
   } else if (output.files.empty()) {
     output.text = printed(files);
   }

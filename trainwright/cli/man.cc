@@ -177,7 +177,7 @@ Result<Output> run_man(const Invocation& invocation) {
     }
     output.files = std::move(pages);
     if (invocation.json) {
-      output.text = document_text(Json::object().add("files", std::move(written)));
+      output.text = document_text(invocation.data, Json::object().add("files", std::move(written)));
     }
     return output;
   }
@@ -190,7 +190,8 @@ Result<Output> run_man(const Invocation& invocation) {
     }
     text = pages[static_cast<std::size_t>(found - names.begin()) + 1].content;
   }
-  if (invocation.json) text = document_text(Json::object().add("page", Json::of(text)));
+  if (invocation.json)
+    text = document_text(invocation.data, Json::object().add("page", Json::of(text)));
   return Output{std::move(text)};
 }
 

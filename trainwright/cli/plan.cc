@@ -263,12 +263,13 @@ Result<Output> run_plan(const Invocation& invocation) {
   if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));
   if (invocation.progress != nullptr) invocation.progress("");
   const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
-  const std::string text =
-      invocation.json ? document_text(document) : plan_text(plan, invocation.width);
+  const std::string text = invocation.json ? document_text(invocation.data, document)
+                                           : plan_text(plan, invocation.width);
   Output answer = TW_TRY(with_files(invocation, plan, {text, exit}));
   if (const auto page = invocation.text("report")) {
     answer.files.push_back(
-        {*page, TW_TRY(report_page(invocation.data, with_schema(document), "plan"))});
+        {*page,
+         TW_TRY(report_page(invocation.data, with_schema(invocation.data, document), "plan"))});
     if (!invocation.json) answer.text += fmt::format("\n{}\n", *page);
   }
   return answer;

@@ -194,7 +194,6 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
   json.add("title",
            Json::of(fmt::format("{} on {} with {} {}", wanted.model.name, wanted.cluster.name,
                                 wanted.trainer.title, to_text(wanted.trainer.version))))
-      .add("version", Json::of(TRAINWRIGHT_VERSION))
       .add("asked", Json::of(fmt::format("{} of {} tokens a step",
                                          counted(wanted.gbs, "sequence", "sequences"),
                                          with_thousands(wanted.seq))))

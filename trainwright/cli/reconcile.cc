@@ -279,7 +279,7 @@ Json reconciled_json(const Reconciled& of) {
 
 Result<Output> run_reconcile(const Invocation& invocation) {
   const Reconciled of = TW_TRY(reconciled(invocation));
-  return Output{invocation.json ? document_text(reconciled_json(of))
+  return Output{invocation.json ? document_text(invocation.data, reconciled_json(of))
                                 : reconciled_text(of, invocation.width)};
 }
 

@@ -76,13 +76,14 @@ Result<Output> run_difference(const Invocation& invocation, const std::vector<st
   const Trace before = TW_TRY(resolved_trace(paths[0], invocation));
   const Trace after = TW_TRY(resolved_trace(paths[1], invocation));
   const ReplayDifference changed = difference(before, after, options);
-  return Output{invocation.json ? document_text(difference_json(changed))
+  return Output{invocation.json ? document_text(invocation.data, difference_json(changed))
                                 : difference_text(changed, invocation.width)};
 }
 
 Result<Output> run_snapshot(const Invocation& invocation, const std::string& path) {
   const SnapshotReplay replayed = TW_TRY(replay_snapshot_file(path));
-  return Output{invocation.json ? document_text(snapshot_json(replayed)) : snapshot_text(replayed),
+  return Output{invocation.json ? document_text(invocation.data, snapshot_json(replayed))
+                                : snapshot_text(replayed),
                 replayed.mismatches == 0 ? Exit::Ok : Exit::DoesNotFit};
 }
 
@@ -98,7 +99,7 @@ Result<Output> run_trace(const Invocation& invocation, const std::string& path) 
     files.push_back({*file, replay_perfetto(trace, replayed)});
   }
   const bool fits = !replayed.reserved || !replayed.reserved->out_of_memory;
-  return Output{invocation.json ? document_text(replay_json(trace, replayed))
+  return Output{invocation.json ? document_text(invocation.data, replay_json(trace, replayed))
                                 : replay_text(trace, replayed, invocation.width),
                 fits ? Exit::Ok : Exit::DoesNotFit, std::move(files)};
 }

@@ -23,7 +23,8 @@ Result<Output> run_report(const Invocation& invocation) {
     names.push(Json::of(file.path));
     output.text += file.path + '\n';
   }
-  if (invocation.json) output.text = document_text(Json::object().add("files", std::move(names)));
+  if (invocation.json)
+    output.text = document_text(invocation.data, Json::object().add("files", std::move(names)));
   return output;
 }
 

@@ -29,7 +29,7 @@ Result<Output> run_make(const Invocation& invocation) {
     json.add("kind", Json::of(named.name));
     const Json figures = to_json(named.schedule, timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
-    return Output{document_text(json), Exit::Ok, std::move(files.files)};
+    return Output{document_text(invocation.data, json), Exit::Ok, std::move(files.files)};
   }
   return Output{files.text + to_summary(invocation, named.schedule, timeline, named.costs),
                 Exit::Ok, std::move(files.files)};
@@ -63,7 +63,7 @@ Result<Output> run_draw(const Invocation& invocation) {
   ClockOptions clock = TW_TRY(clock_of(invocation));
   clock.detail = Detail::Full;
   const Timeline timeline = simulate(named.schedule, named.costs, clock);
-  if (invocation.json) return Output{document_text(spans_json(named, timeline))};
+  if (invocation.json) return Output{document_text(invocation.data, spans_json(named, timeline))};
   const Colours colours = invocation.flag("colour") ? Colours::Ansi : Colours::None;
   return Output{to_drawing(named.schedule, timeline, invocation.width, colours)};
 }
@@ -97,7 +97,7 @@ Result<Output> run_check(const Invocation& invocation) {
     json.add("sound", Json::of(violations.empty()))
         .add("format", Json::of(lowered ? "compute_comms" : "compute_only"))
         .add("violations", to_json(violations));
-    return Output{document_text(json), exit};
+    return Output{document_text(invocation.data, json), exit};
   }
   if (violations.empty()) {
     return Output{

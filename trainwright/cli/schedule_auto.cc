@@ -76,7 +76,7 @@ Result<Output> run_auto(const Invocation& invocation) {
     json.add("fits", Json::of(false)).add("smallest_cap", Json::of(result.smallest_cap.value()));
     const std::string text = fmt::format("nothing fits the cap; the smallest that does is {}\n",
                                          memory_text(result.smallest_cap, found.costs));
-    return Output{invocation.json ? document_text(json) : text, Exit::DoesNotFit};
+    return Output{invocation.json ? document_text(invocation.data, json) : text, Exit::DoesNotFit};
   }
   const ClockOptions clock = TW_TRY(clock_of(invocation));
   Files files = TW_TRY(files_of(invocation, *result.schedule, found.costs, clock));
@@ -89,7 +89,7 @@ Result<Output> run_auto(const Invocation& invocation) {
         .add("smallest_cap", Json::of(result.smallest_cap.value()))
         .add("evaluations", Json::of(result.evaluations))
         .add("actions_placed", Json::of(result.actions));
-    return Output{document_text(json), Exit::Ok, std::move(files.files)};
+    return Output{document_text(invocation.data, json), Exit::Ok, std::move(files.files)};
   }
   return Output{
       files.text + to_summary(invocation, *result.schedule, result.timeline, found.costs) +

@@ -121,7 +121,8 @@ Result<Output> run_show_layout(const Invocation& invocation) {
   const Question setting = TW_TRY(read_setting(invocation));
   const std::vector<LayoutViolation> found = violations(setting);
   const Exit exit = is_legal(found) ? Exit::Ok : Exit::DoesNotFit;
-  if (invocation.json) return Output{document_text(setting_json(setting, found)), exit};
+  if (invocation.json)
+    return Output{document_text(invocation.data, setting_json(setting, found)), exit};
   std::string text = setting_text(setting, invocation.width) + '\n';
   if (is_legal(found)) {
     text += groups_table(setting, invocation.width);

@@ -93,7 +93,8 @@ Result<Output> run_show_model(const Invocation& invocation) {
   }
   if (!faults.empty()) return fail(std::move(faults));
   if (invocation.json) {
-    if (models.size() == 1) return Output{document_text(model_report(models.front(), sequence))};
+    if (models.size() == 1)
+      return Output{document_text(invocation.data, model_report(models.front(), sequence))};
     Json list = Json::array();
     for (const Model& model : models) list.push(model_report(model, sequence));
     return Output{to_text(list)};

@@ -213,7 +213,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
     for (const Stage& stage : stages) list.push(stage_json(question, stage));
     Json document = Json::object();
     document.add("layout", to_json(layout)).add("stages", std::move(list));
-    return Output{document_text(document), Exit::Ok};
+    return Output{document_text(invocation.data, document), Exit::Ok};
   }
   std::string text = setting_text(setting, invocation.width) + '\n';
   text += which == "all" ? overview(question, stages, invocation.width)

@@ -95,7 +95,7 @@ Result<Output> run_show(const Invocation& invocation) {
   const TrialRecord record = TW_TRY(record_of(history, *invocation.integer("trial")));
   const std::string folder = history.folder_of(record.id);
   if (invocation.json) {
-    return Output{document_text(to_json(record).add("folder", Json::of(folder)))};
+    return Output{document_text(invocation.data, to_json(record).add("folder", Json::of(folder)))};
   }
   std::string text = fmt::format("trial {}: {}\n{}\nwhy: {}\npredicted: {} a step, OOM {}\n",
                                  record.id, end_text(record), record.layout, record.why,
@@ -157,8 +157,8 @@ Result<Output> run_export_best(const Invocation& invocation) {
   if (invocation.json) {
     Json list = Json::array();
     for (const File& file : output.files) list.push(Json::of(file.path));
-    output.text =
-        document_text(Json::object().add("best", to_json(*best)).add("files", std::move(list)));
+    output.text = document_text(
+        invocation.data, Json::object().add("best", to_json(*best)).add("files", std::move(list)));
     return output;
   }
   output.text =
@@ -218,8 +218,9 @@ Result<Output> tuned_output(const Invocation& invocation, const History& history
   const std::vector<TrialRecord> records = TW_TRY(history.records());
   const Exit exit =
       best_of(records) == nullptr && tuned.last.stop != TuneStop::Not ? Exit::DoesNotFit : Exit::Ok;
-  return Output{invocation.json ? document_text(tuned_json(history, records, tuned))
-                                : tuned_text(records, tuned, invocation.width),
+  return Output{invocation.json
+                    ? document_text(invocation.data, tuned_json(history, records, tuned))
+                    : tuned_text(records, tuned, invocation.width),
                 exit};
 }
 

@@ -173,7 +173,8 @@ Result<Output> run_validate_memory(const Invocation& invocation) {
     files = add_commands(scores, cases, constants, invocation.text("files").value_or("rows"));
   }
   if (invocation.json) {
-    return Output{document_text(to_json(scores, with_rows)), Exit::Ok, std::move(files)};
+    return Output{document_text(invocation.data, to_json(scores, with_rows)), Exit::Ok,
+                  std::move(files)};
   }
   if (with_rows) return Output{to_csv(scores), Exit::Ok, std::move(files)};
   return Output{scores_text(scores, invocation.width), Exit::Ok};

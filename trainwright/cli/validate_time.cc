@@ -81,7 +81,8 @@ Result<Output> run_validate_time(const Invocation& invocation) {
                                : leave_sources_out(loaded.runs, loaded.stacks),
                     invocation.text("source"));
   if (invocation.json) {
-    return Output{document_text(to_json(scores, invocation.flag("rows"))), Exit::Ok};
+    return Output{document_text(invocation.data, to_json(scores, invocation.flag("rows"))),
+                  Exit::Ok};
   }
   return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
@@ -152,7 +153,7 @@ Result<Output> run_validate_choice(const Invocation& invocation) {
   const std::vector<Sweep> sweeps =
       sweeps_of(cases, {constants.kernels, memory, left},
                 {"aleph-alpha-2023", "flagperf", "nanotron_playbook", "vtrain_multi"});
-  if (invocation.json) return Output{document_text(choice_json(sweeps)), Exit::Ok};
+  if (invocation.json) return Output{document_text(invocation.data, choice_json(sweeps)), Exit::Ok};
   return Output{choice_text(sweeps, invocation.width), Exit::Ok};
 }
 

@@ -121,7 +121,7 @@ Result<Output> run_validate_tune(const Invocation& invocation) {
                         table_text(scores, invocation.width), goal_text(scores));
     document.add(held_out ? "held_out" : "as_shipped", to_json(scores));
   }
-  return Output{invocation.json ? document_text(document) : text, Exit::Ok};
+  return Output{invocation.json ? document_text(invocation.data, document) : text, Exit::Ok};
 }
 
 }  // namespace

@@ -13,4 +13,4 @@ for (const [name, node] of plan.trials ? tuning(plan) : parts(plan)) {
   link.href = `#${node.id}`;
   nav.append(link);
 }
-document.querySelector("footer").append(el("p.small.soft", `Made by Trainwright ${details.version} from its own numbers. This file needs no network and sends nothing.`));
+document.querySelector("footer").append(el("p.small.soft", `Made by Trainwright ${plan.made_by.version} with data ${plan.made_by.data}. This file needs no network and sends nothing.`));
