@@ -130,7 +130,6 @@ Result<std::string> tuned_page(const TuneQuestion& of, const History& history,
       .add("title", Json::of(fmt::format("{} on {} with {} {}, tuned", wanted.model.name,
                                          wanted.cluster.name, wanted.trainer.title,
                                          to_text(wanted.trainer.version))))
-      .add("version", Json::of(TRAINWRIGHT_VERSION))
       .add("asked", Json::of(fmt::format("{} of {} tokens a step; history {}",
                                          counted(wanted.gbs, "sequence", "sequences"),
                                          with_thousands(wanted.seq), history.folder())))
@@ -140,7 +139,8 @@ Result<std::string> tuned_page(const TuneQuestion& of, const History& history,
       .add("commands", commands_json(history));
   Json document = tuned_json(history, records, tuned);
   document.add("details", std::move(details));
-  return filled_page(TW_TRY(read_file(of.invocation.data.path() + "/report/page.html")), document);
+  return filled_page(TW_TRY(read_file(of.invocation.data.path() + "/report/page.html")),
+                     with_schema(of.invocation.data, document));
 }
 
 }  // namespace trainwright::cli

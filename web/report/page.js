@@ -13,4 +13,5 @@ for (const [name, node] of plan.trials ? tuning(plan) : parts(plan)) {
   link.href = `#${node.id}`;
   nav.append(link);
 }
-document.querySelector("footer").append(el("p.small.soft", `Made by Trainwright ${plan.made_by.version} with data ${plan.made_by.data}. This file needs no network and sends nothing.`));
+const made = plan.made_by ? ` ${plan.made_by.version} with data ${plan.made_by.data}` : "";
+document.querySelector("footer").append(el("p.small.soft", `Made by Trainwright${made}. This file needs no network and sends nothing.`));
