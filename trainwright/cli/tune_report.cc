@@ -18,12 +18,6 @@ std::string cut(const std::string& line, int width) {
   return line.size() <= most ? line : line.substr(0, most - 3) + "...";
 }
 
-Seconds spent_on(const std::vector<TrialRecord>& records) {
-  Seconds spent;
-  for (const TrialRecord& record : records) spent += record.took;
-  return spent;
-}
-
 // "4 % to 11 % longer", "3 % shorter to 2 % longer"
 std::string off_text(double least, double most) {
   const auto percents = [](double log_error) {

@@ -28,11 +28,6 @@ std::string_view line_with(std::string_view log, std::string_view what) {
   return trim(log.substr(begin, std::min(log.find('\n', at), log.size()) - begin));
 }
 
-std::string last_line(std::string_view log) {
-  const std::string_view text = trim(log);
-  return std::string(text.substr(text.rfind('\n') + 1).substr(0, 300));
-}
-
 std::optional<TrialResult> out_of_memory(const std::optional<LoggedRun>& run) {
   if (!run || run->failures.empty()) return std::nullopt;
   const LoggedOutOfMemory& first = run->failures.front();
@@ -145,6 +140,13 @@ TrialResult judged(std::string_view log, const CommandEnd& end, const Reading& r
 }
 
 }  // namespace
+
+std::string last_line(std::string_view log) {
+  const std::string_view text = trim(log);
+  std::string line(text.substr(text.find_last_of("\r\n") + 1).substr(0, 300));
+  std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
+  return line;
+}
 
 std::optional<std::string> step_pattern_fault(const std::string& pattern) {
   try {

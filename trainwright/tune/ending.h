@@ -24,6 +24,9 @@ struct Reading {
   std::string pattern = {};
 };
 std::optional<std::string> step_pattern_fault(const std::string& pattern);
+// The last line of a log, which may be no text: without what a terminal would take for orders, and
+// of no more than 300 characters.
+std::string last_line(std::string_view log);
 TrialResult ending_of(std::string_view log, const std::optional<CommandEnd>& end,
                       const Reading& reading);
 

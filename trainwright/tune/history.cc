@@ -101,6 +101,12 @@ struct Lock {
 
 std::string_view name_of(TrialState state) { return kStates[static_cast<std::size_t>(state)]; }
 
+Seconds spent_on(const std::vector<TrialRecord>& records) {
+  Seconds spent;
+  for (const TrialRecord& record : records) spent += record.took;
+  return spent;
+}
+
 struct History::State {
   std::string folder;
   Database database;

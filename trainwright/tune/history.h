@@ -38,6 +38,7 @@ struct TrialRecord {
   Seconds took;       // from start to end
   std::string cause;  // in a sentence
 };
+Seconds spent_on(const std::vector<TrialRecord>& records);  // all of them together
 // What a trial ended with.
 struct TrialResult {
   TrialEnd end = TrialEnd::Ok;

@@ -28,14 +28,6 @@ std::string log_of(const std::string& folder, std::uintmax_t most = kLongestLog)
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of what may be no text: without what a terminal would take for orders.
-std::string last_line(const std::string& log) {
-  const std::string_view text = trim(log);
-  std::string line(text.substr(text.find_last_of("\r\n") + 1));
-  std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
-  return line;
-}
-
 // Says how it goes, about once a second.
 class Telling {
  public:
@@ -176,12 +168,6 @@ Result<bool> recover(History& history, const TuneJob& job, const TuneHooks& hook
     if (!TW_TRY(finish_trial(history, job, trial, watcher, hooks))) return false;
   }
   return true;
-}
-
-Seconds spent_on(const std::vector<TrialRecord>& records) {
-  Seconds spent;
-  for (const TrialRecord& record : records) spent += record.took;
-  return spent;
 }
 
 }  // namespace

@@ -6,26 +6,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "trainwright/testing/folder.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
 namespace {
-
-struct Folder {
-  std::string path = [] {
-    std::string name = std::filesystem::temp_directory_path() / "tune-XXXXXX";
-    return std::string(mkdtemp(name.data()));
-  }();
-  Folder() = default;
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path); }
-};
 
 // Steps of the seconds that the layout says: "l3" prints 3, "oom", "hang" and "crash" do that.
 constexpr const char* kTrainer = R"(case "$1" in
@@ -269,6 +258,11 @@ TEST_CASE("of a user's own lines the first five are warm-up and the median count
   CHECK(step_pattern_fault("no group"));
   CHECK(step_pattern_fault("(["));
   CHECK(!step_pattern_fault("took ([0-9.]+) s"));
+}
+
+TEST_CASE("the last line of a log gives a terminal no orders") {
+  CHECK(last_line("one\ntwo\r\x1b[2Jthree\a \n\n") == "[2Jthree");
+  CHECK(last_line("") == "");
 }
 
 TEST_CASE("a command's words are filled in, settings as words of their own") {

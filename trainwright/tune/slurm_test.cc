@@ -1,12 +1,12 @@
 #include "trainwright/tune/slurm.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "trainwright/testing/folder.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
@@ -86,10 +86,8 @@ if [ "$*" = "--name=$(cat "$here/name") 7" ]; then echo CANCELLED >"$here/state"
 )sh";
 
 struct FakeSlurm {
-  std::string folder = [] {
-    std::string name = std::filesystem::temp_directory_path() / "slurm-XXXXXX";
-    return std::string(mkdtemp(name.data()));
-  }();
+  Folder own;
+  const std::string& folder = own.path;
   std::string path = getenv("PATH");
   explicit FakeSlurm(const std::string& mode) {
     std::ofstream(folder + "/mode") << mode << '\n';
@@ -106,10 +104,7 @@ struct FakeSlurm {
   }
   FakeSlurm(const FakeSlurm&) = delete;
   FakeSlurm& operator=(const FakeSlurm&) = delete;
-  ~FakeSlurm() {
-    setenv("PATH", path.c_str(), 1);
-    std::filesystem::remove_all(folder);
-  }
+  ~FakeSlurm() { setenv("PATH", path.c_str(), 1); }
   std::int64_t submissions() const {
     return static_cast<std::int64_t>(std::filesystem::file_size(folder + "/submissions")) / 2;
   }
