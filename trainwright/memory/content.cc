@@ -10,16 +10,6 @@ const Recompute& recompute_of(const Layout& layout, const Stage& stage) {
                                            : layout.recompute_by_stage[stage.id.at()];
 }
 
-bool same_content(const Layout& layout, const ChunkContent& a, const ChunkContent& b) {
-  return a.stage.runs == b.stage.runs && a.stage.embedding == b.stage.embedding &&
-         a.stage.head == b.stage.head && a.stage.mtp == b.stage.mtp && a.frozen == b.frozen &&
-         a.after_trained == b.after_trained && a.from_other_rank == b.from_other_rank &&
-         a.to_other_rank == b.to_other_rank && a.tied_copy == b.tied_copy &&
-         a.stage.embedding_share == b.stage.embedding_share &&
-         a.stage.head_share == b.stage.head_share &&
-         recompute_of(layout, a.stage) == recompute_of(layout, b.stage);
-}
-
 ChunkContent content_of(const Stage& stage, const std::vector<Stage>& stages, const Model& model,
                         const Training& training, std::int64_t first_trained) {
   const std::size_t s = stage.id.at();
@@ -37,6 +27,16 @@ ChunkContent content_of(const Stage& stage, const std::vector<Stage>& stages, co
 
 }  // namespace
 
+bool same_content(const ChunkContent& a, const ChunkContent& b) {
+  return a.stage.runs == b.stage.runs && a.stage.embedding == b.stage.embedding &&
+         a.stage.head == b.stage.head && a.stage.mtp == b.stage.mtp && a.frozen == b.frozen &&
+         a.after_trained == b.after_trained && a.from_other_rank == b.from_other_rank &&
+         a.to_other_rank == b.to_other_rank && a.tied_copy == b.tied_copy &&
+         a.shares_embedding == b.shares_embedding &&
+         a.stage.embedding_share == b.stage.embedding_share &&
+         a.stage.head_share == b.stage.head_share;
+}
+
 Result<Partition> partition_of(const Layout& layout, const Model& model, const Training& training) {
   const std::vector<Stage> stages = TW_TRY(stage_layers(layout, model));
   if (!layout.recompute_by_stage.empty() && layout.recompute_by_stage.size() != stages.size()) {
@@ -51,7 +51,8 @@ Result<Partition> partition_of(const Layout& layout, const Model& model, const T
     ChunkContent content = content_of(stage, stages, model, training, first_trained);
     auto& contents = partition.contents;
     const auto found = std::find_if(contents.begin(), contents.end(), [&](const auto& other) {
-      return same_content(layout, content, other);
+      return same_content(content, other) &&
+             recompute_of(layout, content.stage) == recompute_of(layout, other.stage);
     });
     const auto rank = static_cast<std::size_t>(stage.rank);
     chunks[rank].push_back(static_cast<std::size_t>(found - contents.begin()));

@@ -22,6 +22,9 @@ struct ChunkContent {
   bool shares_embedding = false;  // that copy and the embedding: both have gradients to sum
 };
 
+// Whether they hold the same and do the same with it; how each recomputes is left to the caller.
+bool same_content(const ChunkContent& a, const ChunkContent& b);
+
 struct PipelineGroup {
   std::vector<std::int64_t> ranks;  // of the pipeline, ascending
   std::vector<std::size_t> chunks;  // into Partition::contents

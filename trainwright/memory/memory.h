@@ -28,6 +28,7 @@
 //              + (end of the range - figure)^2 / 1.645^2 for each range
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -174,10 +175,12 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question,
 // as it is below one half). One per model, trainer, job and thread.
 class MemoryModel {
  public:
+  // Lists of the same model, trainer and job that somebody else makes too.
+  using ListsOf = std::function<WorkCache*(PrecisionKind)>;
   // All of them must outlive it.
   MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
               const MemoryConstants& constants,
-              std::optional<AttentionKernel> attention = std::nullopt);
+              std::optional<AttentionKernel> attention = std::nullopt, ListsOf lists = {});
   ~MemoryModel();
   MemoryModel(MemoryModel&&) noexcept;
   MemoryModel& operator=(MemoryModel&&) noexcept;

@@ -51,28 +51,27 @@ struct PartitionHash {
   }
 };
 
-// A slice of the first stage, on a partition.
+// A stage of that content, in that slice.
 struct ChunkKey {
-  const void* partition = nullptr;
+  std::size_t content = 0;
+  std::int64_t pp = 0;  // where the load of experts hangs on it
+  double gradient = 0;  // bytes of one parameter's
   Slice slice;
   friend bool operator==(const ChunkKey&, const ChunkKey&) = default;
 };
 struct ChunkHash {
   std::size_t operator()(const ChunkKey& key) const {
-    const Slice& s = key.slice;
     Hash hash;
-    hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.partition)));
-    hash.add(s.tp | s.cp << 32);
-    hash.add(s.ep | s.etp << 32);
-    hash.add(s.mbs);
-    hash.add(s.seq | (s.sp ? std::int64_t{1} << 62 : 0));
-    hash.add(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
-             static_cast<std::int64_t>(s.dispatcher) << 16 |
-             static_cast<std::int64_t>(s.precision) << 8 | (s.distribute_saved ? 1 : 0));
-    hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
-             static_cast<std::int64_t>(s.recompute.kind));
+    hash.add(static_cast<std::int64_t>(key.content) << 32 | key.pp);
+    hash.add(static_cast<std::int64_t>(SliceHash{}(key.slice)));
     return hash.value();
   }
+};
+
+// A partition whose contents other partitions share.
+struct KnownPartition {
+  detail::Partition partition;
+  std::vector<std::size_t> contents;  // into MemoryModel::State::contents
 };
 
 struct JoinedKey {
@@ -112,53 +111,81 @@ struct MemoryModel::State {
   detail::KnownBy known = detail::known_by(trainer);
   Widths widths = widths_of(model, job);
 
+  ListsOf lists = {};
+
   struct OfPrecision {
     Recipe recipe;
-    WorkCache cache;
+    std::optional<WorkCache> own;
+    WorkCache* cache = nullptr;
   };
   std::map<PrecisionKind, OfPrecision> precisions = {};
-  std::unordered_map<PartitionKey, std::optional<detail::Partition>, PartitionHash> partitions = {};
-  std::unordered_map<ChunkKey, std::vector<ChunkBytes>, ChunkHash> chunks = {};
+  std::unordered_map<PartitionKey, std::optional<KnownPartition>, PartitionHash> partitions = {};
+  std::vector<detail::ChunkContent> contents = {};
+  std::unordered_map<ChunkKey, ChunkBytes, ChunkHash> chunks = {};
   std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
   std::unordered_map<JoinedKey, std::vector<Moments>, JoinedHash> joined = {};  // by group
   std::unordered_map<std::array<std::int64_t, 9>, detail::Outside, NumbersHash> outside = {};
-  detail::GroupTerms terms = {};  // scratch
+  // Scratch.
+  detail::GroupTerms terms = {};
+  std::vector<const ChunkBytes*> bytes = {};  // by content of a partition
 
-  const detail::Partition* partition_for(const Layout& layout) {
+  const KnownPartition* partition_for(const Layout& layout) {
     PartitionKey key = partition_key(layout);
     auto found = partitions.find(key);
     if (found == partitions.end()) {
       auto made =
           detail::partition_of(layout, model, precision_for(layout.precision).recipe.training);
-      found =
-          partitions.emplace(std::move(key), made ? std::optional(*std::move(made)) : std::nullopt)
-              .first;
+      std::optional<KnownPartition> shared;
+      if (made) shared = KnownPartition{*std::move(made), {}};
+      found = partitions.emplace(std::move(key), std::move(shared)).first;
+      if (found->second) fill_contents(*found->second);
     }
     return found->second ? &*found->second : nullptr;
+  }
+
+  void fill_contents(KnownPartition& shared) {
+    const bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;
+    for (const detail::ChunkContent& content : shared.partition.contents) {
+      // Where only some layers are trained it matters which ones a stage has.
+      const auto same =
+          std::find_if(contents.begin(), contents.end(), [&](const detail::ChunkContent& other) {
+            return same_content(content, other) &&
+                   (all_alike || content.stage.first == other.stage.first);
+          });
+      shared.contents.push_back(static_cast<std::size_t>(same - contents.begin()));
+      if (same == contents.end()) contents.push_back(content);
+    }
   }
 
   OfPrecision& precision_for(PrecisionKind kind) {
     const auto found = precisions.find(kind);
     if (found != precisions.end()) return found->second;
-    const Recipe recipe = recipe_of(trainer, kind, job);
-    return precisions.emplace(kind, OfPrecision{recipe, WorkCache(model, recipe)}).first->second;
+    OfPrecision& made = precisions[kind];
+    made.recipe = recipe_of(trainer, kind, job);
+    if (!lists) made.own.emplace(model, made.recipe);
+    made.cache = lists ? lists(kind) : &*made.own;
+    return made;
   }
 
-  const std::vector<ChunkBytes>& chunks_for(const Layout& layout, const Slice& first,
-                                            const detail::Partition& partition,
-                                            const detail::StateRules& rules) {
-    ChunkKey key{&partition, first};
-    const auto found = chunks.find(key);
-    if (found != chunks.end()) return found->second;
-    OfPrecision& precision = precision_for(layout.precision);
-    const detail::ChunkQuestion of{model, precision.recipe, detail::pass_bytes(rules),
-                                   detail::expert_load_of(constants, model, first, layout.pp)};
-    std::vector<ChunkBytes> made;
-    for (const detail::ChunkContent& content : partition.contents) {
-      const Slice slice = slice_of(layout, trainer, content.stage.id.index(), attention);
-      made.push_back(detail::chunk_bytes(of, content, slice, precision.cache));
+  // Of one content of a partition.
+  const ChunkBytes& chunk_for(const Layout& layout, const Slice& first,
+                              const KnownPartition& shared, std::size_t of_partition,
+                              const detail::StateRules& rules) {
+    const detail::ChunkContent& content = shared.partition.contents[of_partition];
+    const detail::PassBytes pass = detail::pass_bytes(rules);
+    ChunkKey key{shared.contents[of_partition], 0, pass.gradient, first};
+    if (constants.expert_load.kind != ExpertLoad::Kind::Balanced) key.pp = layout.pp;
+    if (!layout.recompute_by_stage.empty()) {
+      key.slice = slice_of(layout, trainer, content.stage.id.index(), attention);
     }
-    return chunks.emplace(key, std::move(made)).first->second;
+    const auto [found, fresh] = chunks.try_emplace(key);
+    if (fresh) {
+      OfPrecision& precision = precision_for(layout.precision);
+      const detail::ChunkQuestion of{model, precision.recipe, pass,
+                                     detail::expert_load_of(constants, model, first, layout.pp)};
+      found->second = detail::chunk_bytes(of, content, key.slice, *precision.cache);
+    }
+    return found->second;
   }
 
   // The corners of each group's moments; nullptr if the schedule cannot be made.
@@ -204,8 +231,14 @@ struct MemoryModel::State {
 
 MemoryModel::MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
                          const Job& job, const MemoryConstants& constants,
-                         std::optional<AttentionKernel> attention)
-    : state_(std::make_unique<State>(State{model, cluster, trainer, job, constants, attention})) {}
+                         std::optional<AttentionKernel> attention, ListsOf lists)
+    : state_(std::make_unique<State>(State{.model = model,
+                                           .cluster = cluster,
+                                           .trainer = trainer,
+                                           .job = job,
+                                           .constants = constants,
+                                           .attention = attention,
+                                           .lists = std::move(lists)})) {}
 MemoryModel::~MemoryModel() = default;
 MemoryModel::MemoryModel(MemoryModel&&) noexcept = default;
 MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
@@ -217,17 +250,24 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
   if (too_large(state.widths, first)) return std::nullopt;
   const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
   if (!rules) return std::nullopt;
-  const detail::Partition* partition = state.partition_for(layout);
-  if (partition == nullptr) return std::nullopt;
+  const KnownPartition* known = state.partition_for(layout);
+  if (known == nullptr) return std::nullopt;
+  const detail::Partition* partition = &known->partition;
   const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
   if (moments == nullptr) return std::nullopt;
-  const std::vector<ChunkBytes>& chunks =
-      state.chunks_for(layout, first, *partition, rules->states);
+  // Most are asked for by layouts that follow each other.
+  constexpr std::size_t kMostChunks = std::size_t{1} << 15U;
+  if (state.chunks.size() > kMostChunks) state.chunks.clear();
+  state.bytes.assign(partition->contents.size(), nullptr);
   const detail::Outside& outside = state.outside_for(layout);
   const Bytes capacity = capacity_of(state.cluster);
   Least least;
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
-    detail::fill_terms(state.terms, partition->groups[g], *partition, chunks, *rules);
+    for (const std::size_t chunk : partition->groups[g].chunks) {
+      if (state.bytes[chunk] != nullptr) continue;
+      state.bytes[chunk] = &state.chunk_for(layout, first, *known, chunk, rules->states);
+    }
+    detail::fill_terms(state.terms, partition->groups[g], *partition, state.bytes, *rules);
     const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
     RealBytes inside = peak.coming;
     for (const RealBytes part : detail::standing_bytes(state.terms)) inside += part;

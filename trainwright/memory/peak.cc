@@ -59,7 +59,7 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
 }
 
 void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
-                std::span<const ChunkBytes> bytes, const LayoutRules& rules) {
+                std::span<const ChunkBytes* const> bytes, const LayoutRules& rules) {
   terms.chunks.clear();
   terms.transport = terms.largest = terms.left_behind = terms.left = RealBytes();
   terms.workspaces = rules.workspaces.everywhere;
@@ -71,25 +71,25 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   RealBytes gradients, kept_gradients;
   for (const std::size_t chunk : group.chunks) {
     const ChunkContent& content = partition.contents[chunk];
-    terms.chunks.push_back(chunk_terms(bytes[chunk], content, rules.states, rules.pipeline));
-    terms.transport += transport_bytes(bytes[chunk], rules.pipeline, rules.microbatches);
-    if (rules.microbatches > 1) terms.left_behind += bytes[chunk].left_behind;
-    terms.left_behind += bytes[chunk].head_share;
+    const ChunkBytes& of = *bytes[chunk];
+    terms.chunks.push_back(chunk_terms(of, content, rules.states, rules.pipeline));
+    terms.transport += transport_bytes(of, rules.pipeline, rules.microbatches);
+    if (rules.microbatches > 1) terms.left_behind += of.left_behind;
+    terms.left_behind += of.head_share;
     if (rules.pipeline.last_input_stays && content.from_other_rank) {
-      terms.left += 2 * bytes[chunk].input;
+      terms.left += 2 * of.input;
     }
-    for (const PortionBytes& portion : bytes[chunk].portions) {
+    for (const PortionBytes& portion : of.portions) {
       if (portion.logits) terms.left += rules.gathered_head * real(portion.totals->input);
     }
-    own_products |=
-        content.stage.head || content.stage.head_share || bytes[chunk].held.expert.value() > 0;
-    terms.gather_buffers = std::max(terms.gather_buffers, bytes[chunk].gather_buffers);
+    own_products |= content.stage.head || content.stage.head_share || of.held.expert.value() > 0;
+    terms.gather_buffers = std::max(terms.gather_buffers, of.gather_buffers);
     gradients += terms.chunks.back().gradients;
     kept_gradients += terms.chunks.back().kept_gradients;
-    terms.largest = std::max(terms.largest, bytes[chunk].largest);
-    held += bytes[chunk].held;
+    terms.largest = std::max(terms.largest, of.largest);
+    held += of.held;
     if (content.shares_embedding) terms.shares_embedding = true;
-    add_shapes(stand_ins, bytes[chunk].stand_ins);
+    add_shapes(stand_ins, of.stand_ins);
   }
   if (own_products) terms.workspaces += rules.workspaces.own_products;
   terms.product_workspace = 2 * rules.product_workspace;

@@ -38,9 +38,9 @@ struct GroupTerms {
   RealBytes product_workspace;  // of the threads that run forward and backward
   bool shares_embedding = false;
 };
-// Overwrites `terms`, so that a search allocates nothing.
+// Overwrites `terms`, so that a search allocates nothing; `bytes` by content of the partition.
 void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
-                std::span<const ChunkBytes> bytes, const LayoutRules& rules);
+                std::span<const ChunkBytes* const> bytes, const LayoutRules& rules);
 
 // What stands all step: whole bytes; 0 in the categories that come and go.
 using CategoryBytes = std::array<RealBytes, kCategories>;

@@ -18,10 +18,11 @@ Fastest::Fastest(const SearchQuestion& question, const Space& space)
     : question_(question),
       space_(space),
       stack_(stack_of(question.time.stacks, question.trainer).constants),
-      memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
-              question.attention),
       own_steps_(question.steps != nullptr ? std::nullopt : std::optional(step_model(question))),
-      steps_(question.steps != nullptr ? *question.steps : *own_steps_) {
+      steps_(question.steps != nullptr ? *question.steps : *own_steps_),
+      memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
+              question.attention,
+              [&steps = steps_](PrecisionKind kind) { return &steps.work(kind); }) {
   push_trunks();
 }
 
@@ -43,7 +44,7 @@ void Fastest::push_trunks() {
     if (space_.leaves(t) == 0) continue;
     const double idle = least_idle_of(space_.pipelines(t));
     if (const auto pieces = whole(trunk)) {
-      push(least_step(*pieces, idle, stack_), Level::Trunk, trunk);
+      push({least_step(*pieces, stack_).with_idle(idle), Level::Trunk, trunk});
     }
   }
 }
@@ -68,33 +69,49 @@ void Fastest::split_trunk(const Branch& trunk) {
       const auto& rank = ranks[static_cast<std::size_t>(twig.sharing)];
       if (!rank) continue;
       pieces->ranks = {*rank};
-      push(least_step(*pieces, idle, stack_), Level::Twig, twig);
+      push({least_step(*pieces, stack_).with_idle(idle), Level::Twig, twig});
     }
   }
 }
 
 void Fastest::split_twig(const Branch& twig) {
-  const auto pieces = whole(twig);
-  const std::vector<Pipeline>& pipelines = space_.pipelines(twig.trunk);
-  Branch leaf = twig;
-  for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
+  const LeastStep least = least_step(*whole(twig), stack_);
+  splits_.push_back({twig, least});
+  push_leaf(static_cast<std::int32_t>(splits_.size() - 1), 0);
+}
+
+// The first leaf from there on that is in the space. Pipelines are sorted, so no later one has a
+// lower bound.
+void Fastest::push_leaf(std::int32_t split, std::size_t next) {
+  const SplitTwig& of = splits_[static_cast<std::size_t>(split)];
+  const std::vector<Pipeline>& pipelines = space_.pipelines(of.twig.trunk);
+  const std::vector<std::int32_t>& order = space_.by_idle(of.twig.trunk);
+  Branch leaf = of.twig;
+  for (; next < order.size(); ++next) {
+    leaf.pipeline = order[next];
     if (!space_.holds(leaf)) continue;
     const double idle = pipelines[static_cast<std::size_t>(leaf.pipeline)].idle;
-    push(least_step(*pieces, idle, stack_), Level::Leaf, leaf);
+    push({of.least.with_idle(idle), Level::Leaves, leaf, split, static_cast<std::int32_t>(next)});
+    return;
   }
 }
 
+void Fastest::next_leaf(const Node& leaves) {
+  push_leaf(leaves.split, static_cast<std::size_t>(leaves.next) + 1);
+  weigh_leaf(leaves.bound, leaves.branch);
+}
+
 // Whether a layout fits is cheaper to tell than its time.
-void Fastest::weigh_leaf(const Node& leaf) {
-  const auto least = memory_.least(space_.layout(leaf.branch), std::max(question_.risk, 0.5));
+void Fastest::weigh_leaf(Seconds bound, const Branch& leaf) {
+  const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, 0.5));
   if (!least) return;
   ++looked_.evaluated;
   const Fit fit = fit_of(least->oom, question_.risk);
-  if (question_.remember) met_.push_back({leaf.branch, least->driver, leaf.bound, fit});
+  if (question_.remember) met_.push_back({leaf, least->driver, bound, fit});
   if (fit == Fit::Fits) {
-    push(leaf.bound, Level::Fitting, leaf.branch);
+    push({bound, Level::Fitting, leaf});
   } else {
-    large_.push_back({least->driver, fit, leaf.branch});
+    large_.push_back({least->driver, fit, leaf});
   }
 }
 
@@ -104,7 +121,7 @@ void Fastest::time_leaf(const Branch& leaf) {
   ++looked_.timed;
   const Seconds step = step_time(*pieces, stack_).step;
   if (question_.remember) times_[leaf] = step;
-  push(step, Level::Timed, leaf);
+  push({step, Level::Timed, leaf});
 }
 
 std::vector<Met> Fastest::met() const {
@@ -139,7 +156,7 @@ std::optional<Layout> Fastest::next() {
     switch (node.level) {
       case Level::Trunk: split_trunk(node.branch); break;
       case Level::Twig: split_twig(node.branch); break;
-      case Level::Leaf: weigh_leaf(node); break;
+      case Level::Leaves: next_leaf(node); break;
       case Level::Fitting: time_leaf(node.branch); break;
       case Level::Timed: return space_.layout(node.branch);
     }
@@ -171,8 +188,8 @@ bool Fastest::later(const Node& a, const Node& b) const {
   return a.branch > b.branch;
 }
 
-void Fastest::push(Seconds bound, Level level, const Branch& branch) {
-  heap_.push_back({bound, level, branch});
+void Fastest::push(const Node& node) {
+  heap_.push_back(node);
   known_ += is_known(heap_.back()) ? 1 : 0;
   std::push_heap(heap_.begin(), heap_.end(),
                  [&](const Node& a, const Node& b) { return later(a, b); });

@@ -59,17 +59,27 @@ class Fastest {
   std::vector<Met> met() const;
 
  private:
-  enum class Level : std::uint8_t { Trunk, Twig, Leaf, Fitting, Timed };
+  // Leaves: those of a split twig that are still to come, the next one's bound.
+  enum class Level : std::uint8_t { Trunk, Twig, Leaves, Fitting, Timed };
   struct Node {
     Seconds bound;
     Level level = Level::Trunk;
     Branch branch = {};
+    std::int32_t split = -1;  // of Leaves
+    std::int32_t next = 0;
+  };
+  // A twig whose leaves come in the order of their pipelines' idle time.
+  struct SplitTwig {
+    Branch twig;
+    LeastStep least;
   };
 
   void push_trunks();
   void split_trunk(const Branch& trunk);
   void split_twig(const Branch& twig);
-  void weigh_leaf(const Node& leaf);
+  void next_leaf(const Node& leaves);
+  void push_leaf(std::int32_t split, std::size_t next);
+  void weigh_leaf(Seconds bound, const Branch& leaf);
   void time_leaf(const Branch& leaf);
   // What no recompute is, and nothing travelling, where those are not chosen.
   std::optional<StepPieces> whole(const Branch& branch);
@@ -78,17 +88,18 @@ class Fastest {
   void ask_whether_to_stop();
   bool later(const Node& a, const Node& b) const;
   Node pop();
-  void push(Seconds bound, Level level, const Branch& branch);
+  void push(const Node& node);
 
   const SearchQuestion& question_;
   const Space& space_;
   const StackConstants& stack_;
-  MemoryModel memory_;
   std::optional<StepModel> own_steps_;
   StepModel& steps_;
+  MemoryModel memory_;
   static bool is_known(const Node& node) { return node.level >= Level::Fitting; }
 
   std::vector<Node> heap_;
+  std::vector<SplitTwig> splits_ = {};
   std::int64_t known_ = 0;  // layouts in it that may fit
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;

@@ -1,6 +1,7 @@
 #include "trainwright/search/space.h"
 
 #include <algorithm>
+#include <numeric>
 #include <variant>
 
 namespace trainwright {
@@ -357,22 +358,40 @@ Space::Space(const SearchQuestion& question)
       trunks_(Trunks(question).all()),
       recomputes_(recomputes_of(question)) {
   for (const Layout& trunk : trunks_) {
-    const auto sharing = sharing_key(trunk);
-    if (!sharings_.contains(sharing)) {
-      sharings_[sharing] = sharings_of(question, trunk.dp, trunk.cp > 1);
+    const auto [sharing, unshared] = sharings_.try_emplace(sharing_key(trunk));
+    if (unshared) sharing->second = sharings_of(question, trunk.dp, trunk.cp > 1);
+    sharings_of_.push_back(&sharing->second);
+    const auto key = pipeline_key(trunk);
+    const auto [pipeline, fresh] = pipelines_.try_emplace(key);
+    if (fresh) {
+      Pipelines& made = pipeline->second;
+      made.list = pipelines_of(question, key.first, key.second);
+      made.by_idle.resize(made.list.size());
+      std::iota(made.by_idle.begin(), made.by_idle.end(), 0);
+      std::stable_sort(made.by_idle.begin(), made.by_idle.end(), [&](auto a, auto b) {
+        return made.list[static_cast<std::size_t>(a)].idle <
+               made.list[static_cast<std::size_t>(b)].idle;
+      });
     }
-    const auto pipeline = pipeline_key(trunk);
-    if (!pipelines_.contains(pipeline)) {
-      pipelines_[pipeline] = pipelines_of(question, pipeline.first, pipeline.second);
+    pipelines_of_.push_back(&pipeline->second);
+    if (!fresh || from_) continue;
+    const auto t = static_cast<std::int32_t>(pipelines_of_.size() - 1);
+    for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
+      for (std::int32_t p = 0; p < std::ssize(pipeline->second.list); ++p) {
+        pipeline->second.held += holds({t, r, 0, p}) ? 1 : 0;
+      }
     }
   }
 }
 
 const std::vector<Sharing>& Space::sharings(std::int32_t trunk) const {
-  return sharings_.at(sharing_key(trunks_[static_cast<std::size_t>(trunk)]));
+  return *sharings_of_[static_cast<std::size_t>(trunk)];
 }
 const std::vector<Pipeline>& Space::pipelines(std::int32_t trunk) const {
-  return pipelines_.at(pipeline_key(trunks_[static_cast<std::size_t>(trunk)]));
+  return pipelines_of_[static_cast<std::size_t>(trunk)]->list;
+}
+const std::vector<std::int32_t>& Space::by_idle(std::int32_t trunk) const {
+  return pipelines_of_[static_cast<std::size_t>(trunk)]->by_idle;
 }
 bool Space::holds(const Branch& leaf) const {
   if (from_ && count_of(changed_knobs(*from_, layout(leaf))) > kMostChanges) return false;
@@ -384,13 +403,12 @@ bool Space::holds(const Branch& leaf) const {
 }
 std::int64_t Space::leaves(std::int32_t trunk) const {
   const std::int64_t ways = std::ssize(sharings(trunk));
+  // How weights are shared matters to nothing but the distance from a layout.
+  if (!from_) return pipelines_of_[static_cast<std::size_t>(trunk)]->held * ways;
   std::int64_t held = 0;
   for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
     for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
-      // How weights are shared matters to nothing but the distance from a layout.
-      for (std::int32_t s = 0; s < (from_ ? ways : 1); ++s) {
-        held += holds({trunk, r, s, p}) ? (from_ ? 1 : ways) : 0;
-      }
+      for (std::int32_t s = 0; s < ways; ++s) held += holds({trunk, r, s, p}) ? 1 : 0;
     }
   }
   return held;

@@ -51,6 +51,8 @@ class Space {
   const std::vector<Recompute>& recomputes() const { return recomputes_; }
   const std::vector<Sharing>& sharings(std::int32_t trunk) const;
   const std::vector<Pipeline>& pipelines(std::int32_t trunk) const;
+  // The same pipelines, those that stand idle least first.
+  const std::vector<std::int32_t>& by_idle(std::int32_t trunk) const;
   // Whether a leaf is in the space: where the first n layers of a stage are run again, n is below
   // an even share, which would be full recompute; and it is not far from what is run today.
   bool holds(const Branch& leaf) const;
@@ -68,7 +70,15 @@ class Space {
   // By ranks that hold the same weights: (dp, cp > 1).
   std::map<std::pair<std::int64_t, bool>, std::vector<Sharing>> sharings_;
   // By pp and whether there are as many micro-batches.
-  std::map<std::pair<std::int64_t, bool>, std::vector<Pipeline>> pipelines_;
+  struct Pipelines {
+    std::vector<Pipeline> list;
+    std::vector<std::int32_t> by_idle;
+    std::int64_t held = 0;  // with a way to recompute, wherever weights are shared
+  };
+  std::map<std::pair<std::int64_t, bool>, Pipelines> pipelines_;
+  // By trunk.
+  std::vector<const std::vector<Sharing>*> sharings_of_;
+  std::vector<const Pipelines*> pipelines_of_;
 };
 
 }  // namespace trainwright::detail

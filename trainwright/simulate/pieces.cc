@@ -1,28 +1,24 @@
 // From a layout to the pieces of its step: lists timed once, stages as sums of them.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <unordered_map>
 
 #include "trainwright/base/hash.h"
-#include "trainwright/simulate/simulate.h"
+#include "trainwright/simulate/list_time.h"
 
 namespace trainwright {
 namespace {
 
-// What an elementwise operator costs to launch, of what others do: it is one kernel without a
-// module around it, where norms, rotations and attention are several.
-constexpr double kElementwise = 0.1;
+using detail::Call;
+using detail::ListTime;
+using detail::ListTimer;
+
 constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
 // What a host moves in its own memory while it steps an optimizer; the ranks of a node share it.
 // DeepSpeed's CPU Adam took some 10 s for the 18.2 B parameters of an A100 node (its issue 6834)
 // and 8.2 s for 11.6 B (its pull request 735): at 2 x 18 bytes a parameter 65 and 51 GB/s.
 constexpr BytesPerSecond kHostUpdates(58e9);
-
-ComputeType type_of(const Operator& op, PrecisionKind precision) {
-  const ComputeType asked = compute_type(precision);
-  const bool low = asked == ComputeType::Fp8 || asked == ComputeType::Fp4;
-  return low && !op.low_precision ? ComputeType::Bf16 : asked;
-}
 
 // Every rank of a layout goes at the pace of the slowest accelerator.
 const Accelerator& slowest_accelerator(const Cluster& cluster) {
@@ -34,24 +30,25 @@ const Accelerator& slowest_accelerator(const Cluster& cluster) {
       ->accelerator;
 }
 
-// The groups of layouts with the same degrees, each placed once.
-class Places {
- public:
-  Places(Layout layout, const Cluster& cluster) : layout_(std::move(layout)), cluster_(cluster) {}
-  const GroupPlacement& at(GroupKind kind) {
-    auto& place = places_[static_cast<std::size_t>(kind)];
-    if (!place) place = place_group(layout_, kind, cluster_);
-    return *place;
-  }
-  // Of collectives on them, by kind, group, bytes and dispatcher.
-  std::unordered_map<std::array<std::int64_t, 4>, Seconds, NumbersHash> times = {};
-
- private:
-  Layout layout_;
-  const Cluster& cluster_;
-  std::array<std::optional<GroupPlacement>, static_cast<std::size_t>(GroupKind::World) + 1>
-      places_{};
+// A group of ranks on its links, with the times of collectives by kind, bytes and, where tokens are
+// dispatched, ep.
+struct Link {
+  GroupPlacement place;
+  std::unordered_map<std::array<std::int64_t, 3>, Seconds, NumbersHash> times = {};
 };
+struct RankGroupHash {
+  std::size_t operator()(const RankGroup& group) const {
+    Hash hash;
+    hash.add(group.size);
+    hash.add(group.count);
+    for (const Stride& stride : group.strides) hash.add(stride.members << 32 | stride.stride);
+    return hash.value();
+  }
+};
+// Where a group lies follows from its strides: layouts share most of them.
+using KnownLinks = std::unordered_map<RankGroup, Link, RankGroupHash>;
+// The groups of layouts with the same degrees, by kind.
+using LinksByKind = std::array<Link*, static_cast<std::size_t>(GroupKind::World) + 1>;
 
 std::int64_t most_experts_per_token(const Model& model) {
   std::int64_t most = 0;
@@ -71,25 +68,33 @@ struct Wires {
   const AcceleratorRates& rates;
   std::int64_t experts_per_token;
   double busiest;  // rank's share of the rows that experts receive, over the mean
-  Places& places;
+  KnownLinks& known;
+  LinksByKind& links;
+
+  Link& link(GroupKind kind) {
+    Link*& found = links[static_cast<std::size_t>(kind)];
+    if (found != nullptr) return *found;
+    const auto [entry, fresh] = known.try_emplace(rank_group(layout, kind));
+    if (fresh) entry->second.place = place_group(layout, kind, cluster);
+    found = &entry->second;
+    return *found;
+  }
+  const GroupPlacement& place(GroupKind kind) { return link(kind).place; }
 
   // Most passes make the same calls.
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
-    if (places.at(group).group.size < 2 || bytes == Bytes(0)) return {};
-    const auto number = [](auto of) { return static_cast<std::int64_t>(of); };
-    const auto [known, fresh] = places.times.try_emplace(
-        std::array{number(kind), number(group), bytes.value(), number(layout.dispatcher)});
-    if (fresh) known->second = timed(kind, group, bytes);
-    return known->second;
-  }
-  Seconds timed(CollectiveKind kind, GroupKind group, Bytes bytes) {
-    const GroupPlacement& place = places.at(group);
+    Link& on = link(group);
+    if (on.place.group.size < 2 || bytes == Bytes(0)) return {};
     const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
                         layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
-    if (!tokens) return collective_time(kind, bytes, place, cluster, rates);
+    const auto [known_time, fresh] = on.times.try_emplace(
+        std::array{static_cast<std::int64_t>(kind), bytes.value(), tokens ? layout.ep : 0});
+    if (!fresh) return known_time->second;
     // Lists count the most copies that a token can have.
-    return dispatch_time(bytes / std::min(experts_per_token, layout.ep), experts_per_token, place,
-                         cluster, rates);
+    known_time->second = tokens ? dispatch_time(bytes / std::min(experts_per_token, layout.ep),
+                                                experts_per_token, on.place, cluster, rates)
+                                : collective_time(kind, bytes, on.place, cluster, rates);
+    return known_time->second;
   }
   bool hides(Beside beside) const {
     switch (beside) {
@@ -103,99 +108,6 @@ struct Wires {
     }
     return false;
   }
-};
-
-// The calls of a list, as long as nobody knows where their group sits.
-struct Call {
-  CollectiveKind kind;
-  GroupKind group;
-  Beside beside;
-  Bytes bytes;
-};
-// A list on the device at kernel rates; `calls` are timed when a layout places their groups.
-struct ListTime {
-  std::array<PassPieces, 4> passes{};      // by Pass
-  std::array<PassPieces, 4> of_experts{};  // of these, what grows with the rows they receive
-  std::array<std::vector<Call>, 4> calls{};
-};
-
-class ListTimer {
- public:
-  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, std::int64_t flash)
-      : rates_(rates), precision_(precision), flash_(static_cast<int>(flash)) {}
-
-  ListTime timed(const OperatorList& list) const {
-    ListTime time;
-    for (const Operator& op : list.operators) {
-      const bool again = op.again == Again::Rerun || op.again == Again::Discarded;
-      add(time, Pass::Forward, op, op.forward);
-      add(time, Pass::InputGradient, op, op.input_gradient);
-      add(time, Pass::WeightGradient, op, op.weight_gradient);
-      if (again) add(time, Pass::Recompute, op, op.forward);
-      for (const Collective& call : op.collectives) {
-        const Call one{call.kind, call.group, call.beside, call.bytes};
-        if (call.pass != Pass::Recompute) calls_of(time, call.pass).push_back(one);
-        const bool repeats = call.pass == Pass::Forward || call.pass == Pass::Recompute;
-        if (again && repeats) calls_of(time, Pass::Recompute).push_back(one);
-      }
-    }
-    return time;
-  }
-
- private:
-  static std::vector<Call>& calls_of(ListTime& time, Pass pass) {
-    return time.calls[static_cast<std::size_t>(pass)];
-  }
-
-  void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
-    const Bytes moved = effort.read + effort.written;
-    if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
-    PassPieces pieces;
-    const bool elementwise = op.kind == OperatorKind::Elementwise;
-    pieces.kernels += elementwise ? kElementwise : 1.0;
-    const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
-    if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
-      pieces.at(Piece::Products) += product(op, effort, pass);
-    } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
-      pieces.at(Piece::AttentionCores) += attention_time({.flops = effort.matmul,
-                                                          .head_width = op.head_width,
-                                                          .keys = op.keys,
-                                                          .backward = backward,
-                                                          .flash = flash_},
-                                                         rates_);
-    } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
-      const AttentionCall unfused{
-          .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
-      pieces.at(Piece::AttentionCores) +=
-          std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
-    } else if (op.kind == OperatorKind::Loss) {
-      pieces.at(Piece::Loss) += streamed_time(moved, backward, rates_);
-    } else {
-      pieces.at(Piece::Streams) += streamed_time(moved, backward && !elementwise, rates_);
-    }
-    time.passes[static_cast<std::size_t>(pass)] += pieces;
-    if (op.part != Part::RoutedExperts) return;
-    pieces.kernels = 0;
-    time.of_experts[static_cast<std::size_t>(pass)] += pieces;
-  }
-
-  // Rows follow from the FLOPs, 2 m n k of each of the matrices.
-  Seconds product(const Operator& op, const Effort& effort, Pass pass) const {
-    const double per_row = 2 * real(op.matrix.in) * real(op.matrix.out) * real(op.matrices);
-    const auto rows = static_cast<std::int64_t>(effort.matmul.value() / per_row + 0.5);
-    Product product{.m = std::max<std::int64_t>(rows, 1),
-                    .n = op.matrix.out,
-                    .k = op.matrix.in,
-                    .count = op.matrices,
-                    .type = type_of(op, precision_)};
-    if (pass == Pass::InputGradient) std::swap(product.n, product.k);
-    if (pass == Pass::WeightGradient) std::swap(product.m, product.k);
-    return product_time(product, rates_);
-  }
-
-  const AcceleratorRates& rates_;
-  PrecisionKind precision_;
-  int flash_;
 };
 
 Piece piece_of(const Call& call) {
@@ -222,12 +134,11 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
         wires.time(call.kind, call.group, grows ? times(call.bytes, wires.busiest) : call.bytes);
     if (time == Seconds(0)) continue;
     pieces.kernels += 1;
-    if (call.group == GroupKind::Tp)
-      pieces.hops += real(wires.places.at(call.group).group.size - 1);
+    if (call.group == GroupKind::Tp) pieces.hops += real(wires.place(call.group).group.size - 1);
     if (call.beside == Beside::RingSteps) {
       pieces.at(Piece::Ring) += time;
       // Each step sends, receives, attends to a part and adds it up.
-      pieces.kernels += 3 * real(wires.places.at(call.group).group.size - 1);
+      pieces.kernels += 3 * real(wires.place(call.group).group.size - 1);
     } else {
       pieces.at(wires.hides(call.beside) ? Piece::Beside : piece_of(call)) += time;
     }
@@ -288,6 +199,11 @@ struct StepModel::State {
   AcceleratorRates rates;
   std::optional<AttentionKernel> attention;
   ExpertLoad expert_load;
+  struct StageSums {
+    std::vector<Portion> portions;
+    HeldParameters held;
+    std::array<Flops, 4> flops{};  // by pass
+  };
   // By precision: recipes differ.
   struct Lists {
     Recipe recipe;
@@ -295,6 +211,7 @@ struct StepModel::State {
     ListTimer timer;
     std::unordered_map<const Totals*, ListTime> timed = {};
     std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
+    std::unordered_map<Slice, StageSums, SliceHash> whole = {};  // all layers as one stage
 
     Lists(const Model& model, Recipe of, ListTimer with)
         : recipe(std::move(of)),
@@ -309,7 +226,17 @@ struct StepModel::State {
   std::int64_t experts_per_token = most_experts_per_token(model);
   std::vector<Stage> one_stage = *stage_layers(Layout{}, model);  // with all layers
 
-  std::unordered_map<Degrees, Places, NumbersHash> places = {};
+  bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;  // layers of a kind
+
+  KnownLinks known_links = {};
+  std::unordered_map<Degrees, LinksByKind, NumbersHash> links = {};
+  // Lists with their collectives on the same links, hidden alike: a layer of a portion, or all
+  // layers as one stage.
+  struct OnLinks {
+    std::unordered_map<const Totals*, StagePieces> layers = {};
+    std::unordered_map<const StageSums*, StagePieces> whole = {};
+  };
+  std::unordered_map<std::array<std::int64_t, 9>, OnLinks, NumbersHash> on_links = {};
 
   std::map<std::pair<std::int64_t, double>, double> busiest = {};  // by ep and rows
 
@@ -322,11 +249,42 @@ struct StepModel::State {
     return known->second;
   }
 
-  Wires wires_of(const Layout& layout) {
-    Places& of = places.try_emplace(degrees_of(layout), layout, cluster).first->second;
-    return {layout, cluster, trainer, rates, experts_per_token, busiest_of(layout), of};
+  // By precision and whether anything is sharded.
+  std::map<std::pair<PrecisionKind, bool>, TrainedBytes> known_bytes = {};
+  Result<TrainedBytes> bytes_of(const Layout& layout) {
+    const std::pair key(layout.precision, layout.zero == 0);
+    const auto found = known_bytes.find(key);
+    if (found != known_bytes.end()) return found->second;
+    return known_bytes[key] = TW_TRY(trained_bytes(job, layout, cluster, trainer));
   }
 
+  Wires wires_of(const Layout& layout) {
+    LinksByKind& of = links.try_emplace(degrees_of(layout)).first->second;
+    return {layout,      cluster, trainer, rates, experts_per_token, busiest_of(layout),
+            known_links, of};
+  }
+  // What the passes of a list hang on beside it.
+  OnLinks& on_links_of(Wires& wires) {
+    const auto number = [&](GroupKind kind) {
+      return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(&wires.link(kind)));
+    };
+    std::int64_t hidden = 0;
+    for (const Beside beside : {Beside::OwnProduct, Beside::OtherMicroBatch, Beside::SharedExperts})
+      hidden = hidden * 2 + (wires.hides(beside) ? 1 : 0);
+    const Layout& layout = wires.layout;
+    return on_links[{number(GroupKind::Tp), number(GroupKind::Cp), number(GroupKind::Ep),
+                     number(GroupKind::Etp), layout.vocab_parallel ? number(GroupKind::Pp) : 0,
+                     layout.ep, hidden, static_cast<std::int64_t>(layout.dispatcher),
+                     std::bit_cast<std::int64_t>(wires.busiest)}];
+  }
+
+  using Shares = std::vector<std::pair<Seconds RankPieces::*, Seconds>>;
+  // A stage on the layout's links, and what it adds to the pieces of its rank.
+  struct StageWork {
+    StagePieces pieces = {};
+    Shares shares = {};
+    std::array<Flops, 4> flops{};  // by pass
+  };
   Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages,
                           std::int64_t ranks);
   void set_surroundings(StepPieces& step, const Layout& layout, Lists& of, Wires& wires);
@@ -349,22 +307,19 @@ struct StepModel::State {
         .first->second;
   }
 
-  // One layer of a portion with its collectives on the layout's links. Stages share most of them.
-  using Placed = std::unordered_map<const Totals*, StagePieces>;
-  const StagePieces& layer(Lists& of, const Portion& portion, Wires& wires, Placed& known) {
-    const auto found = known.find(portion.totals);
-    if (found != known.end()) return found->second;
+  const StagePieces& layer(Lists& of, const Portion& portion, Wires& wires, OnLinks& known) {
+    const auto found = known.layers.find(portion.totals);
+    if (found != known.layers.end()) return found->second;
     const ListTime& list = timed(of, portion);
     StagePieces pieces{.forward = placed(list, Pass::Forward, wires),
                        .backward_input = placed(list, Pass::Recompute, wires),
                        .backward_weight = placed(list, Pass::WeightGradient, wires)};
     pieces.backward_input += placed(list, Pass::InputGradient, wires);
-    return known.emplace(portion.totals, pieces).first->second;
+    return known.layers.emplace(portion.totals, pieces).first->second;
   }
 
-  StagePieces stage(Lists& of, const std::vector<Portion>& portions, std::int64_t rank,
-                    Wires& wires, Placed& known) {
-    StagePieces pieces{.rank = rank};
+  StagePieces stage(Lists& of, const std::vector<Portion>& portions, Wires& wires, OnLinks& known) {
+    StagePieces pieces;
     for (const Portion& portion : portions) {
       const StagePieces& one = layer(of, portion, wires, known);
       // Of layers that are run again together the list is that of one.
@@ -376,6 +331,22 @@ struct StepModel::State {
     return pieces;
   }
 
+  StageSums sums_of(Lists& of, const Stage& stage, const Slice& slice) {
+    StageSums sums{.portions = of.work.stage(stage, slice), .held = {}};
+    for (const Portion& share : of.work.shares(stage, slice)) sums.portions.push_back(share);
+    const Totals all = compose(sums.portions);
+    sums.held = all.parameters;
+    for (std::size_t pass = 0; pass < all.effort.size(); ++pass) {
+      sums.flops[pass] = all.effort[pass].matmul;
+    }
+    return sums;
+  }
+  const StageSums& whole_sums(Lists& of, const Slice& slice) {
+    const auto found = of.whole.find(slice);
+    if (found != of.whole.end()) return found->second;
+    return of.whole.emplace(slice, sums_of(of, one_stage.front(), slice)).first->second;
+  }
+
   Flops needed(Lists& of, const Layout& layout) {
     const auto found = of.needed.find(layout.seq);
     if (found != of.needed.end()) return found->second;
@@ -383,26 +354,31 @@ struct StepModel::State {
         .first->second;
   }
 
-  void add_parameters(RankPieces& rank, const Totals& sums, std::int64_t layers,
-                      const Recipe& recipe, const TrainedBytes& bytes, Wires& wires) {
+  Shares parameter_shares(const HeldParameters& held, std::int64_t layers, const Recipe& recipe,
+                          const TrainedBytes& trained, Wires& wires) {
+    Shares shares;
     const Sharding sharding = sharding_of(wires.layout, trainer);
     for (const ParameterTraffic& traffic :
-         parameter_traffic(sums.parameters, layers, sharding, recipe, bytes)) {
-      const Seconds one = wires.time(traffic.kind, traffic.group,
-                                     traffic.bytes / std::max<std::int64_t>(traffic.calls, 1)) *
-                          real(std::max<std::int64_t>(traffic.calls, 1));
+         parameter_traffic(held, layers, sharding, recipe, trained)) {
+      const std::int64_t calls = std::max<std::int64_t>(traffic.calls, 1);
+      const Seconds one =
+          wires.time(traffic.kind, traffic.group, traffic.bytes / calls) * real(calls);
+      const bool forward = traffic.pass == Pass::Forward;
+      const bool reduced = traffic.pass == Pass::WeightGradient;
       if (traffic.every_micro_batch) {
-        (traffic.pass == Pass::Forward ? rank.every_forward : rank.every_backward) += one;
+        shares.emplace_back(forward ? &RankPieces::every_forward : &RankPieces::every_backward,
+                            one);
       } else {
-        (traffic.pass == Pass::WeightGradient ? rank.reduced : rank.gathered) += one;
+        shares.emplace_back(reduced ? &RankPieces::reduced : &RankPieces::gathered, one);
       }
     }
-    add_optimizer(rank, sums.parameters, sharding, bytes.model, wires.layout);
+    add_optimizer(shares, held, sharding, trained.model, wires.layout);
+    return shares;
   }
 
   // Where states lie on the host, it steps them: gradients go there and weights come back. Weights
   // that lie there come for every pass.
-  void add_optimizer(RankPieces& rank, const HeldParameters& held, const Sharding& sharding,
+  void add_optimizer(Shares& shares, const HeldParameters& held, const Sharding& sharding,
                      const ParameterBytes& bytes, const Layout& layout) {
     const auto of_rank = [&](Params dense, Params expert, bool cut) {
       return real(dense.value()) / (cut ? real(sharding.dense.ways) : 1.0) +
@@ -419,44 +395,78 @@ struct StepModel::State {
       return rounded(RealBytes(of)) / slowest_accelerator(cluster).host_link;
     };
     if (away.has(Offload::Optimizer)) {
-      rank.host_step +=
+      shares.emplace_back(
+          &RankPieces::host_step,
           rounded(RealBytes(moved * real(cluster.groups.front().per_node))) / kHostUpdates +
-          crossing(trained * (bytes.gradient + bytes.weight));
+              crossing(trained * (bytes.gradient + bytes.weight)));
     } else {
-      rank.optimizer += streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates);
+      shares.emplace_back(&RankPieces::optimizer,
+                          streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates));
     }
     if (away.has(Offload::Parameters)) {
       const Seconds once =
           crossing(of_rank(held.dense, held.expert, sharding.weights) * bytes.weight);
-      rank.every_forward += once;
-      rank.every_backward += once;
+      shares.emplace_back(&RankPieces::every_forward, once);
+      shares.emplace_back(&RankPieces::every_backward, once);
     }
+  }
+
+  StageWork work_of(const Layout& layout, const Stage& stage, Lists& of,
+                    const TrainedBytes& trained, Wires& wires, OnLinks& known) {
+    const Slice slice = slice_of(layout, trainer, stage.id.index(), attention);
+    StageWork work;
+    const auto fill = [&](const StageSums& sums) {
+      work.shares = parameter_shares(sums.held, stage.count, of.recipe, trained, wires);
+      work.flops = sums.flops;
+    };
+    if (&stage == &one_stage.front()) {
+      const StageSums& sums = whole_sums(of, slice);
+      const auto [pieces, fresh] = known.whole.try_emplace(&sums);
+      if (fresh) pieces->second = this->stage(of, sums.portions, wires, known);
+      work.pieces = pieces->second;
+      fill(sums);
+    } else {
+      const StageSums sums = sums_of(of, stage, slice);
+      work.pieces = this->stage(of, sums.portions, wires, known);
+      fill(sums);
+    }
+    if (layout.pp > 1) {  // sends and receives
+      work.pieces.forward.kernels += 2;
+      work.pieces.backward_input.kernels += 2;
+    }
+    return work;
+  }
+
+  // Of stages in a row most hold as many of the same layers.
+  bool alike(const Layout& layout, const Stage& a, const Stage& b) const {
+    return all_alike && layout.recompute_by_stage.empty() && a.runs == b.runs &&
+           a.embedding == b.embedding && a.head == b.head && a.mtp == b.mtp &&
+           a.embedding_share == b.embedding_share && a.head_share == b.head_share;
   }
 };
 
 Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages,
                                           std::int64_t ranks) {
-  const TrainedBytes bytes = TW_TRY(trained_bytes(job, layout, cluster, trainer));
+  const TrainedBytes trained = TW_TRY(bytes_of(layout));
   if (const auto large = too_large(widths, slice_of(layout, trainer))) return fail({*large});
   Lists& of = lists_for(layout.precision);
   Wires wires = wires_of(layout);
-  Placed known;
+  OnLinks& known = on_links_of(wires);
   StepPieces step;
   step.ranks.resize(static_cast<std::size_t>(ranks));
+  step.stages.reserve(stages.size());
   std::vector<Flops> flops(step.ranks.size());
-  for (const Stage& stage : stages) {
-    const Slice slice = slice_of(layout, trainer, stage.id.index(), attention);
-    std::vector<Portion> portions = of.work.stage(stage, slice);
-    for (const Portion& share : of.work.shares(stage, slice)) portions.push_back(share);
-    step.stages.push_back(this->stage(of, portions, stage.rank, wires, known));
-    if (layout.pp > 1) {  // sends and receives
-      step.stages.back().forward.kernels += 2;
-      step.stages.back().backward_input.kernels += 2;
+  StageWork work;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    if (i == 0 || !alike(layout, stages[i - 1], stage)) {
+      work = work_of(layout, stage, of, trained, wires, known);
     }
-    const Totals sums = compose(portions);
+    step.stages.push_back(work.pieces);
+    step.stages.back().rank = stage.rank;
     const auto rank = static_cast<std::size_t>(stage.rank);
-    add_parameters(step.ranks[rank], sums, stage.count, of.recipe, bytes, wires);
-    for (const Effort& effort : sums.effort) flops[rank] += effort.matmul;
+    for (const auto& [part, seconds] : work.shares) step.ranks[rank].*part += seconds;
+    for (const Flops& of_pass : work.flops) flops[rank] += of_pass;
   }
   set_surroundings(step, layout, of, wires);
   const double m = real(step.micro_batches);
@@ -474,11 +484,11 @@ void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, 
   step.micro_batches = micro_batch_count(layout);
   step.group = running_group(layout);
   step.world = world_size(layout);
-  step.tensor_apart = wires.places.at(GroupKind::Tp).node.together < layout.tp;
+  step.tensor_apart = wires.place(GroupKind::Tp).node.together < layout.tp;
   if (layout.pp > 1) {
-    step.stages_apart = wires.places.at(GroupKind::Pp).node.together < layout.pp;
+    step.stages_apart = wires.place(GroupKind::Pp).node.together < layout.pp;
     step.transfer = transfer_time(boundary_bytes(model, slice_of(layout, trainer), of.recipe),
-                                  wires.places.at(GroupKind::Pp), cluster, rates);
+                                  wires.place(GroupKind::Pp), cluster, rates);
   }
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
@@ -517,17 +527,21 @@ Result<StepPieces> StepModel::whole(const Layout& layout) {
 
 Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   State& s = *state_;
-  const TrainedBytes bytes = TW_TRY(trained_bytes(s.job, layout, s.cluster, s.trainer));
+  const TrainedBytes trained = TW_TRY(s.bytes_of(layout));
   const Slice slice = slice_of(layout, s.trainer, 0, s.attention);
   if (const auto large = too_large(s.widths, slice)) return fail({*large});
   State::Lists& lists = s.lists_for(layout.precision);
   Wires wires = s.wires_of(layout);
-  const Stage& stage = s.one_stage.front();
   RankPieces rank;
-  s.add_parameters(rank, compose(lists.work.stage(stage, slice)), stage.count, lists.recipe, bytes,
-                   wires);
+  for (const auto& [part, seconds] :
+       s.parameter_shares(s.whole_sums(lists, slice).held, s.one_stage.front().count, lists.recipe,
+                          trained, wires)) {
+    rank.*part += seconds;
+  }
   return rank;
 }
+
+WorkCache& StepModel::work(PrecisionKind precision) { return state_->lists_for(precision).work; }
 
 Result<StepPieces> step_pieces(const StepQuestion& q) {
   return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention, q.expert_load)

@@ -141,6 +141,8 @@ class StepModel {
   // hang on recompute, what travels on sharding.
   Result<StepPieces> whole(const Layout& layout);
   Result<RankPieces> whole_rank(const Layout& layout);
+  // The lists that it makes, for others who read them.
+  WorkCache& work(PrecisionKind precision);
 
  private:
   struct State;
@@ -182,9 +184,16 @@ std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& pieces, const Stac
                                             std::int64_t most);
 // A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
 // and sharding takes less, however its layers are dealt to stages, if its schedule leaves every
-// rank idle for at least `idle` micro-batches. The slowest rank takes at least the mean, and sums
+// rank idle for at least so many micro-batches. The slowest rank takes at least the mean, and sums
 // of roots are at least the root of sums. O(1).
-Seconds least_step(const StepPieces& whole, double idle, const StackConstants& stack);
+struct LeastStep {
+  Seconds micro_batch, end;  // of a rank
+  double micro_batches = 1;
+  double factor = 1;  // of waiting and scale
+  Seconds peak;       // products at the accelerator's peak
+  Seconds with_idle(double idle) const;
+};
+LeastStep least_step(const StepPieces& whole, const StackConstants& stack);
 // Micro-batches' worth of time that any rank stands idle at least: 1f1b and gpipe p - 1,
 // interleaved (p - 1) / v, others 0.
 double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp);

@@ -312,7 +312,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   return time;
 }
 
-Seconds least_step(const StepPieces& whole, double idle, const StackConstants& stack) {
+LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   const double ranks = real(whole.pp), data = data_factor(whole, stack);
   const double exposed = stack.at(StackConstant::DataExposed);
   const RankPieces& of = whole.ranks.front();
@@ -329,11 +329,15 @@ Seconds least_step(const StepPieces& whole, double idle, const StackConstants& s
                        of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
                        of.optimizer * stack.at(StackConstant::Optimizer) + of.host_step) *
                       (1 / ranks);
-  const Seconds step = (micro_batch * (real(whole.micro_batches) + idle) + end) *
-                       (waiting_factor(whole, stack) * stack.at(StackConstant::Scale));
+  return {micro_batch, end, real(whole.micro_batches),
+          waiting_factor(whole, stack) * stack.at(StackConstant::Scale), whole.bound * (1 / ranks)};
+}
+
+Seconds LeastStep::with_idle(double idle) const {
+  const Seconds step = (micro_batch * (micro_batches + idle) + end) * factor;
   // Sums in another order differ in their last digits.
   constexpr double kRounding = 1 - 1e-9;
-  return std::max(step, whole.bound * (1 / ranks)) * kRounding;
+  return std::max(step, peak) * kRounding;
 }
 
 double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp) {

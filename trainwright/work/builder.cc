@@ -5,15 +5,6 @@
 namespace trainwright::detail {
 namespace {
 
-LocalRows local_rows(const Slice& slice) {
-  LocalRows rows;
-  rows.sequence = share(slice.seq, slice.cp);
-  rows.inner = checked_mul(slice.mbs, rows.sequence);
-  rows.outer = slice.sp ? share(rows.inner, slice.tp) : rows.inner;
-  rows.outer_copies = slice.sp ? 1 : slice.tp;
-  return rows;
-}
-
 // The bytes that an operator's tensors make it move.
 void add_moved(const OperatorList& list, Operator& op) {
   Bytes in, out, in_gradients, out_gradients, saved_for_inputs, saved_for_weights;
@@ -50,6 +41,15 @@ OperatorList summed_up(Builder&& builder, TensorId output) {
 }
 
 }  // namespace
+
+LocalRows local_rows(const Slice& slice) {
+  LocalRows rows;
+  rows.sequence = share(slice.seq, slice.cp);
+  rows.inner = checked_mul(slice.mbs, rows.sequence);
+  rows.outer = slice.sp ? share(rows.inner, slice.tp) : rows.inner;
+  rows.outer_copies = slice.sp ? 1 : slice.tp;
+  return rows;
+}
 
 Builder::Builder(const Model& of_model, const Slice& of_slice, const Recipe& of_recipe)
     : model(of_model),

@@ -23,6 +23,8 @@ struct LocalRows {
   std::int64_t outer_copies = 1;  // ranks of tp with the same outer rows: 1 with sp, else tp
 };
 
+LocalRows local_rows(const Slice& slice);
+
 struct Builder {
   const Model& model;
   const Slice& slice;

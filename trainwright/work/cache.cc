@@ -14,22 +14,8 @@ using What = ListOf::What;
 struct ListHash {
   std::size_t operator()(const ListOf& key) const {
     Hash hash;
-    const Slice& s = key.slice;
-    hash.add(key.kind.index());
-    hash.add(s.tp | s.cp << 24);
-    hash.add(s.ep | s.etp << 24);
-    hash.add(s.mbs | s.vocabulary_ways << 36);
-    hash.add(s.seq);
-    hash.add(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
-             static_cast<std::int64_t>(s.dispatcher) << 16 |
-             static_cast<std::int64_t>(s.precision) << 8 |
-             static_cast<std::int64_t>(s.attention) << 2 | (s.sp ? 2 : 0) |
-             (s.distribute_saved ? 1 : 0) | (s.gradients_wait ? std::int64_t{1} << 62 : 0) |
-             (s.own_gradients ? std::int64_t{1} << 61 : 0));
-    hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
-             static_cast<std::int64_t>(s.recompute.kind));
-    hash.add(static_cast<std::int64_t>(key.what) << 2 | (s.frozen ? 2 : 0) |
-             (s.input_gradient ? 1 : 0));
+    hash.add(static_cast<std::int64_t>(SliceHash{}(key.slice)));
+    hash.add(std::int64_t{key.kind.index()} << 8 | static_cast<std::int64_t>(key.what));
     return hash.value();
   }
 };
@@ -62,6 +48,7 @@ struct WorkCache::State {
   std::int64_t first_trained = -1;
   Reader reader = {};
   std::unordered_map<ListOf, Totals, ListHash> made = {};
+  std::unordered_map<ListOf, HeldParameters, ListHash> held = {};
 
   // A key without what its list does not hang on: lists are shared by more slices that way.
   ListOf plainly(ListOf of) const {
@@ -76,12 +63,28 @@ struct WorkCache::State {
     return of;
   }
 
+  // What a rank holds does not hang on its tokens, nor on what is run again.
+  Totals totals_of(const ListOf& of, const OperatorList& list) {
+    ListOf key = of;
+    key.slice.mbs = key.slice.seq = key.slice.cp = 1;
+    key.slice.recompute = {};
+    const auto known = held.find(key);
+    if (known == held.end()) {
+      Totals sum = totals(model, recipe, of, list);
+      held.emplace(key, sum.parameters);
+      return sum;
+    }
+    Totals sum = totals(list);
+    sum.parameters = known->second;
+    return sum;
+  }
+
   Portion find(const ListOf& asked) {
     const ListOf of = plainly(asked);
     auto found = made.find(of);
     if (found == made.end()) {
       const OperatorList list = make_list(model, recipe, of);
-      found = made.emplace(of, totals(model, recipe, of, list)).first;
+      found = made.emplace(of, totals_of(of, list)).first;
       if (reader) reader(found->second, list);
     }
     return {&found->second, 1, &found->first};

@@ -245,7 +245,7 @@ Totals totals(const Model& model, const Recipe& recipe, const ListOf& of,
 }
 
 Bytes boundary_bytes(const Model& model, const Slice& slice, const Recipe& recipe) {
-  const std::int64_t rows = detail::Builder(model, slice, recipe).rows.outer;
+  const std::int64_t rows = detail::local_rows(slice).outer;
   return Bytes(checked_mul(checked_mul(rows, model.hidden), byte_size(recipe.compute)));
 }
 

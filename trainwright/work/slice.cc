@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "trainwright/base/hash.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -14,6 +15,24 @@ bool excludes_fused_gradients(const Layout& layout, const Trainer& trainer) {
 }
 
 }  // namespace
+
+std::size_t SliceHash::operator()(const Slice& s) const {
+  Hash hash;
+  hash.add(s.tp | s.cp << 24);
+  hash.add(s.ep | s.etp << 24);
+  hash.add(s.mbs | s.vocabulary_ways << 36);
+  hash.add(s.seq);
+  hash.add(s.cp_ulysses << 32 | static_cast<std::int64_t>(s.cp_kind) << 24 |
+           static_cast<std::int64_t>(s.dispatcher) << 16 |
+           static_cast<std::int64_t>(s.precision) << 8 |
+           static_cast<std::int64_t>(s.attention) << 2 | (s.sp ? 2 : 0) |
+           (s.distribute_saved ? 1 : 0) | (s.gradients_wait ? std::int64_t{1} << 62 : 0) |
+           (s.own_gradients ? std::int64_t{1} << 61 : 0));
+  hash.add(s.recompute.n << 40 | static_cast<std::int64_t>(s.recompute.modules.bits) << 8 |
+           static_cast<std::int64_t>(s.recompute.kind) << 2 | (s.frozen ? 2 : 0) |
+           (s.input_gradient ? 1 : 0));
+  return hash.value();
+}
 
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
                std::optional<AttentionKernel> attention) {

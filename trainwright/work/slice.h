@@ -42,6 +42,9 @@ struct Slice {
            // Full; which layers Block and EveryNth mean is settled by the stage
   friend bool operator==(const Slice&, const Slice&) = default;
 };
+struct SliceHash {  // of what differs most
+  std::size_t operator()(const Slice& slice) const;
+};
 // The slice of a layer of that stage (its recompute as written there); `attention`: nullopt for
 // what the trainer does by default. Block and EveryNth: see recompute_of_layer.
 Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage = 0,

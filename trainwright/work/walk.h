@@ -36,6 +36,7 @@ class Walk {
         gradient_(list.tensors.size(), -1),
         made_(list.tensors.size()) {
     for (std::size_t t = 0; t < made_.size(); ++t) made_[t].bytes = list.tensors[t].bytes();
+    made_.reserve(4 * made_.size());
   }
 
   // The input is there already.
@@ -59,6 +60,7 @@ class Walk {
   // What forward keeps is there, and so is the gradient of the output.
   void backward() {
     find_triggers();
+    find_released();
     if (list_.at(list_.output).has_gradient) {
       output_gradient_ = number(list_.at(list_.output).bytes());
       give(list_.output, output_gradient_);
@@ -181,7 +183,7 @@ class Walk {
 
   void step(std::size_t i) {
     const Operator& op = list_.operators[i];
-    const std::vector<std::int32_t> summed = make_gradients(op);
+    const Few<std::int32_t, 8> summed = make_gradients(op);
     // The workspace of a matrix is its weight gradient, which the other half makes.
     const bool other_half = half_ == Half::Inputs && op.has_weight;
     const std::int32_t beside =
@@ -199,12 +201,14 @@ class Walk {
       release(gradient_[id.at()]);
       gradient_[id.at()] = -1;
     }
-    for (std::size_t t = 0; t < stays_.size(); ++t) let_saved_go(t, static_cast<std::int32_t>(i));
+    for (std::int32_t t = released_[i]; t >= 0; t = released_after_[static_cast<std::size_t>(t)]) {
+      let_saved_go(static_cast<std::size_t>(t));
+    }
   }
 
   // Those of the operator's inputs. Answers with storages whose sums are made: they go when the
   // operator is done.
-  std::vector<std::int32_t> make_gradients(const Operator& op) {
+  Few<std::int32_t, 8> make_gradients(const Operator& op) {
     std::int32_t from = -1;
     for (const TensorId id : op.outputs) {
       const std::int32_t gradient = gradient_[id.at()];
@@ -213,7 +217,7 @@ class Walk {
       mark_sent(op, Pass::InputGradient, gradient);
       if (op.has_weight) hold(gradient);
     }
-    std::vector<std::int32_t> summed;
+    Few<std::int32_t, 8> summed;
     for (std::size_t k = 0; k < op.inputs.size(); ++k) {
       const TensorId id = op.inputs[k];
       if (!list_.at(id).has_gradient) continue;
@@ -243,9 +247,20 @@ class Walk {
     if (half_ == Half::Inputs) ++made(storage).users;  // who does not let go in this half
   }
 
-  void let_saved_go(std::size_t t, std::int32_t i) {
+  // Tensors by the operator that lets them go, in their order.
+  void find_released() {
+    released_.assign(list_.operators.size(), -1);
+    released_after_.assign(stays_.size(), -1);
+    for (std::size_t t = stays_.size(); t-- > 0;) {
+      if (stays_[t].released < 0) continue;
+      std::int32_t& first = released_[static_cast<std::size_t>(stays_[t].released)];
+      released_after_[t] = first;
+      first = static_cast<std::int32_t>(t);
+    }
+  }
+  void let_saved_go(std::size_t t) {
     const Stay& stay = stays_[t];
-    if (stay.released != i || (half_ == Half::Inputs && stay.weights)) return;
+    if (half_ == Half::Inputs && stay.weights) return;
     if (stay.kept()) drop(static_cast<std::int32_t>(t));
     if (!stay.made_again || again_[t] < 0) return;
     drop(again_[t]);
@@ -259,9 +274,10 @@ class Walk {
   std::int32_t storages_ = 0;
   std::int32_t output_gradient_ = -1;
   std::vector<char> alive_;
-  std::vector<std::int32_t> again_, gradient_;  // storages by tensor; -1: there is none
-  std::vector<Made> made_;                      // by storage
-  std::vector<std::int32_t> triggers_;          // operators by segment
+  std::vector<std::int32_t> again_, gradient_;           // storages by tensor; -1: there is none
+  std::vector<Made> made_;                               // by storage
+  std::vector<std::int32_t> triggers_;                   // operators by segment
+  std::vector<std::int32_t> released_, released_after_;  // first tensor by operator, the next ones
   std::vector<std::int32_t> waiting_;
   Bytes held_;
 };

@@ -1,0 +1,88 @@
+#include "trainwright/simulate/list_time.h"
+
+#include <algorithm>
+
+namespace trainwright::detail {
+namespace {
+
+// What an elementwise operator costs to launch, of what others do: it is one kernel without a
+// module around it, where norms, rotations and attention are several.
+constexpr double kElementwise = 0.1;
+
+ComputeType type_of(const Operator& op, PrecisionKind precision) {
+  const ComputeType asked = compute_type(precision);
+  const bool low = asked == ComputeType::Fp8 || asked == ComputeType::Fp4;
+  return low && !op.low_precision ? ComputeType::Bf16 : asked;
+}
+
+std::vector<Call>& calls_of(ListTime& time, Pass pass) {
+  return time.calls[static_cast<std::size_t>(pass)];
+}
+
+}  // namespace
+
+ListTime ListTimer::timed(const OperatorList& list) const {
+  ListTime time;
+  for (const Operator& op : list.operators) {
+    const bool again = op.again == Again::Rerun || op.again == Again::Discarded;
+    add(time, Pass::Forward, op, op.forward);
+    add(time, Pass::InputGradient, op, op.input_gradient);
+    add(time, Pass::WeightGradient, op, op.weight_gradient);
+    if (again) add(time, Pass::Recompute, op, op.forward);
+    for (const Collective& call : op.collectives) {
+      const Call one{call.kind, call.group, call.beside, call.bytes};
+      if (call.pass != Pass::Recompute) calls_of(time, call.pass).push_back(one);
+      const bool repeats = call.pass == Pass::Forward || call.pass == Pass::Recompute;
+      if (again && repeats) calls_of(time, Pass::Recompute).push_back(one);
+    }
+  }
+  return time;
+}
+
+void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
+  const Bytes moved = effort.read + effort.written;
+  if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
+  PassPieces pieces;
+  const bool elementwise = op.kind == OperatorKind::Elementwise;
+  pieces.kernels += elementwise ? kElementwise : 1.0;
+  const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
+  if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
+    pieces.at(Piece::Products) += product(op, effort, pass);
+  } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
+    pieces.at(Piece::AttentionCores) += attention_time({.flops = effort.matmul,
+                                                        .head_width = op.head_width,
+                                                        .keys = op.keys,
+                                                        .backward = backward,
+                                                        .flash = flash_},
+                                                       rates_);
+  } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
+    const AttentionCall unfused{
+        .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
+    pieces.at(Piece::AttentionCores) +=
+        std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
+  } else if (op.kind == OperatorKind::Loss) {
+    pieces.at(Piece::Loss) += streamed_time(moved, backward, rates_);
+  } else {
+    pieces.at(Piece::Streams) += streamed_time(moved, backward && !elementwise, rates_);
+  }
+  time.passes[static_cast<std::size_t>(pass)] += pieces;
+  if (op.part != Part::RoutedExperts) return;
+  pieces.kernels = 0;
+  time.of_experts[static_cast<std::size_t>(pass)] += pieces;
+}
+
+// Rows follow from the FLOPs, 2 m n k of each of the matrices.
+Seconds ListTimer::product(const Operator& op, const Effort& effort, Pass pass) const {
+  const double per_row = 2 * real(op.matrix.in) * real(op.matrix.out) * real(op.matrices);
+  const auto rows = static_cast<std::int64_t>(effort.matmul.value() / per_row + 0.5);
+  Product product{.m = std::max<std::int64_t>(rows, 1),
+                  .n = op.matrix.out,
+                  .k = op.matrix.in,
+                  .count = op.matrices,
+                  .type = type_of(op, precision_)};
+  if (pass == Pass::InputGradient) std::swap(product.n, product.k);
+  if (pass == Pass::WeightGradient) std::swap(product.m, product.k);
+  return product_time(product, rates_);
+}
+
+}  // namespace trainwright::detail

@@ -1,0 +1,39 @@
+#pragma once
+// Private: a list of operators on the device, at kernel rates.
+#include <array>
+#include <vector>
+
+#include "trainwright/simulate/simulate.h"
+
+namespace trainwright::detail {
+
+// The calls of a list, as long as nobody knows where their group sits.
+struct Call {
+  CollectiveKind kind;
+  GroupKind group;
+  Beside beside;
+  Bytes bytes;
+};
+// A list on the device at kernel rates; `calls` are timed when a layout places their groups.
+struct ListTime {
+  std::array<PassPieces, 4> passes{};      // by Pass
+  std::array<PassPieces, 4> of_experts{};  // of these, what grows with the rows they receive
+  std::array<std::vector<Call>, 4> calls{};
+};
+
+class ListTimer {
+ public:
+  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, std::int64_t flash)
+      : rates_(rates), precision_(precision), flash_(static_cast<int>(flash)) {}
+  ListTime timed(const OperatorList& list) const;
+
+ private:
+  void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const;
+  Seconds product(const Operator& op, const Effort& effort, Pass pass) const;
+
+  const AcceleratorRates& rates_;
+  PrecisionKind precision_;
+  int flash_;
+};
+
+}  // namespace trainwright::detail
