@@ -67,15 +67,20 @@ def answer(program, model, on, trainer, layout):
     return document
 
 
+def short(ranks):
+    """8, 2k, 1M"""
+    return ranks if ranks < 1 << 10 else f"{ranks >> 10}k" if ranks < 1 << 20 else f"{ranks >> 20}M"
+
+
 class Axes:
     """A panel with the logarithm of the accelerators across."""
 
-    def __init__(self, x, y, least, most, log):
-        self.x, self.y, self.log = x, y, log
+    def __init__(self, x, y, least, most, log, sizes=SIZES):
+        self.x, self.y, self.log, self.sizes = x, y, log, sizes
         self.least, self.most = (math.log10(least), math.log10(most)) if log else (least, most)
 
     def place(self, ranks, value):
-        across = math.log2(ranks / SIZES[0]) / math.log2(SIZES[-1] / SIZES[0])
+        across = math.log2(ranks / self.sizes[0]) / math.log2(self.sizes[-1] / self.sizes[0])
         up = ((math.log10(value) if self.log else value) - self.least) / (self.most - self.least)
         return (self.x + LEFT + across * (PANEL - LEFT - RIGHT), self.y + HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM))
 
@@ -83,13 +88,13 @@ class Axes:
         left, right, bottom = self.x + LEFT, self.x + PANEL - RIGHT, self.y + HEIGHT - BOTTOM
         yield f'<text x="{left}" y="{self.y + 16}" font-weight="bold">{title}</text>'
         for value, text in ticks:
-            y = self.place(SIZES[0], value)[1]
+            y = self.place(self.sizes[0], value)[1]
             yield f'<path d="M{left} {y:.1f}H{right}" stroke="#ddd"/>'
             yield f'<text x="{left - 4}" y="{y + 3:.1f}" text-anchor="end">{text}</text>'
-        for ranks in SIZES[::2]:
+        for ranks in self.sizes[::2]:
             x = self.place(ranks, 1)[0]
             yield f'<path d="M{x:.1f} {bottom}v3" stroke="#888"/>'
-            yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{ranks if ranks < 1024 else f"{ranks // 1024}k"}</text>'
+            yield f'<text x="{x:.1f}" y="{bottom + 14}" text-anchor="middle">{short(ranks)}</text>'
         yield f'<text x="{right}" y="{bottom + 26}" text-anchor="end">accelerators</text>'
 
 

@@ -345,6 +345,8 @@ class Plan(Answer):
     search: Search | None = None
     attention: str | None = None
     fixed: list[str] | None = None
+    also: list[str] | None = None  # axes that were looked at too
+    not_looked_at: list[str] = field(default_factory=list)  # axes that are as the trainer has them unasked
     run: Run | None = None
     smallest: PlannedLayout | None = None
     refusal: Refusal | None = None
@@ -405,6 +407,14 @@ class Unsayable:
 
 
 @dataclass
+class Check:
+    """What the target's own code says: accepted, refused or not-checked, why, and which version of it."""
+    verdict: str
+    reason: str | None = None
+    by: str | None = None
+
+
+@dataclass
 class Export(Answer):
     """A plan in a trainer's own words; of a layout that it cannot be told, why, and the nearest that it can."""
     legal: bool = False
@@ -417,6 +427,7 @@ class Export(Answer):
     into: str | None = None  # a file of the user's own, what would change in it and how it would read
     diff: str | None = None
     changed: str | None = None
+    check: Check | None = None  # asked for by check=True
 
     def write(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
         """Writes the files; gives their paths."""

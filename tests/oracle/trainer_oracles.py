@@ -13,12 +13,13 @@ import sys
 import pytest
 import trainer_spaces as spaces
 import yaml
-from judge import judged
+
+JUDGES = pathlib.Path(__file__).resolve().parents[2] / "data" / "judges"
+sys.path.append(str(JUDGES))
+import check  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("TRAINWRIGHT_ENVIRONMENTS", pathlib.Path(__file__).resolve().parents[2] / "build"))
 CAPABILITY = {"H100": (9, 0), "B200": (10, 0), "A100": (8, 0)}
-MEGATRON_REST = ("--train-iters 10 --lr 1e-4 --mock-data --tokenizer-type NullTokenizer --transformer-impl transformer_engine "
-                 "--attention-backend flash --no-rope-fusion").split()  # rotation is fused by Transformer Engine, not here
 
 
 @dataclasses.dataclass
@@ -34,7 +35,12 @@ class Oracle:
     plans: int = 60
 
     def answers(self, questions):
-        return judged(self.python, self.judge, [str(self.place)] if self.folder else [], questions)
+        """Those of the judge, which is started for them."""
+        run = subprocess.run([self.python, str(JUDGES / self.judge), *([str(self.place)] if self.folder else [])],
+                             input=json.dumps(questions), capture_output=True, text=True,
+                             env={**os.environ, **check.ENVIRONMENT})
+        assert run.returncode == 0, run.stderr[-2000:]
+        return json.loads(run.stdout)
 
 
 def needed(oracle):
@@ -65,7 +71,7 @@ def megatron_question(case, words, environment, trainer):
     if shown:
         libraries = json.loads(shown)["libraries"]
         megatron_question.known[trainer] = libraries.get("transformer_engine", "2.13.0")
-    return {"world": world_of(case), "flags": MEGATRON_REST + words, "capability": CAPABILITY[case["gpu"]],
+    return {"world": world_of(case), "flags": check.MEGATRON_REST + words, "capability": CAPABILITY[case["gpu"]],
             "environment": environment, "transformer_engine": megatron_question.known[trainer]}
 
 
@@ -76,13 +82,7 @@ def megatron(version):
     trainer = f"megatron-core@{version}"
 
     def of_settings(case, answer):
-        words, environment = [], {}
-        for setting in answer["settings"]:
-            if setting["key"].startswith("--"):
-                words += [setting["key"], *setting["values"]]
-            else:
-                environment[setting["key"]] = setting["values"][0]
-        return megatron_question(case, words, environment, trainer)
+        return megatron_question(case, *check.words_and_environment(answer["settings"]), trainer)
 
     def of_files(case, files):
         return megatron_question(case, shell_arrays(files["settings.sh"], "MODEL", "SETTINGS"),
@@ -128,9 +128,7 @@ def automodel():
 
 def accelerate():
     def of_settings(case, answer):
-        arguments = {one["key"].split(".", 1)[1]: yaml.safe_load(one["values"][0]) for one in answer["settings"]
-                     if one["key"].startswith("TrainingArguments.")}
-        return {"world": world_of(case), "text": answer["text"], "arguments": arguments}
+        return {"world": world_of(case), "text": answer["text"], "arguments": check.training_arguments(answer["settings"])}
 
     def of_files(case, files):
         return {"world": world_of(case), "text": files["accelerate.yaml"],

@@ -6,6 +6,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
 #include "trainwright/cli/export.h"
+#include "trainwright/cli/export_check.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
@@ -157,18 +158,9 @@ std::vector<Setting> all_settings(const trainwright::Plan& plan, const Target& t
   return all;
 }
 
-// What the trainer itself would be asked to judge: also of layouts that we refuse.
-Output settings_alone(const Question& setting, const Target& target,
-                      const std::vector<LayoutViolation>& found, const Invocation& invocation) {
-  const trainwright::Plan plan = plan_of(setting);
-  const Translation translation = translate(plan, target);
+Json settings_document(const trainwright::Plan& plan, const Target& target,
+                       const std::vector<LayoutViolation>& found, const Translation& translation) {
   const auto settings = all_settings(plan, target, translation);
-  const bool refused = !is_legal(found) || !translation.unsayable.empty();
-  Output output{.text = {}, .exit = refused ? Exit::DoesNotFit : Exit::Ok};
-  if (!invocation.json) {
-    output.text = settings_text(settings, target);
-    return output;
-  }
   Json document = Json::object();
   document.add("legal", Json::of(is_legal(found)))
       .add("violations", violations_json(found))
@@ -177,14 +169,46 @@ Output settings_alone(const Question& setting, const Target& target,
       .add("layout", Json::of(to_text(plan.layout)))
       .add("settings", settings_json(settings))
       .add("text", Json::of(settings_text(settings, target)));
-  output.text = document_text(invocation.data, document);
+  return document;
+}
+
+// What the trainer itself would be asked to judge: also of layouts that we refuse.
+Output settings_alone(const Question& setting, const Target& target,
+                      const std::vector<LayoutViolation>& found, const Invocation& invocation) {
+  const trainwright::Plan plan = plan_of(setting);
+  const Translation translation = translate(plan, target);
+  const bool refused = !is_legal(found) || !translation.unsayable.empty();
+  Output output{.text = {}, .exit = refused ? Exit::DoesNotFit : Exit::Ok};
+  output.text = invocation.json ? document_text(invocation.data,
+                                                settings_document(plan, target, found, translation))
+                                : settings_text(all_settings(plan, target, translation), target);
   return output;
+}
+
+// As data/judges/check.py reads it.
+Json check_question(const trainwright::Plan& plan, const Target& target,
+                    const std::vector<LayoutViolation>& found, const Translation& translation) {
+  Json question = settings_document(plan, target, found, translation);
+  const double capability = plan.cluster.groups.front().accelerator.compute_capability;
+  const int major = static_cast<int>(capability);
+  Json parts = Json::array();
+  parts.push(Json::of(major)).push(Json::of(static_cast<int>((capability - major) * 10 + 0.5)));
+  question.add("target", Json::of(std::string(target.name)))
+      .add("form", Json::of(target.form == SettingsForm::Toml ? "toml" : "words"))
+      .add("stages", Json::of(plan.layout.pp))
+      .add("capability", std::move(parts))
+      .add("transformer_engine", Json::of(to_text(plan.trainer.libraries.transformer_engine)));
+  return question;
 }
 
 Result<Output> run_export(const Invocation& invocation) {
   Words words = export_words(invocation);
   const std::string to = invocation.text("to").value_or("");
   if (words.trainer.empty() && !to.empty()) words.trainer = trainer_of_target(to);
+  if (invocation.flag("check") && (invocation.flag("only-settings") || invocation.text("into"))) {
+    return fail("--check", "only what is written whole is checked",
+                "leave --into and --only-settings out");
+  }
   return exported(invocation, words, to, invocation.text("out"));
 }
 
@@ -248,13 +272,23 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
   }
   const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
   const auto files = write_files(plan, target, translation, occasion);
+  std::optional<Checked> checked;
+  if (invocation.flag("check")) {
+    checked = TW_TRY(checked_by_target(check_question(plan, target, found, translation),
+                                       invocation.data.path(),
+                                       invocation.text("python").value_or("python3")));
+  }
   Output output;
   if (folder) output = written(files, translation, *folder, invocation.width);
   if (invocation.json) {
-    output.text = document_text(invocation.data, files_json(target, translation, files));
-  } else if (output.files.empty()) {
-    output.text = printed(files);
+    Json document = files_json(target, translation, files);
+    if (checked) document.add("check", to_json(*checked));
+    output.text = document_text(invocation.data, document);
+  } else {
+    if (output.files.empty()) output.text = printed(files);
+    if (checked) output.text += wrapped_lines(to_text(*checked), invocation.width);
   }
+  if (checked && checked->verdict != Verdict::Accepted) output.exit = Exit::DoesNotFit;
   return output;
 }
 
@@ -287,26 +321,34 @@ Command export_command() {
       {"--to", text, "the target (default: the trainer's own); see below", false, "TARGET"},
       {"--out", text, "folder to write into (default: the files are printed)", false, "DIR"},
       {"--into", text, "your own file: prints what would change in it, as a patch", false, "FILE"},
+      {"--check", Argument::Kind::Flag,
+       "has the target's own code rule on the export, where it is installed; needs no accelerator"},
+      {"--python", text, "the interpreter that has the target installed (default: python3)", false,
+       "PYTHON"},
       {"--only-settings", Argument::Kind::Flag,
        "the settings alone, also of a layout that is not legal"},
       {"--batch", Argument::Kind::Integer, "sequences in a step; short for gbs=...", false, "B"},
       {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"},
       {"--schedule", text, "an order of actions as PyTorch writes them", false, "FILE.csv"}};
-  return {.name = "export",
-          .summary = "a plan as the trainer's own settings, ready to start",
-          .details = fmt::format(
-              "Targets: {}. Prints or writes the settings with the reason of each, a script that "
-              "starts the run, one for Slurm, and plan.json, which has the question and what to "
-              "expect. What the target has no setting for is refused with the nearest layout that "
-              "it has. Exit code 1 means that, or that the layout is not legal.",
-              enumerate(target_names())),
-          .examples = {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
-                       "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run",
-                       "trainwright export zero=3,mbs=1,recompute=full --model llama-3.1-8b --on "
-                       "8xH100 --batch 64 --seq 4096 --to deepspeed --into ds_config.json"},
-          .topics = {"layout", "job"},
-          .arguments = joined({std::move(arguments), training_arguments()}),
-          .run = run_export};
+  return {
+      .name = "export",
+      .summary = "a plan as the trainer's own settings, ready to start",
+      .details = fmt::format(
+          "Targets: {}. Prints or writes the settings with the reason of each, a script that "
+          "starts the run, one for Slurm, and plan.json, which has the question and what to "
+          "expect. What the target has no setting for is refused with the nearest layout that "
+          "it has. Exit code 1 means that, that the layout is not legal, or that --check did not "
+          "accept it.",
+          enumerate(target_names())),
+      .examples = {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
+                   "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run",
+                   "trainwright export zero=3,mbs=1,recompute=full --model llama-3.1-8b --on "
+                   "8xH100 --batch 64 --seq 4096 --to deepspeed --into ds_config.json",
+                   "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 "
+                   "--to deepspeed --check --python venv/bin/python"},
+      .topics = {"layout", "job"},
+      .arguments = joined({std::move(arguments), training_arguments()}),
+      .run = run_export};
 }
 
 }  // namespace trainwright::cli

@@ -45,6 +45,25 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   return limits;
 }
 
+// --also overlaps
+Flags<Also> read_also(const Invocation& invocation, Diagnostics& faults) {
+  Flags<Also> also;
+  for (const std::string& text : invocation.texts("also")) {
+    if (const auto axis = named<Also>(lower_case(text))) {
+      also.insert(*axis);
+      continue;
+    }
+    const std::vector<std::string> names = to_strings(all_names(Also{}));
+    faults.push_back({"--also", fmt::format("'{}' is nothing to look at too", text),
+                      did_you_mean(text, names, "one of " + enumerate(names, "or"))});
+  }
+  if (!also.empty() && invocation.text("from")) {
+    faults.push_back(
+        {"--also", "with --from all else stays as it is today", "leave one of them out"});
+  }
+  return also;
+}
+
 // "15T", "300B", "1e12"
 Result<std::optional<double>> tokens_in(const Invocation& invocation) {
   const auto text = invocation.text("tokens");
@@ -169,6 +188,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   in_range("--batch", wanted.gbs);
   in_range("--seq", wanted.seq);
   wanted.limits = read_limits(invocation, faults);
+  wanted.also = read_also(invocation, faults);
   read_run(invocation, wanted, faults);
   if (constants && around.model) {
     for (Diagnostic& fault : contradictions(constants->expert_load, *around.model)) {
@@ -275,6 +295,8 @@ Result<Output> run_plan(const Invocation& invocation) {
   return answer;
 }
 
+std::vector<Argument> also_arguments();
+
 std::vector<Argument> wish_arguments() {
   using Kind = Argument::Kind;
   return {
@@ -326,6 +348,15 @@ std::vector<Argument> limit_arguments() {
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"}};
 }
 
+namespace {
+std::vector<Argument> also_arguments() {
+  return {{"--also", Argument::Kind::Texts,
+           "looks at overlaps, dispatcher or order of ranks too, where the trainer offers a choice "
+           "(default: as it does unasked); repeatable",
+           false, "AXIS"}};
+}
+}  // namespace
+
 SearchQuestion question_of(const Wanted& wanted) {
   SearchQuestion question{.model = wanted.model,
                           .cluster = wanted.cluster,
@@ -340,6 +371,7 @@ SearchQuestion question_of(const Wanted& wanted) {
                           .risk = wanted.risk,
                           .most = wanted.top,
                           .limits = wanted.limits,
+                          .also = wanted.also,
                           .from = wanted.from};
   if (wanted.budget) question.budget = *wanted.budget;
   return question;
@@ -388,6 +420,7 @@ Command plan_command() {
                            training_arguments(),
                            verdict_arguments(),
                            limit_arguments(),
+                           also_arguments(),
                            wish_arguments()}),
       .run = run_plan};
 }

@@ -23,6 +23,7 @@ struct Wanted {
   double risk = kUsualRisk;
   std::size_t top = 10;
   Limits limits;
+  Flags<Also> also;
   std::optional<std::int64_t> budget;  // of the search
   std::optional<double> time_limit;    // seconds, of the search
   std::optional<Layout> why_not;       // a layout to compare with

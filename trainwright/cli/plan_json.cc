@@ -79,6 +79,17 @@ Json plan_json(const Plan& plan) {
   }
   if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
   if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
+  const auto names = [](const auto& list) {
+    Json array = Json::array();
+    for (const auto& name : list) array.push(Json::of(name));
+    return array;
+  };
+  std::vector<std::string_view> also;
+  for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
+    if (wanted.also.has(static_cast<Also>(i))) also.push_back(all_names(Also{})[i]);
+  }
+  if (!also.empty()) json.add("also", names(also));
+  json.add("not_looked_at", names(not_looked_at(question_of(wanted))));
   if (!wanted.limits.empty()) {
     Json limits = Json::array();
     for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));

@@ -302,6 +302,28 @@ std::string settings_text(const Wanted& wanted, const Layout& layout) {
   return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
 }
 
+namespace {
+
+// Switches, and what is not as most trainers have it.
+std::string manner_text(const Layout& layout) {
+  std::string text;
+  const auto add = [&](const Flags<Switch>& switches, const char* sign) {
+    for (std::size_t i = 0; i < all_names(Switch{}).size(); ++i) {
+      if (switches.has(static_cast<Switch>(i)))
+        text += fmt::format(" {}{}", sign, all_names(Switch{})[i]);
+    }
+  };
+  add(layout.on, "");
+  add(layout.off, "no ");
+  if (layout.ep > 1 && layout.dispatcher != DispatcherKind::AllToAll) {
+    text += fmt::format(" {}", name_of(layout.dispatcher));
+  }
+  if (layout.order != Layout{}.order) text += ' ' + to_text(layout.order);
+  return text;
+}
+
+}  // namespace
+
 std::string short_text(const Layout& layout, const Model& model) {
   std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
   const auto add = [&](const char* name, std::int64_t value) {
@@ -322,7 +344,7 @@ std::string short_text(const Layout& layout, const Model& model) {
   }
   if (!layout.offload.empty()) text += " offload:" + value_of(Knob::Offload, layout);
   if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
-  return text + split_text(layout, model);
+  return text + split_text(layout, model) + manner_text(layout);
 }
 
 std::string nothing_text(const Plan& plan) {
@@ -343,6 +365,11 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
   }
   notes.push_back({"search", counts_text(result, wanted.risk)});
+  const std::vector<std::string> left = not_looked_at(question_of(wanted));
+  if (!left.empty()) {
+    notes.push_back({"left", fmt::format("Not searched, as {} does them unasked: {} (--also {}).",
+                                         wanted.trainer.title, enumerate(left), left.front())});
+  }
   if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
   if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
     notes.push_back({"experts", load_text(wanted, result.best.front().layout)});

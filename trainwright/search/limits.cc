@@ -47,6 +47,11 @@ Result<Limit> range_of(Limit limit, std::string_view value, const std::string& w
 
 }  // namespace
 
+std::span<const std::string_view> all_names(Also) {
+  static constexpr std::array<std::string_view, 3> kNames = {"overlaps", "dispatcher", "order"};
+  return kNames;
+}
+
 Result<Limit> parse_limit(std::string_view text, const std::string& where) {
   const auto equals = text.find('=');
   Limit limit{.key = lower_case(trim(text.substr(0, equals)))};

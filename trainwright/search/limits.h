@@ -25,6 +25,11 @@ struct Limit {
 Result<Limit> parse_limit(std::string_view text, const std::string& where);
 std::string to_text(const Limit& limit);
 
+// What a layout may say beside its degrees, recompute, sharding and pipeline: as the trainer does
+// it unasked, unless the search is to look at it too.
+enum class Also : std::uint8_t { Overlaps, Dispatcher, Order };
+std::span<const std::string_view> all_names(Also);
+
 using Limits = std::vector<Limit>;
 bool allows(const Limits& limits, std::string_view key, std::int64_t value);
 bool allows(const Limits& limits, std::string_view key, std::string_view kind);

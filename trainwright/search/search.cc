@@ -67,6 +67,9 @@ std::string family_of(Layout layout) {
   layout.dp_replicate = 1;
   layout.recompute = {};
   layout.layers.clear();
+  layout.on = layout.off = {};
+  layout.order = Layout{}.order;
+  layout.dispatcher = {};
   return to_text(layout);
 }
 
@@ -276,6 +279,7 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
           .risk = question.risk,
           .most = question.most,
           .limits = question.limits,
+          .also = question.also,
           .offload = question.offload,
           .from = question.from,
           .budget = question.budget,
@@ -294,7 +298,8 @@ StepModel step_model(const SearchQuestion& question) {
 
 int ways_of(const Layout& layout) {
   return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
-         (layout.recompute.kind != RecomputeKind::None) + (layout.offload.empty() ? 0 : 1);
+         (layout.recompute.kind != RecomputeKind::None) + (layout.offload.empty() ? 0 : 1) +
+         (layout.on.empty() && layout.off.empty() ? 0 : 1);
 }
 
 Result<SearchResult> search(const SearchQuestion& question) {

@@ -5,8 +5,9 @@
 // with every expert split, micro-batch up to 64, way to recompute (none, selective, modules, the
 // first n layers of each stage, full), way to share weights, schedule, number of chunks and split
 // of layers that the trainer offers; where asked for, ways to offload states and weights. tp stays
-// in one domain of fast links, with sequence parallelism where sequences split. What else a layout
-// may say is as the trainer does it unasked, or as a limit fixes it.
+// in one domain of fast links, with sequence parallelism where sequences split. Overlaps, the
+// dispatcher and the order of ranks are looked at if asked for (manners.h); what else a layout may
+// say is as the trainer does it unasked, or as a limit fixes it.
 // Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
 // runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
 // every rank has the memory, the peak and the links of the smallest and slowest.
@@ -58,6 +59,7 @@ struct SearchQuestion {
   double risk = kUsualRisk;  // highest chance of running out of memory that still counts as fitting
   std::size_t most = 10;     // families of layouts to report
   Limits limits = {};        // what is fixed beforehand
+  Flags<Also> also = {};     // axes to look at too; not with `from`
   bool offload = false;      // states and weights may lie on the host: a last resort
   // What is run today: only layouts that differ in at most kMostChanges knobs (changes.h), and have
   // all else of it. Neither with an order of its own nor with recompute by stages.
@@ -82,7 +84,8 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
 // A layout that fits, with slower ones of its family: those that differ in recompute, the schedule,
-// the number of chunks, how layers are dealt out and how many copies of sharded weights there are.
+// the number of chunks, how layers are dealt out, how many copies of sharded weights there are and
+// what was looked at too.
 struct PlannedLayout {
   Layout layout;
   StepTime time;
@@ -159,6 +162,8 @@ int ways_of(const Layout& layout);
 
 // The whole space, in a fixed order. Not yet asked whether the trainer accepts it.
 std::vector<Layout> list_layouts(const SearchQuestion& question);
+// Axes of `Also` of which the trainer offers a choice that this search leaves alone.
+std::vector<std::string> not_looked_at(const SearchQuestion& question);
 
 // The same question on other numbers of accelerators: a cluster of so many, nullopt where there is
 // none.

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <variant>
 
+#include "trainwright/search/manners.h"
+
 namespace trainwright {
 namespace {
 
@@ -123,7 +125,8 @@ class Trunks {
       : question_(question),
         splits_(splits_of(question.model)),
         base_(base_of(question)),
-        cp_kind_(cp_kind_of(question, base_.cp_kind)) {}
+        cp_kind_(cp_kind_of(question, base_.cp_kind)),
+        manners_(detail::manners_of(question, base_)) {}
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
@@ -178,7 +181,10 @@ class Trunks {
       if (mbs > kMost) break;
       if (!allowed("mbs", mbs)) continue;
       layout.mbs = mbs;
-      if (!too_far(question_, layout)) trunks_.push_back(layout);
+      if (too_far(question_, layout)) continue;
+      for (const detail::Manner& manner : manners_) {
+        if (detail::is_felt(manner, layout)) trunks_.push_back(detail::in_manner(layout, manner));
+      }
     }
   }
 
@@ -186,6 +192,7 @@ class Trunks {
   Splits splits_;
   Layout base_;
   CpKind cp_kind_;
+  std::vector<detail::Manner> manners_;
   std::vector<Layout> trunks_;
 };
 

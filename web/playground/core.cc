@@ -6,6 +6,7 @@
 #include "trainwright/base/json.h"
 #include "trainwright/base/parallel.h"
 #include "trainwright/cli/command_line.h"
+#include "trainwright/cli/export_check.h"
 #include "trainwright/cli/help.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/export/read.h"
@@ -30,6 +31,12 @@ namespace cli {
 Result<LearnedTimes> learn_times(const TimedRuns&, const Stacks&) {
   return fail("--measured", "constants are not fitted in a browser", "ask the installed program");
 }
+
+Result<Checked> checked_by_target(const Json&, const std::string&, const std::string&) {
+  return fail("--check", "trainers are not run in a browser", "ask the installed program");
+}
+Json to_json(const Checked&) { return Json::object(); }
+std::string to_text(const Checked&) { return ""; }
 
 std::vector<Command> all_commands() {
   return {plan_command(), explain_command(), estimate_command(), export_command(), report_command(),

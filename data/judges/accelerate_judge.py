@@ -11,7 +11,7 @@ import tempfile
 from judge import answer_all
 
 
-def by_file(question):
+def verdict(question):
     from accelerate.commands.config.config_args import load_config_from_file
     from accelerate.commands.launch import _validate_launch_command, launch_command_parser
     from accelerate.parallelism_config import ParallelismConfig
@@ -47,4 +47,4 @@ def check_arguments(arguments):
 
 
 if __name__ == "__main__":
-    answer_all(by_file)
+    answer_all(verdict)

@@ -3,6 +3,7 @@
     python x_judge.py ARGUMENTS < questions.json > answers.json
 
 An answer is null or why it is refused. Each judge is a process of its own, since trainers need packages of their own.
+`check.py` asks one about an export; tests/oracle ask them about many.
 """
 import contextlib
 import importlib.machinery
@@ -11,7 +12,6 @@ import io
 import json
 import logging
 import os
-import subprocess
 import sys
 import types
 import warnings
@@ -65,12 +65,3 @@ def answer_all(verdict):
     answers = sys.stdout
     sys.stdout = sys.stderr
     json.dump([refusal(verdict, question) for question in json.load(sys.stdin)], answers)
-
-
-def judged(python, judge, arguments, questions):
-    """The answers of a judge that is started for them."""
-    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), judge)
-    run = subprocess.run([python, script, *arguments], input=json.dumps(questions), capture_output=True, text=True,
-                         env={**os.environ, "DS_ACCELERATOR": "cpu", "CUDA_HOME": "/nonexistent", "HF_HUB_OFFLINE": "1"})
-    assert run.returncode == 0, run.stderr[-2000:]
-    return json.loads(run.stdout)

@@ -1,18 +1,16 @@
 """NeMo AutoModel's verdict on a recipe: its reader, and its meshes on a process group that moves nothing.
 
-    python automodel_judge.py FOLDER < questions.json > answers.json
+    python automodel_judge.py [FOLDER] < questions.json > answers.json
 
-FOLDER holds an unpacked wheel. A question has `world` and `text` of the recipe.
+FOLDER holds an unpacked wheel, if it is not installed. A question has `world` and `text` of the recipe.
 """
 import sys
-
-sys.path.insert(0, sys.argv[1])
 
 import yaml
 from judge import answer_all
 
 
-def by_recipe(question):
+def verdict(question):
     import torch.distributed as dist
     from nemo_automodel.components.distributed.config import DistributedSetup
     from nemo_automodel.recipes._dist_utils import parse_distributed_section
@@ -37,4 +35,5 @@ def check_batch(steps, setup, asked, world):
 
 
 if __name__ == "__main__":
-    answer_all(by_recipe)
+    sys.path[:0] = sys.argv[1:]
+    answer_all(verdict)

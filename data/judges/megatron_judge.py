@@ -1,23 +1,22 @@
 """Megatron's own verdict on command lines, without an accelerator: a program of its own, because each version is a
 package `megatron` and has to be imported by itself.
 
-    python megatron_judge.py FOLDER < questions.json > answers.json
+    python megatron_judge.py [FOLDER] < questions.json > answers.json
 
-FOLDER holds an unpacked wheel of megatron-core. A question has `world`, `flags`, `environment`, `capability` (of the
+FOLDER holds an unpacked wheel of megatron-core, if it is not installed. A question has `world`, `flags`, `environment`, `capability` (of the
 accelerator) and `transformer_engine` (its version), or is whether there is an `option`. An answer is null or why the line is refused. From 0.17 on the wheel
 has Megatron-LM's parser, which is asked first; then, and in older wheels alone, the configuration classes are.
 
 What is asked of an accelerator is answered here, and neither Triton nor Transformer Engine is imported: nothing is run.
 """
 import copy
+import importlib.util
 import inspect
 import json
 import os
 import sys
 import types
 import typing
-
-sys.path.insert(0, sys.argv[1])
 
 import torch
 import typing_extensions
@@ -108,10 +107,12 @@ def verdict(question):
     if "option" in question:
         assert question["option"] in whole_parser()._option_string_actions, "no such option"
         return
-    whole = os.path.exists(os.path.join(sys.argv[1], "megatron", "training", "arguments.py"))
+    places = importlib.util.find_spec("megatron").submodule_search_locations
+    whole = any(os.path.exists(os.path.join(place, "training", "arguments.py")) for place in places)
     (by_parser if whole else by_classes)(question["flags"])
 
 
 if __name__ == "__main__":
+    sys.path[:0] = sys.argv[1:]
     stand_in_for_triton()
     answer_all(verdict)

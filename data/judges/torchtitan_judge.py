@@ -8,9 +8,6 @@ import os
 import sys
 import tempfile
 
-if len(sys.argv) > 1:
-    sys.path.insert(0, sys.argv[1])
-
 from judge import answer_all, stand_in_for_triton
 
 
@@ -65,6 +62,11 @@ def by_file(question):
     check_schedule(config.parallelism)
 
 
+def verdict(question):
+    (by_command_line if "words" in question else by_file)(question)
+
+
 if __name__ == "__main__":
+    sys.path[:0] = sys.argv[1:]
     stand_in_for_triton()
-    answer_all(by_file if len(sys.argv) > 1 else by_command_line)
+    answer_all(verdict)

@@ -9,7 +9,7 @@ import json
 from judge import answer_all
 
 
-def by_config(question):
+def verdict(question):
     import deepspeed.runtime.config as reader
     from deepspeed.runtime.config import DeepSpeedConfig
     config, world = json.loads(question["text"]), question["world"]
@@ -34,4 +34,4 @@ def by_config(question):
 
 
 if __name__ == "__main__":
-    answer_all(by_config)
+    answer_all(verdict)

@@ -1,0 +1,142 @@
+#include "trainwright/search/manners.h"
+
+#include <algorithm>
+#include <array>
+
+namespace trainwright {
+namespace detail {
+namespace {
+
+// Switches that go together, and what they are told by.
+struct Overlapping {
+  Flags<Switch> switches;
+  std::array<OverlapKind, 2> kinds;
+};
+// Of each group one or none. Weights are gathered behind the forward pass only where gradients are
+// reduced behind the backward pass (Megatron-LM arguments.py: --overlap-param-gather).
+const std::vector<std::vector<Overlapping>>& overlap_groups() {
+  using Kind = OverlapKind;
+  static const std::vector<std::vector<Overlapping>> kGroups = {
+      {{{Switch::OverlapTp}, {Kind::TensorParallel, Kind::TensorParallel}}},
+      {{{Switch::OverlapGradientReduce}, {Kind::GradientReduce, Kind::GradientReduce}},
+       {{Switch::OverlapGradientReduce, Switch::OverlapParameterGather},
+        {Kind::GradientReduce, Kind::ParameterGather}}},
+      {{{Switch::OverlapEp}, {Kind::ExpertAllToAll, Kind::ExpertAllToAll}},
+       {{Switch::OverlapSharedExperts}, {Kind::SharedExpert, Kind::SharedExpert}}},
+      {{{Switch::OverlapP2p}, {Kind::PointToPoint, Kind::PointToPoint}}},
+  };
+  return kGroups;
+}
+
+Use use_of(const Trainer& trainer, OverlapKind kind) {
+  const Overlap* offered = find_kind(trainer.overlaps, kind);
+  return offered == nullptr ? Use::Never : offered->use;
+}
+
+// All of `manners`, and each with one more way.
+template <class Ways, class Set>
+void times(std::vector<Manner>& manners, const Ways& ways, const Set& set) {
+  const std::vector<Manner> before = manners;
+  for (const auto& way : ways) {
+    for (Manner manner : before) {
+      set(manner, way);
+      manners.push_back(manner);
+    }
+  }
+}
+
+void add_overlaps(std::vector<Manner>& manners, const Trainer& trainer) {
+  for (const std::vector<Overlapping>& group : overlap_groups()) {
+    std::vector<Flags<Switch>> on, off;
+    for (const Overlapping& one : group) {
+      const Use first = use_of(trainer, one.kinds[0]), second = use_of(trainer, one.kinds[1]);
+      const bool offered = first != Use::Never && second != Use::Never;
+      if (offered && (first == Use::OptIn || second == Use::OptIn)) on.push_back(one.switches);
+      const bool transfers = one.kinds[0] == OverlapKind::PointToPoint;
+      if (transfers && first == Use::ByDefault) off.push_back(one.switches);
+    }
+    times(manners, on, [](Manner& manner, const Flags<Switch>& of) { manner.on.bits |= of.bits; });
+    times(manners, off,
+          [](Manner& manner, const Flags<Switch>& of) { manner.off.bits |= of.bits; });
+  }
+}
+
+// Those that a setting of the trainer is about.
+std::vector<RankOrder> other_orders(const Trainer& trainer, const RankOrder& usual) {
+  std::vector<RankOrder> orders;
+  constexpr std::string_view kKey = "order.";
+  for (const auto& [key, setting] : trainer.settings) {
+    if (!key.starts_with(kKey)) continue;
+    const auto read = parse_layout("order=" + key.substr(kKey.size()));
+    if (read && read->layout.order != usual) orders.push_back(read->layout.order);
+  }
+  return orders;
+}
+
+std::vector<DispatcherKind> other_dispatchers(const Trainer& trainer, DispatcherKind usual) {
+  std::vector<DispatcherKind> found;
+  const bool offered =
+      std::any_of(trainer.settings.begin(), trainer.settings.end(),
+                  [](const auto& setting) { return setting.first.starts_with("dispatcher"); });
+  if (!offered) return found;
+  for (const DispatcherKind kind :
+       {DispatcherKind::AllGather, DispatcherKind::AllToAll, DispatcherKind::Flex}) {
+    if (kind != usual) found.push_back(kind);
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base) {
+  const Trainer& trainer = question.trainer;
+  std::vector<Manner> manners = {{base.order, base.dispatcher, {}, {}}};
+  if (question.also.has(Also::Overlaps)) add_overlaps(manners, trainer);
+  if (question.also.has(Also::Dispatcher) && has_experts(question.model)) {
+    times(manners, other_dispatchers(trainer, base.dispatcher),
+          [](Manner& manner, DispatcherKind kind) { manner.dispatcher = kind; });
+  }
+  if (question.also.has(Also::Order)) {
+    times(manners, other_orders(trainer, base.order),
+          [](Manner& manner, const RankOrder& order) { manner.order = order; });
+  }
+  return manners;
+}
+
+bool is_felt(const Manner& manner, const Layout& layout) {
+  const bool several = layout.pp > 1, copies = layout.dp * layout.cp > 1;
+  if (manner.order != layout.order && !several) return false;
+  if (manner.dispatcher != layout.dispatcher && layout.ep == 1) return false;
+  Flags<Switch> asked = manner.on;
+  asked.bits |= manner.off.bits;
+  const auto needs = [&](Switch what, bool there) { return !asked.has(what) || there; };
+  return needs(Switch::OverlapTp, layout.tp > 1 && layout.sp) &&
+         needs(Switch::OverlapGradientReduce, copies) && needs(Switch::OverlapEp, layout.ep > 1) &&
+         needs(Switch::OverlapSharedExperts, layout.ep > 1) && needs(Switch::OverlapP2p, several);
+}
+
+Layout in_manner(Layout layout, const Manner& manner) {
+  layout.order = manner.order;
+  layout.dispatcher = manner.dispatcher;
+  layout.on.bits |= manner.on.bits;
+  layout.off.bits |= manner.off.bits;
+  return layout;
+}
+
+}  // namespace detail
+
+std::vector<std::string> not_looked_at(const SearchQuestion& question) {
+  std::vector<std::string> found;
+  if (question.from) return found;
+  const Layout base = usual_layout(question.trainer);
+  for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
+    const Also axis = static_cast<Also>(i);
+    if (question.also.has(axis)) continue;
+    SearchQuestion wider = question;
+    wider.also = {axis};
+    if (detail::manners_of(wider, base).size() > 1) found.emplace_back(all_names(Also{})[i]);
+  }
+  return found;
+}
+
+}  // namespace trainwright

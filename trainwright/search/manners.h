@@ -1,0 +1,29 @@
+#pragma once
+// Private: how a layout is run beside its degrees, where the trainer leaves a choice and the time
+// knows a difference.
+//
+//   overlaps     those that are off unasked, on. An overlap that is on unasked takes no time, so it
+//                stays on; that of transfers between stages takes memory, so it is tried off too
+//   dispatcher   of tokens to experts
+//   order        of ranks
+//
+// What a layout cannot feel (an order without a pipeline, an overlap of what does not travel) is
+// left as it is; what the trainer's rules forbid is refused like any other layout.
+#include <vector>
+
+#include "trainwright/search/search.h"
+
+namespace trainwright::detail {
+
+struct Manner {
+  RankOrder order;
+  DispatcherKind dispatcher = DispatcherKind::AllToAll;
+  Flags<Switch> on, off;  // beside those that the layout asks for
+};
+// The layout's own first; only that of axes that are not asked for.
+std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base);
+// Whether a layout with these degrees differs in it from its own.
+bool is_felt(const Manner& manner, const Layout& layout);
+Layout in_manner(Layout layout, const Manner& manner);
+
+}  // namespace trainwright::detail
