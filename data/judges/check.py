@@ -98,6 +98,7 @@ def answer(asked):
 
 
 def main():
+    sys.dont_write_bytecode = True  # data is not ours to write to
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     os.environ.update(ENVIRONMENT)

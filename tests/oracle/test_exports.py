@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from layouts import case_text, legal_exports
-from trainer_oracles import ORACLES, needed
+from trainer_oracles import JUDGES, ORACLES, needed
 
 PLANS = int(os.environ.get("TRAINWRIGHT_PLANS", "0"))
 TARGETS = [name for name in ORACLES if name not in ("megatron-core 0.16.1", "megatron-core 0.17.1")]
@@ -48,3 +48,29 @@ def test_every_option_is_one_of_megatrons(version):
     *answers, wrong = oracle.answers([question | {"option": option} for option in [*options, "--not-there"]])
     assert wrong
     assert not [option for option, answer in zip(options, answers) if answer]
+
+
+CHECKED = {"deepspeed 0.19.8": "zero=3,mbs=1,gbs=64,seq=4096", "torchtitan 0.3.0": "fsdp,mbs=1,gbs=64,seq=4096",
+           "megatron-core 0.19.2": "tp=2,pp=2,sp,zero=1,mbs=1,gbs=64,seq=4096"}
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_check_tells_what_the_target_says(name):
+    oracle = needed(ORACLES[name])
+    path = {"PYTHONPATH": str(oracle.place)} if oracle.folder else {}
+    run = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "export", CHECKED[name], "--model", "llama-3.1-8b", "--on", "8xH100",
+                          "--trainer", oracle.space.trainer, "--check", "--python", str(oracle.python), "--json"],
+                         capture_output=True, text=True, env={**os.environ, **path})
+    assert json.loads(run.stdout)["check"] == {"verdict": "accepted", "by": name}, run.stdout[-500:] + run.stderr
+    assert run.returncode == 0
+
+
+def test_check_tells_what_the_target_refuses(tmp_path):
+    oracle = needed(ORACLES["deepspeed 0.19.8"])
+    wrong = {"train_batch_size": 63, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}
+    question = {"target": "deepspeed", "form": "words", "world": 8, "stages": 1, "settings": [], "text": json.dumps(wrong)}
+    (tmp_path / "question.json").write_text(json.dumps(question))
+    subprocess.run([oracle.python, JUDGES / "check.py", tmp_path / "question.json", tmp_path / "answer.json"], check=True,
+                   capture_output=True)
+    answer = json.loads((tmp_path / "answer.json").read_text())
+    assert answer["verdict"] == "refused" and "63 != 8 * 1 * 8" in answer["reason"]

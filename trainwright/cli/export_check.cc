@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "trainwright/base/text.h"
-#include "trainwright/tune/process.h"
+#include "trainwright/tune/tune.h"
 
 namespace trainwright::cli {
 namespace {

@@ -170,13 +170,11 @@ struct Change {
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question,
                                                 double risk = kUsualRisk);
 
-// For searches: no lists, no replay, nothing allocated once slices and moments are known. Equal to
-// estimate_memory with Slack::None, so neither figure is above that of a replay (the chance as long
-// as it is below one half). One per model, trainer, job and thread.
+// For searches, one a thread: no lists once slices and moments are known. Equal to estimate_memory
+// with Slack::None, so neither figure is above a replay's (the chance while below one half).
 class MemoryModel {
  public:
-  // Lists of the same model, trainer and job that somebody else makes too.
-  using ListsOf = std::function<WorkCache*(PrecisionKind)>;
+  using ListsOf = std::function<WorkCache*(PrecisionKind)>;  // that somebody else makes too
   // All of them must outlive it.
   MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
               const MemoryConstants& constants,
@@ -184,7 +182,6 @@ class MemoryModel {
   ~MemoryModel();
   MemoryModel(MemoryModel&&) noexcept;
   MemoryModel& operator=(MemoryModel&&) noexcept;
-
   struct Least {
     Bytes driver;    // of the fullest class
     double oom = 0;  // of the class most likely to run out of memory

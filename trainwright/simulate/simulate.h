@@ -141,8 +141,7 @@ class StepModel {
   // hang on recompute, what travels on sharding.
   Result<StepPieces> whole(const Layout& layout);
   Result<RankPieces> whole_rank(const Layout& layout);
-  // The lists that it makes, for others who read them.
-  WorkCache& work(PrecisionKind precision);
+  WorkCache& work(PrecisionKind precision);  // its lists, for others who read them
 
  private:
   struct State;
@@ -183,19 +182,15 @@ struct DrawnPipeline {
 std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& pieces, const StackConstants& stack,
                                             std::int64_t most);
 // A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
-// and sharding takes less, however its layers are dealt to stages, if its schedule leaves every
-// rank idle for at least so many micro-batches. The slowest rank takes at least the mean, and sums
-// of roots are at least the root of sums. O(1).
+// and sharding takes less, however its layers are dealt out, if its schedule leaves every rank idle
+// for so many micro-batches: the slowest takes at least the mean, roots add up to more. O(1).
 struct LeastStep {
-  Seconds micro_batch, end;  // of a rank
-  double micro_batches = 1;
-  double factor = 1;  // of waiting and scale
-  Seconds peak;       // products at the accelerator's peak
+  Seconds micro_batch, end, peak;        // of a rank; its products at the accelerator's peak
+  double micro_batches = 1, factor = 1;  // the latter of waiting and scale
   Seconds with_idle(double idle) const;
 };
 LeastStep least_step(const StepPieces& whole, const StackConstants& stack);
-// Micro-batches' worth of time that any rank stands idle at least: 1f1b and gpipe p - 1,
-// interleaved (p - 1) / v, others 0.
+// That any rank stands idle at least: 1f1b and gpipe p - 1, interleaved (p - 1) / v, others 0.
 double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp);
 // The same with the share of the bubble as these constants have it: for fits, which ask often.
 StepPieces with_known_idle(StepPieces pieces, const StackConstants& stack);

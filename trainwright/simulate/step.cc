@@ -329,8 +329,8 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
                        of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
                        of.optimizer * stack.at(StackConstant::Optimizer) + of.host_step) *
                       (1 / ranks);
-  return {micro_batch, end, real(whole.micro_batches),
-          waiting_factor(whole, stack) * stack.at(StackConstant::Scale), whole.bound * (1 / ranks)};
+  return {micro_batch, end, whole.bound * (1 / ranks), real(whole.micro_batches),
+          waiting_factor(whole, stack) * stack.at(StackConstant::Scale)};
 }
 
 Seconds LeastStep::with_idle(double idle) const {
