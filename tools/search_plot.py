@@ -19,8 +19,8 @@ from scale_plot import HEIGHT, LEFT, PANEL, Axes, path_of
 
 SIZES = [2**power for power in range(3, 21)]
 TEN_TRILLION = str(pathlib.Path(__file__).resolve().parent.parent / "examples/moe-10t.json")
-MODELS = [("Llama-3.1-8B, H100", "llama-3.1-8b", "H100", 1024, 8192, 8), ("Llama-3.1-405B, H100", "llama-3.1-405b", "H100", 16384, 8192, 8),
-          ("DeepSeek-V3, H800", "deepseek-v3", "H800", 15360, 4096, 8), ("10T mixture of experts, GB200", TEN_TRILLION, "GB200", 32768, 8192, 1024)]
+MODELS = [("Llama-3.1-8B, H100", "llama-3.1-8b", "H100", 1024, 8192, 8), ("Llama-3.1-405B, H100", "llama-3.1-405b", "H100", 16384, 8192, 128),
+          ("DeepSeek-V3, H800", "deepseek-v3", "H800", 15360, 4096, 512), ("10T mixture of experts, GB200", TEN_TRILLION, "GB200", 32768, 8192, 16384)]
 COLOURS = ["#1f6fb2", "#c0562f", "#3a9b6f", "#7a4fa3"]
 COUNTS = [("layouts in the space", "space"), ("bounds", "bounded"), ("layouts evaluated", "evaluated")]
 
@@ -40,11 +40,17 @@ def answer(program, model, on, batch, seq):
     return {**document["search"], "seconds": spent() - before, "end": document["end"]}
 
 
+def ten_text(ten):
+    """0.1, 10, 1k, 10M"""
+    power = max(0, min(2, ten // 3))
+    return f"{10.0 ** (ten - 3 * power):g}{['', 'k', 'M'][power]}"
+
+
 def panel(title, key, curves, x, y, sizes):
     values = [found[key] for _, answers in curves for _, found in answers if found[key] > 0]
     tens = range(math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))) + 1)
     axes = Axes(x, y, 10.0**tens[0], 10.0**tens[-1], True, sizes)
-    yield from axes.drawn(title, [(10.0**ten, f"{10.0**ten:,g}") for ten in tens])
+    yield from axes.drawn(title, [(10.0**ten, ten_text(ten)) for ten in tens])
     for colour, (_, answers) in zip(COLOURS, curves):
         points = [axes.place(ranks, found[key]) for ranks, found in answers if found[key] > 0]
         yield f'<path d="{path_of(points)}" fill="none" stroke="{colour}" stroke-width="1.6"/>'

@@ -77,8 +77,8 @@ Sought any_search() {
   return sought;
 }
 
-// The same where so few layouts are left that ten thousand such spaces are asked about one by one
-// in minutes: keys are fixed as one of the layouts has them, in any order.
+// The same where few layouts are left: keys are fixed as one of the layouts has them, in any
+// order.
 Sought any_small_search() {
   constexpr std::size_t kMostLayouts = 50;
   Sought sought = any_search();
