@@ -405,8 +405,8 @@ std::string plan_text(const Plan& plan, int width) {
   }
   if (!wanted.from && std::any_of(result.best.begin(), result.best.end(),
                                   [](const PlannedLayout& of) { return !of.alike.empty(); })) {
-    say("; vpp1-4 +2 %: the same with 1 to 4 chunks, other schedules, splits of layers, copies of "
-        "sharded weights or more recompute takes up to 2 % longer");
+    say("vpp1-4 +2 %, others +2 %: the same with 1 to 4 chunks, or with other schedules, splits of "
+        "layers, copies of sharded weights or more recompute, takes up to 2 % longer");
   }
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time));
