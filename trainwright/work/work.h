@@ -52,8 +52,8 @@ class TrafficTable {
   friend bool operator==(const TrafficTable&, const TrafficTable&) = default;
 
  private:
-  std::array<Traffic, 5 * 5 * 4> cells_{};  // group, kind, pass
-  std::array<std::uint64_t, 2> used_{};     // one bit a cell
+  std::array<Traffic, 100> cells_{};     // 5 groups, 5 kinds, 4 passes
+  std::array<std::uint64_t, 2> used_{};  // one bit a cell
 };
 
 // A moment of a list: the bytes alive beyond those that earlier lists keep, and where. The input of
