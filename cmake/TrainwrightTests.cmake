@@ -48,12 +48,14 @@ function(trainwright_module_tests name)
   endif()
 endfunction()
 
+# Properties draw the same cases every time, so that a run fails by what was changed and not by chance.
 function(trainwright_test_program program label)
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE trainwright_${label} trainwright_test_main
                         trainwright_warnings fmt::fmt)
   doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}"
-                         TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED})
+                         TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED}
+                         ENVIRONMENT "RC_PARAMS=seed=1")
 endfunction()
 
 # trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...])

@@ -34,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (step.seconds) require(is_positive(step.seconds->value()));
   }
   for (const LoggedMemory& memory : run->memory) require(memory.allocated || memory.reserved);
-  for (const LoggedOutOfMemory& failure : run->failures) require(failure.asked >= Bytes(0));
+  for (const LoggedOutOfMemory& failure : run->failures)
+    require(!failure.asked || *failure.asked >= Bytes(0));
   const StepSize step{.ranks = 8, .sequences = 64, .tokens = 64 * 4096};
   contradictions(*run, step);
   if (const auto summary = summarize(*run, step)) {

@@ -32,6 +32,12 @@ RUNS = [
      "tp=1,pp=16,ep=64,zero=1,mbs=1,gbs=15360,seq=4096,precision=fp8-blockwise,first_layers=3,"
      "last_layers=2,recompute=modules:norm+mla-up-projection,dispatcher=flex",
      "step", 19.926, "arXiv:2412.19437; 272.8 B tokens a day, arXiv:2505.09343"),
+    # Two-way pipelines that hide dispatch are no trainer's here. Megatron-Core hides it behind other micro-batches in interleaved
+    # ones: two stages on a rank as in DualPipe, 120 micro-batches in groups of 20, since 16 would leave a remainder.
+    ("DeepSeek-V3, dispatch hidden as Megatron-Core can", "deepseek-v3", "2048xH800", "megatron@0.16",
+     "tp=1,pp=16,vpp=2,ep=64,zero=1,mbs=1,gbs=15360,seq=4096,precision=fp8-blockwise,layers=1" + "/2" * 30 + "/0,"
+     "recompute=modules:norm+mla-up-projection,dispatcher=flex,on=overlap-ep,micro_batch_group=20",
+     "step", 19.926, "the same"),
     ("GPT-3 175B", "megatron-175b", "1536xA100-80GB", "megatron-lm-2022",
      "tp=8,pp=12,mbs=1,gbs=1536,seq=2048,recompute=full,precision=fp16",
      "hfu", 141 / 312, "arXiv:2104.04473, table 2"),
@@ -68,13 +74,15 @@ def entries(layout):
 def plan(program, model, cluster, trainer, layout):
     words = entries(layout)
     more = ["--precision", words["precision"]] if "precision" in words else []
+    if "on" in words:
+        more += ["--also", "overlaps"]
     return asked(program, "plan", model, "--on", cluster, "--trainer", trainer, "--batch",
                  words["gbs"], "--seq", words["seq"], "--top", "1", *more)
 
 
 def short(layout):
     skip = {"gbs", "seq", "precision", "count_embedding", "count_loss", "first_layers",
-            "last_layers", "dispatcher", "layers"}
+            "last_layers", "dispatcher", "layers", "micro_batch_group"}
     return " ".join(entry for entry in layout.split(",") if entry.partition("=")[0] not in skip)
 
 

@@ -44,6 +44,27 @@ def test_what_was_there_before_the_recording_comes_first():
         [3, 0x10000, 2 * MIB, 0], [0, 0x10000, 500, 0], [0, 0x10200, 300, 0], [1, 0x10200, 300, 0], [2, 0x10200, 300, 0]]
 
 
+def stack(*frames: tuple[str, str]) -> list[dict]:
+    return [{"name": name, "filename": filename, "line": 1} for name, filename in frames]
+
+
+def test_the_kind_of_an_allocation_is_told_by_its_stack_and_its_end():
+    forward = stack(("_call_impl", "torch/nn/modules/module.py"), ("train", "train.py"))
+    backward, engine = stack(("_engine_run_backward", "torch/autograd/graph.py")), []
+    step = stack(("adamw", "torch/optim/adamw.py"), ("step", "torch/optim/adamw.py"))
+    setup = stack(("main", "train.py"))
+    trace = [(setup, 1), (setup, 2), (forward, 3), (engine, 4), (backward, 5), (None, 4), (None, 3), (step, 6), (None, 5), (None, 2)]
+    events = [event("free_completed", address) if frames is None else {**event("alloc", address, 8), "frames": frames}
+              for frames, address in trace]
+    kinds = {address: kind for action, address, _, _, *kind in lines(convert_snapshot(snapshot(events)))[1:] if action == 0}
+    # Weights stay, the batch goes; an activation; what backward needs and lets go; a gradient that lives on; a state.
+    assert kinds == {1: [0], 2: [6], 3: [4], 4: [5], 5: [2], 6: [3]}
+
+
+def test_without_stacks_no_kind_is_told():
+    assert lines(convert_snapshot(snapshot([event("alloc", 4096, 8)])))[1:] == [[0, 4096, 8, 0]]
+
+
 class Hostile:
     """Unpickled the usual way, it makes a file."""
 

@@ -281,6 +281,7 @@ class Search:
     space: int
     considered: int
     bounded: int
+    cut: int
     evaluated: int
     timed: int
     simulated: int
@@ -329,6 +330,14 @@ class WithMoreMemory:
 
 
 @dataclass
+class Riskier:
+    """The fastest layout that has more than the chance of OOM asked for, at most one half."""
+    oom: float
+    layout: str
+    step: float
+
+
+@dataclass
 class Plan(Answer):
     """The fastest layouts that fit, best first; `recommended` is the place of the one to run."""
     model: str = ""
@@ -352,6 +361,7 @@ class Plan(Answer):
     refusal: Refusal | None = None
     fits_on: LargerCluster | None = None
     with_more_memory: WithMoreMemory | None = None
+    riskier: Riskier | None = None
     why_not: dict[str, Any] | None = None
     measured: dict[str, Any] | None = None  # the run that adjusted the step times
     today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes

@@ -67,7 +67,8 @@ def layout_of(row):
     if row["precision"] and row["precision"] != "bf16":
         words.append("precision=" + row["precision"])
     if "DeepEP" in row["notes"]:
-        words += ["dispatcher=flex", "etp=1", "on=grouped-gemm", "count_embedding=1", "count_loss=1"]  # 94 layers on 32 stages
+        hidden = "+overlap-ep" if "1f1b overlap" in row["notes"] else ""
+        words += ["dispatcher=flex", "etp=1", "on=grouped-gemm" + hidden, "count_embedding=1", "count_loss=1"]  # 94 layers on 32 stages
     notes = row["notes"].lower()
     # torchtune's list of techniques is cumulative: compiled from the third on.
     later = "(cumulative)" in notes and not re.search("technique=(baseline|\\+ packed)", notes)

@@ -5,7 +5,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 
 from kept_storages import Layer, build_layer
-from split_layers import run_layer
+from split_layers import llama_plan, run_layer
 
 
 class Exchange(torch.autograd.Function):
@@ -92,6 +92,45 @@ def expert_parallel_layer(spec: Layer, degree: int):
         part = getattr(experts, name).detach().chunk(degree)[rank].clone()
         setattr(experts, name, torch.nn.Parameter(part))
     experts.forward = spread_experts(experts, group)
+    with torch.no_grad():
+        found = layer(x, *args, **kwargs)
+    difference = ((found - expected).abs().max() / expected.abs().max()).item()
+    return *run_layer(layer, x, args, kwargs), difference
+
+
+def cut_experts(experts: torch.nn.Module, degree: int, rank: int) -> None:
+    """Keeps a rank's columns of gate and up and its rows of down, of every expert."""
+    gate, up = experts.gate_up_proj.detach().chunk(2, dim=1)
+    parts = [whole.chunk(degree, dim=1)[rank] for whole in (gate, up)]
+    experts.gate_up_proj = torch.nn.Parameter(torch.cat(parts, dim=1))
+    experts.down_proj = torch.nn.Parameter(experts.down_proj.detach().chunk(degree, dim=2)[rank].contiguous())
+
+
+def tensor_parallel_layer(spec: Layer, degree: int):
+    """As `expert_parallel_layer`, with the attention and every expert cut over the ranks, which all see the same
+    tokens. The sums are transformers' own (distributed/tensor_parallel.py, MoeExpertsParallel)."""
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor.parallel import parallelize_module
+    from transformers.distributed.parallel_utils import _AllReduceBackward, _AllReduceForward
+
+    mesh = DeviceMesh("cpu", torch.arange(degree))
+    if dist.get_rank() >= degree:
+        return None
+    group = mesh.get_group()
+    layer, x, args, kwargs = build_layer(spec)
+    layer.mlp.gate = SteeredRouter(layer.mlp.gate)
+    with torch.no_grad():
+        expected = layer(x, *args, **kwargs)
+    parallelize_module(layer, mesh, {name: how for name, how in llama_plan(False).items() if not name.startswith("mlp")})
+    experts = layer.mlp.experts
+    cut_experts(experts, degree, mesh.get_local_rank())
+    whole = experts.forward
+
+    def forward(states, chosen, scores):
+        states, scores = _AllReduceBackward.apply(states, group), _AllReduceBackward.apply(scores, group)
+        return _AllReduceForward.apply(whole(states, chosen, scores), group)
+
+    experts.forward = forward
     with torch.no_grad():
         found = layer(x, *args, **kwargs)
     difference = ((found - expected).abs().max() / expected.abs().max()).item()

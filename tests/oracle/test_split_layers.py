@@ -20,6 +20,7 @@ _SIZES = {"vocab_size": 96, "hidden_size": 64, "intermediate_size": 96, "num_hid
 LLAMA = Layer({"model_type": "llama", **_SIZES}, batch=2, sequence=16)
 MIXTRAL = Layer({"model_type": "mixtral", **_SIZES, "num_local_experts": 4, "num_experts_per_tok": 2,
                  "experts_implementation": "grouped_mm"}, batch=2, sequence=16)
+BF16_TOLERANCE = 0.02  # of sums in another order, over the largest
 FP32_TOLERANCE = 1e-5  # of gradients, over their largest
 
 
@@ -72,6 +73,14 @@ def test_expert_parallel_layers(ranks):
     counts = [call for call in answers[0][1] if call.dtype == torch.int64]
     assert [call.size for call in counts] == [8 * MIXTRAL.config["num_local_experts"]]
     assert all(difference == 0 for _, _, difference in filter(None, answers)), "not the unsplit layer"
+
+
+@pytest.mark.parametrize("degree", [2, 4])
+def test_tensor_parallel_experts(ranks, degree):
+    [listed] = lists([request(MIXTRAL, tp=degree)])
+    answers = ranks.run(split_experts.tensor_parallel_layer, MIXTRAL, degree)
+    agree(listed, answers)
+    assert all(difference < BF16_TOLERANCE for _, _, difference in filter(None, answers)), "not the unsplit layer"
 
 
 @pytest.mark.parametrize("degree", [2, 4])

@@ -3,7 +3,7 @@
 
 `validate memory --rows --json` names for every published row the command that gives its as-shipped figure. Rows of all
 sources are drawn, their commands are run as printed, and the figures compared. Rows that our own rules refuse must be
-few.
+few, and what is scored meets its bars (bars.py).
 
     tests/rows/run.py build/release/trainwright [--rows 500] [--shared ../shared]
 """
@@ -15,6 +15,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+import bars
 
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 SKIPPED = 77  # what ctest takes for a skipped test
@@ -85,6 +87,7 @@ def main() -> int:
         cases = refused + len({row["case"] for row in source["rows"]})
         if refused > MOST_REFUSED * cases:
             faults.append(f"{source['source']}: {refused} of {cases} rows are refused by our own rules")
+    faults += bars.missed(sources)
     print(f"{len(rows)} rows of {len(sources)} sources, {len(faults)} faults")
     print("\n".join(faults[:20]))
     return 1 if faults else 0

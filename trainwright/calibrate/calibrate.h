@@ -71,6 +71,7 @@ struct HeldOut {
   double predicted = 0;  // > 0, the same unit as measured
   double measured = 0;   // > 0
   std::string fold;
+  bool broken = false;  // tells nothing about others
 };
 struct ErrorScore {
   std::int64_t rows = 0;
@@ -134,6 +135,12 @@ Coverage coverage(std::span<const HeldOut> rows, std::span<const Interval> inter
 Interval conformal_log_interval(std::span<const double> log_errors, double level = 0.9);
 // For each row the interval from the errors of all rows outside its fold.
 std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double level = 0.9);
+// The same, symmetric: what holds 90 % of sizes is better determined than each end by itself.
+std::vector<Interval> symmetric_intervals(std::span<const HeldOut> rows, double level = 0.9);
+// The least bound on the size of errors that holds `level` of them in the mean over groups, so that
+// a group has no more say for its number of rows. Nullopt without any error.
+std::optional<double> bound_over_groups(std::span<const std::vector<double>> groups,
+                                        double level = 0.9);
 
 }  // namespace trainwright
 

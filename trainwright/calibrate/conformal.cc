@@ -34,6 +34,25 @@ double log_error(const HeldOut& row) {
   return std::log(row.measured / row.predicted);
 }
 
+// Intervals by fold: `ratio` of the errors outside.
+template <class Ratio>
+std::vector<Interval> by_fold(std::span<const HeldOut> rows, Ratio ratio) {
+  std::vector<std::string> labels;
+  for (const HeldOut& row : rows) labels.push_back(row.fold);
+  std::vector<Interval> intervals(rows.size());
+  for (const Fold& fold : leave_one_out(labels)) {
+    std::vector<double> errors;
+    for (const std::size_t i : fold.outside) {
+      if (!rows[i].broken) errors.push_back(log_error(rows[i]));
+    }
+    const Interval of = ratio(errors);
+    for (const std::size_t i : fold.inside) {
+      intervals[i] = {rows[i].predicted * std::exp(of.low), rows[i].predicted * std::exp(of.high)};
+    }
+  }
+  return intervals;
+}
+
 }  // namespace
 
 Interval conformal_log_interval(std::span<const double> log_errors, double level) {
@@ -50,19 +69,36 @@ Interval conformal_log_interval(std::span<const double> log_errors, double level
 }
 
 std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double level) {
-  std::vector<std::string> labels;
-  for (const HeldOut& row : rows) labels.push_back(row.fold);
-  std::vector<Interval> intervals(rows.size());
-  for (const Fold& fold : leave_one_out(labels)) {
-    std::vector<double> errors;
-    for (const std::size_t i : fold.outside) errors.push_back(log_error(rows[i]));
-    const Interval ratio = conformal_log_interval(errors, level);
-    for (const std::size_t i : fold.inside) {
-      intervals[i] = {rows[i].predicted * std::exp(ratio.low),
-                      rows[i].predicted * std::exp(ratio.high)};
+  return by_fold(rows, [&](const std::vector<double>& errors) {
+    return conformal_log_interval(errors, level);
+  });
+}
+
+std::vector<Interval> symmetric_intervals(std::span<const HeldOut> rows, double level) {
+  return by_fold(rows, [&](const std::vector<double>& errors) {
+    const double both =
+        conformal_quantile(mapped(errors, [](double e) { return std::abs(e); }), level);
+    return Interval{-both, both};
+  });
+}
+
+std::optional<double> bound_over_groups(std::span<const std::vector<double>> groups, double level) {
+  std::vector<std::pair<double, double>> sizes;  // of errors, with the share each of them has
+  double all = 0;
+  for (const std::vector<double>& errors : groups) {
+    for (const double error : errors) {
+      sizes.emplace_back(std::abs(error), 1 / static_cast<double>(errors.size()));
     }
+    all += errors.empty() ? 0 : 1;
   }
-  return intervals;
+  if (sizes.empty()) return std::nullopt;
+  std::sort(sizes.begin(), sizes.end());
+  double inside = 0;
+  for (const auto& [size, share] : sizes) {
+    inside += share;
+    if (inside >= level * all - 1e-9) return size;  // sums of shares are rounded
+  }
+  return sizes.back().first;
 }
 
 }  // namespace trainwright

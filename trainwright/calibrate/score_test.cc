@@ -154,5 +154,27 @@ TEST_CASE("held-out intervals cover what is drawn from the same law") {
   CHECK(intervals[0].high == doctest::Approx(10 * std::exp(0.02 + 0.08224)).epsilon(0.01));
 }
 
+TEST_CASE("symmetric intervals take the size of errors, and broken rows have no say") {
+  Random random(5);
+  std::vector<HeldOut> rows;
+  for (int i = 0; i < 2000; ++i) {
+    rows.push_back({10, 10 * std::exp(0.05 * normal(random)), i % 5 == 0 ? "a" : "b"});
+  }
+  // One in nine of a fold is off by a factor of e.
+  for (int i = 0; i < 200; ++i) rows.push_back({10, 27.2, "b", true});
+  const auto intervals = symmetric_intervals(rows);
+  // 90 % of that law: 10 exp(-+ 1.645 * 0.05).
+  CHECK(intervals[0].high == doctest::Approx(10 * std::exp(0.08224)).epsilon(0.01));
+  CHECK(intervals[0].low == doctest::Approx(100 / intervals[0].high));
+}
+
+TEST_CASE("a bound over groups gives a group of one row the say of a group of ten") {
+  const std::vector<std::vector<double>> groups{
+      {0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8, 0.9, -1.0}, {0.05}, {}};
+  // The second is inside from 0.05 on, so 8 of the 10 make (0.8 + 1) / 2 = 0.9.
+  CHECK(bound_over_groups(groups) == near(0.8));
+  CHECK_FALSE(bound_over_groups(std::vector<std::vector<double>>(2)).has_value());
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -65,8 +65,8 @@ struct WithoutSource {
   std::vector<std::pair<const TimedRun*, StackConstants>> alone;
 };
 using LeftOut = std::map<std::string, WithoutSource>;  // by source
-// `stacks` says which trainers make up a stack. Some fits for each source. Its spread is what the
-// other sources of the stack meet likewise.
+// `stacks` says which trainers make up a stack and what intervals hang on. Some fits for each
+// source. Its spread is what the other sources meet likewise, in the mean over them.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
 // The same of one source, but for its spread, which takes the fits of all others.
 LeftOut leave_source_out(const TimedRuns& runs, const std::string& source);

@@ -15,11 +15,10 @@ namespace {
 using Runs = std::vector<const TimedRun*>;
 using BySource = std::map<std::string, Runs>;
 
-constexpr std::size_t kErrorsCounted = 40;  // errors of one source that count for a spread
-constexpr std::size_t kAlone = 25;          // runs that are tried as the only one measured
+constexpr std::size_t kErrorsCounted = 100;  // errors of one source that count for a spread
+constexpr std::size_t kAlone = 25;           // runs that are tried as the only one measured
 constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
-constexpr double kUnknown = 0.4;       // half the width where too few runs tell
-constexpr std::size_t kFewSources = 3;
+constexpr double kUnknown = 0.4;       // spread where no run tells
 
 // The runs, of one stack or of all, that are sound and whose inputs are known.
 BySource sources_of(const TimedRuns& timed, const std::optional<std::string>& stack = {}) {
@@ -40,8 +39,9 @@ Runs all_but(const BySource& sources, const std::string& without) {
 }
 
 StackConstants fitted_without(const BySource& everywhere, const BySource& of_stack,
-                              const std::string& without) {
+                              const WidthRule& width, const std::string& without = {}) {
   StackConstants common = fit_stack(all_but(everywhere, without), usual_stack(), 1.0);
+  common.width = width;
   // Quirks of one stack are no prior for another.
   for (const StackConstant quirk : {StackConstant::Hop, StackConstant::StalledHop}) {
     common.values[static_cast<std::size_t>(quirk)] = usual_stack().at(quirk);
@@ -68,46 +68,39 @@ WithoutSource learned_about(const Runs& own, const StackConstants& constants) {
   return learned;
 }
 
-double log_error(const TimedRun& run, const StackConstants& constants) {
-  return std::log(run.measured / step_time(run.pieces, constants).step.value());
+// log(measured / predicted), in units of what is unsure about it.
+double weighed_error(const TimedRun& run, const StackConstants& constants) {
+  const StepTime time = step_time(run.pieces, constants);
+  return std::log(run.measured / time.step.value()) / time.unsure;
 }
 
-// log(measured / predicted) of some runs of a source, by what is known of it: nothing, one run, all
-// folds but their own.
+// The errors of some runs of a source, by what is known of it: nothing, one run, all folds but
+// their own.
 std::array<std::vector<double>, 3> errors_of(const Runs& runs, const WithoutSource& learned) {
   std::array<std::vector<double>, 3> errors;
   const std::size_t every = (runs.size() + kErrorsCounted - 1) / kErrorsCounted;
   for (std::size_t i = 0; i < runs.size(); i += every) {
-    errors[0].push_back(log_error(*runs[i], learned.constants));
-    errors[2].push_back(log_error(*runs[i], learned.by_fold.at(runs[i]->fold)));
+    errors[0].push_back(weighed_error(*runs[i], learned.constants));
+    errors[2].push_back(weighed_error(*runs[i], learned.by_fold.at(runs[i]->fold)));
     if (learned.alone.empty()) continue;
     const auto& [known, constants] = learned.alone[errors[0].size() % learned.alone.size()];
-    if (known != runs[i]) errors[1].push_back(log_error(*runs[i], constants));
+    if (known != runs[i]) errors[1].push_back(weighed_error(*runs[i], constants));
   }
   return errors;
 }
 
-// Half the width that holds 90 % of the errors.
-double half_width(const std::vector<double>& errors) {
-  const Interval interval = conformal_log_interval(errors);
-  const double half = std::max(-interval.low, interval.high);
-  return std::isfinite(half) ? std::clamp(half, 0.05, 1.0) : kUnknown;
-}
-
 using Errors = std::map<std::string, std::array<std::vector<double>, 3>>;  // by source
 
-// What sources meet, all but one: those of the stack, or everybody where these are few.
-std::array<double, 3> spreads_of(const Errors& errors, const BySource& of_stack,
-                                 const std::string& without = {}) {
-  const std::size_t own = of_stack.size() - (of_stack.contains(without) ? 1 : 0);
+// What sources meet, all but one, of all stacks: what a step is made of tells more about errors
+// than whose trainer ran it.
+std::array<double, 3> spreads_of(const Errors& errors, const std::string& without = {}) {
   std::array<double, 3> spreads{};
   for (std::size_t known = 0; known < spreads.size(); ++known) {
-    std::vector<double> all;
+    std::vector<std::vector<double>> all;
     for (const auto& [source, of] : errors) {
-      if (source == without || (own >= kFewSources && !of_stack.contains(source))) continue;
-      all.insert(all.end(), of[known].begin(), of[known].end());
+      if (source != without) all.push_back(of[known]);
     }
-    spreads[known] = half_width(all);
+    spreads[known] = bound_over_groups(all).value_or(kUnknown);
   }
   return spreads;
 }
@@ -119,10 +112,10 @@ Errors errors_of_all(const BySource& sources, const LeftOut& left) {
 }
 
 WithoutSource without_source(const TimedRuns& timed, const BySource& everywhere,
-                             const std::string& source) {
+                             const std::string& source, const WidthRule& width = {}) {
   const Runs& own = everywhere.at(source);
   const BySource of_stack = sources_of(timed, own.front()->stack);
-  return learned_about(own, fitted_without(everywhere, of_stack, source));
+  return learned_about(own, fitted_without(everywhere, of_stack, width, source));
 }
 
 }  // namespace
@@ -137,20 +130,14 @@ LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
   const BySource everywhere = sources_of(timed);
   std::vector<std::string> names;
   for (const auto& [source, runs] : everywhere) names.push_back(source);
-  const auto stack_of_source = [&](const std::string& source) {
-    return everywhere.at(source).front()->stack;
-  };
-  const std::vector<WithoutSource> learned = parallel_map(
-      names.size(), {}, [&](std::size_t i) { return without_source(timed, everywhere, names[i]); });
+  const std::vector<WithoutSource> learned = parallel_map(names.size(), {}, [&](std::size_t i) {
+    return without_source(timed, everywhere, names[i], stacks.width);
+  });
   LeftOut left;
   for (std::size_t i = 0; i < names.size(); ++i) left[names[i]] = learned[i];
   const Errors errors = errors_of_all(everywhere, left);
-  for (const Stack& stack : stacks.list) {
-    const BySource of_stack = sources_of(timed, stack.name);
-    for (auto& [source, without] : left) {
-      if (stack_of_source(source) != stack.name) continue;
-      without.constants.spread = spreads_of(errors, of_stack, source).front();
-    }
+  for (auto& [source, without] : left) {
+    without.constants.spread = spreads_of(errors, source).front();
   }
   return left;
 }
@@ -191,8 +178,8 @@ Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& l
   Stacks fitted = stacks;
   for (Stack& stack : fitted.list) {
     const BySource sources = sources_of(timed, stack.name);
-    stack.constants = fitted_without(everywhere, sources, {});
-    stack.spreads = spreads_of(errors, sources);
+    stack.constants = fitted_without(everywhere, sources, stacks.width);
+    stack.spreads = spreads_of(errors);
     stack.constants.spread = stack.spreads.front();
     std::vector<std::string> names;
     for (const auto& [source, own] : sources) {

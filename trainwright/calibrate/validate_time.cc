@@ -55,6 +55,10 @@ std::optional<double> with_one_run(const Runs& runs, const WithoutSource& learne
   return all / static_cast<double>(learned.alone.size());
 }
 
+HeldOut held_out_row(const TimeRow& row) {
+  return {row.held_out, row.measured, row.fold, row.broken};
+}
+
 void hold_out(const Runs& runs, const WithoutSource& learned, TimeSourceScore& score) {
   std::vector<HeldOut> held;
   for (std::size_t i = 0; i < runs.size(); ++i) {
@@ -63,10 +67,10 @@ void hold_out(const Runs& runs, const WithoutSource& learned, TimeSourceScore& s
     const StackConstants& constants =
         fold == learned.by_fold.end() ? learned.constants : fold->second;
     score.rows[i].held_out = predicted(*runs[i], constants);
-    held.push_back({score.rows[i].held_out, runs[i]->measured, runs[i]->fold});
+    held.push_back(held_out_row(score.rows[i]));
   }
   score.folds = std::ssize(learned.by_fold);
-  score.held_out = scored(score.rows, &TimeRow::held_out, held_out_intervals(held));
+  score.held_out = scored(score.rows, &TimeRow::held_out, symmetric_intervals(held));
 }
 
 TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
@@ -162,10 +166,10 @@ std::vector<TimeSourceScore> pooled(const std::vector<TimeSourceScore>& scores) 
     std::vector<HeldOut> held;
     for (const TimeRow& row : rows) {
       shipped.push_back({row.low, row.high});
-      held.push_back({row.held_out, row.measured, row.fold});
+      held.push_back(held_out_row(row));
     }
     score.as_shipped = scored(rows, &TimeRow::as_shipped, shipped);
-    score.held_out = scored(rows, &TimeRow::held_out, held_out_intervals(held));
+    score.held_out = scored(rows, &TimeRow::held_out, symmetric_intervals(held));
     all.push_back(std::move(score));
   }
   return all;

@@ -33,6 +33,17 @@ std::optional<double> Invocation::number(const std::string& name) const {
   return value ? parse_number(*value) : std::nullopt;
 }
 
+std::optional<double> Invocation::share(const std::string& name) const {
+  const auto value = text(name);
+  return value ? parse_share(*value) : std::nullopt;
+}
+
+std::optional<double> parse_share(std::string_view text) {
+  if (!text.ends_with('%')) return parse_number(text);
+  const auto percent = parse_number(trim(text.substr(0, text.size() - 1)));
+  return percent ? std::optional(*percent / 100) : std::nullopt;
+}
+
 Json with_schema(const DataDirectory& data, const Json& document) {
   if (!document.is_object()) return document;
   Json whole = Json::object();

@@ -25,7 +25,7 @@ enum class Exit {
 };
 
 struct Argument {
-  enum class Kind { Flag, Text, Texts, Integer, Number };
+  enum class Kind { Flag, Text, Texts, Integer, Number, Share };  // 0.05 or 5%
 
   std::string
       name;  // "model" for a positional, "--seq" for an option, "--csv,-o" with a short form
@@ -60,7 +60,10 @@ struct Invocation {
   // command_line.cc has checked that these are numbers.
   std::optional<std::int64_t> integer(const std::string& name) const;
   std::optional<double> number(const std::string& name) const;
+  std::optional<double> share(const std::string& name) const;
 };
+
+std::optional<double> parse_share(std::string_view text);  // 0.05, 5%, 5 %
 
 // Its folder is made where there is none.
 struct File {

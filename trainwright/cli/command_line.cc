@@ -46,6 +46,11 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
       return parse_count(text) ? "" : fmt::format("'{}' is not a whole number", text);
     });
   }
+  if (argument.kind == Argument::Kind::Share) {
+    option->check([](const std::string& text) {
+      return parse_share(text) ? "" : fmt::format("'{}' is neither a number nor per cent", text);
+    });
+  }
   if (argument.kind == Argument::Kind::Number) {
     option->check([](const std::string& text) {
       return parse_number(text) ? "" : fmt::format("'{}' is not a number", text);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
 #include "trainwright/cli/export.h"
@@ -192,7 +194,7 @@ Json check_question(const trainwright::Plan& plan, const Target& target,
   const double capability = plan.cluster.groups.front().accelerator.compute_capability;
   const int major = static_cast<int>(capability);
   Json parts = Json::array();
-  parts.push(Json::of(major)).push(Json::of(static_cast<int>((capability - major) * 10 + 0.5)));
+  parts.push(Json::of(major)).push(Json::of(std::lround((capability - major) * 10)));
   question.add("target", Json::of(std::string(target.name)))
       .add("form", Json::of(target.form == SettingsForm::Toml ? "toml" : "words"))
       .add("stages", Json::of(plan.layout.pp))
@@ -329,7 +331,9 @@ Command export_command() {
        "the settings alone, also of a layout that is not legal"},
       {"--batch", Argument::Kind::Integer, "sequences in a step; short for gbs=...", false, "B"},
       {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"},
-      {"--schedule", text, "an order of actions as PyTorch writes them", false, "FILE.csv"}};
+      {"--schedule", text,
+       "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of", false,
+       "FILE.csv|KIND"}};
   return {
       .name = "export",
       .summary = "a plan as the trainer's own settings, ready to start",

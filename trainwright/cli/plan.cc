@@ -84,7 +84,7 @@ Result<std::optional<double>> tokens_in(const Invocation& invocation) {
 void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults) {
   if (const auto tokens = value_or_faults(tokens_in(invocation), faults)) wanted.tokens = *tokens;
   wanted.price = invocation.number("price");
-  wanted.goodput = invocation.number("goodput").value_or(1);
+  wanted.goodput = invocation.share("goodput").value_or(1);
   if (!(wanted.goodput > 0 && wanted.goodput <= 1)) {
     faults.push_back({"--goodput", "it is not above 0 and at most 1", "for instance 0.9"});
   }
@@ -132,7 +132,7 @@ Result<Layout> layout_today(const Invocation& invocation, const std::string& tex
     given.layout = fmt::format("gbs={},seq={}", question.gbs, question.seq);
     words = TW_TRY(with_config(file, std::move(given))).words.layout;
   }
-  const Layout layout = TW_TRY(layout_like(words, question, "--from"));
+  Layout layout = TW_TRY(layout_like(words, question, "--from"));
   Diagnostics faults;
   const auto same = [&](const char* option, std::int64_t said, std::int64_t asked) {
     if (said == asked) return;
@@ -233,7 +233,7 @@ Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output
   if (!folder || plan.result.best.empty()) return answer;
   Words words = words_of(invocation);
   words.layout = to_text(plan.result.best[plan.result.recommended].layout);
-  Output files = TW_TRY(exported(invocation, words, "", *folder));
+  Output files = TW_TRY(exported(invocation, words, "", folder));
   for (Artefact& file : tuner_files(plan, *folder)) {
     const std::string path = *folder + '/' + file.path;
     files.text += path + '\n';
@@ -332,7 +332,7 @@ std::vector<Argument> wish_arguments() {
        false, "DAYS"},
       {"--pareto", Kind::Flag,
        "also what is as fast with more memory left, or on a half or a quarter of the accelerators"},
-      {"--goodput", Kind::Number, "share of time spent in steps that count (default: 1)", false,
+      {"--goodput", Kind::Share, "share of time spent in steps that count (default: 1)", false,
        "SHARE"}};
 }
 

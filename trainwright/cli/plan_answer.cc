@@ -30,6 +30,7 @@ Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
     if (!cluster) return std::nullopt;
     SearchQuestion larger = with_cluster(question, *cluster);
     larger.most = 1;
+    larger.find_smallest = false;
     SearchResult result = TW_TRY(search(larger));
     if (!result.best.empty()) return Sized{*std::move(cluster), std::move(result.best.front())};
     if (result.end == SearchEnd::Stopped) break;
@@ -52,12 +53,14 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
   SearchQuestion question = asked;
   StepModel steps = step_model(question);
   question.steps = &steps;
+  question.find_riskier = true;
   Plan plan{wanted, TW_TRY(search(question))};
   if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
     question.offload = true;
     SearchResult other = TW_TRY(search(question));
     plan.offloads = !other.best.empty();
     if (plan.offloads) plan.result = std::move(other);
+    question.offload = plan.offloads;
   }
   const ClusterOf sizes = sizes_of(question.cluster, hardware);
   if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));

@@ -49,21 +49,26 @@ Json front_json(const std::vector<FrontPoint>& front) {
   return list;
 }
 
-}  // namespace
-
-RunCost cost_of(const Wanted& wanted, const StepTime& time) {
-  RunCost cost;
-  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
-  const double seconds = cost.steps * time.step.value() / wanted.goodput;
-  cost.days = seconds / 86400;
-  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
-  return cost;
+Json names_json(const auto& list) {
+  Json array = Json::array();
+  for (const auto& name : list) array.push(Json::of(name));
+  return array;
 }
 
-// The question, what was found, and the larger cluster that fits.
-Json plan_json(const Plan& plan) {
-  const Wanted& wanted = plan.wanted;
-  const SearchResult& result = plan.result;
+void add_limits(Json& json, const Wanted& wanted) {
+  std::vector<std::string_view> also;
+  for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
+    if (wanted.also.has(static_cast<Also>(i))) also.push_back(all_names(Also{})[i]);
+  }
+  if (!also.empty()) json.add("also", names_json(also));
+  json.add("not_looked_at", names_json(not_looked_at(question_of(wanted))));
+  if (wanted.limits.empty()) return;
+  Json limits = Json::array();
+  for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
+  json.add("fixed", std::move(limits));
+}
+
+Json question_json(const Wanted& wanted) {
   Json json = Json::object();
   json.add("model", Json::of(wanted.model.name))
       .add("cluster", Json::of(wanted.cluster.name))
@@ -79,53 +84,74 @@ Json plan_json(const Plan& plan) {
   }
   if (wanted.times.measured) json.add("measured", to_json(*wanted.times.measured));
   if (wanted.attention) json.add("attention", Json::of(name_of(*wanted.attention)));
-  const auto names = [](const auto& list) {
-    Json array = Json::array();
-    for (const auto& name : list) array.push(Json::of(name));
-    return array;
-  };
-  std::vector<std::string_view> also;
-  for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
-    if (wanted.also.has(static_cast<Also>(i))) also.push_back(all_names(Also{})[i]);
-  }
-  if (!also.empty()) json.add("also", names(also));
-  json.add("not_looked_at", names(not_looked_at(question_of(wanted))));
-  if (!wanted.limits.empty()) {
-    Json limits = Json::array();
-    for (const Limit& limit : wanted.limits) limits.push(Json::of(to_text(limit)));
-    json.add("fixed", std::move(limits));
-  }
+  add_limits(json, wanted);
+  return json;
+}
+
+Json run_json(const Wanted& wanted, const StepTime& time) {
+  const RunCost cost = cost_of(wanted, time);
+  Json run = Json::object();
+  run.add("tokens", Json::of(*wanted.tokens))
+      .add("steps", Json::of(cost.steps))
+      .add("days", Json::of(cost.days))
+      .add("accelerator_hours", Json::of(cost.hours));
+  if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
+  return run;
+}
+
+Json more_memory_json(const PlannedLayout& fastest) {
+  Json json = Json::object();
+  json.add("times", Json::of(kMoreMemory))
+      .add("layout", Json::of(to_text(fastest.layout)))
+      .add("step", Json::of(fastest.time.step.value()));
+  return json;
+}
+
+Json riskier_json(const PlannedLayout& fastest) {
+  Json json = Json::object();
+  json.add("oom", Json::of(fastest.memory.oom))
+      .add("layout", Json::of(to_text(fastest.layout)))
+      .add("step", Json::of(fastest.time.step.value()));
+  return json;
+}
+
+Json within_json(const Plan& plan) {
+  Json json = Json::object();
+  json.add("days", Json::of(*plan.wanted.within))
+      .add("found", plan.fewest ? sized_json(*plan.fewest) : Json{});
+  return json;
+}
+
+}  // namespace
+
+RunCost cost_of(const Wanted& wanted, const StepTime& time) {
+  RunCost cost;
+  cost.steps = std::ceil(*wanted.tokens / static_cast<double>(time.tokens.value()));
+  const double seconds = cost.steps * time.step.value() / wanted.goodput;
+  cost.days = seconds / 86400;
+  cost.hours = seconds / 3600 * static_cast<double>(time.ranks);
+  return cost;
+}
+
+// The question, what was found, and the larger cluster that fits.
+Json plan_json(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  Json json = question_json(wanted);
   if (wanted.tokens && !result.best.empty()) {
-    const RunCost cost = cost_of(wanted, result.best.front().time);
-    Json run = Json::object();
-    run.add("tokens", Json::of(*wanted.tokens))
-        .add("steps", Json::of(cost.steps))
-        .add("days", Json::of(cost.days))
-        .add("accelerator_hours", Json::of(cost.hours));
-    if (wanted.price) run.add("cost", Json::of(cost.hours * *wanted.price));
-    json.add("run", std::move(run));
+    json.add("run", run_json(wanted, result.best.front().time));
   }
   const Json found = to_json(result);
   for (const auto& [key, value] : found.members) json.add(key, value);
-  if (plan.larger) {
-    json.add("fits_on", sized_json(*plan.larger));
-  }
+  if (plan.larger) json.add("fits_on", sized_json(*plan.larger));
   if (plan.with_more_memory) {
-    Json fastest = Json::object();
-    fastest.add("times", Json::of(kMoreMemory))
-        .add("layout", Json::of(to_text(plan.with_more_memory->layout)))
-        .add("step", Json::of(plan.with_more_memory->time.step.value()));
-    json.add("with_more_memory", std::move(fastest));
+    json.add("with_more_memory", more_memory_json(*plan.with_more_memory));
   }
+  if (result.riskier) json.add("riskier", riskier_json(*result.riskier));
   if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
   if (plan.today) json.add("today", today_json(plan));
-  if (plan.wanted.within) {
-    Json fewest = Json::object();
-    fewest.add("days", Json::of(*plan.wanted.within))
-        .add("found", plan.fewest ? sized_json(*plan.fewest) : Json{});
-    json.add("within", std::move(fewest));
-  }
-  if (plan.wanted.pareto) json.add("pareto", front_json(plan.front));
+  if (wanted.within) json.add("within", within_json(plan));
+  if (wanted.pareto) json.add("pareto", front_json(plan.front));
   return json;
 }
 

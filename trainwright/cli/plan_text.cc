@@ -129,13 +129,21 @@ std::string stopped_text(const SearchResult& result) {
 
 // What was looked at, and what that proves.
 std::string counts_text(const SearchResult& result, double risk) {
-  std::string text = fmt::format(
-      "{} layouts in the space, {} evaluated: too large {}, tight (OOM above {}) {}, refused by "
-      "the "
-      "trainer {}.",
-      with_thousands(result.space), with_thousands(result.evaluated),
-      with_thousands(result.too_large), risk_text(risk), with_thousands(result.tight),
-      with_thousands(result.refused));
+  if (result.cut == result.space) {
+    return fmt::format(
+        "{} layouts in the space: weights, gradients and states of each are too large, without any "
+        "activations.",
+        with_thousands(result.space));
+  }
+  std::string text = fmt::format("{} layouts in the space", with_thousands(result.space));
+  if (result.cut > 0) {
+    text +=
+        fmt::format(", {} cut (weights and states alone too large)", with_thousands(result.cut));
+  }
+  text += fmt::format(
+      ", {} evaluated: too large {}, tight (OOM above {}) {}, refused by the trainer {}.",
+      with_thousands(result.evaluated), with_thousands(result.too_large), risk_text(risk),
+      with_thousands(result.tight), with_thousands(result.refused));
   if (result.best.empty()) return text;
   if (result.proven) {
     return text + " None of the others can be faster than 1: their lower bounds are above it.";
@@ -353,6 +361,16 @@ std::string nothing_text(const Plan& plan) {
                                           : nothing_text(plan.wanted, result);
 }
 
+std::string riskier_text(const Plan& plan) {
+  const PlannedLayout& other = *plan.result.riskier;
+  std::string text = fmt::format(
+      "At a higher risk, a chance of OOM of {}, {} would take {}", chance_text(other.memory.oom),
+      short_text(other.layout, plan.wanted.model), seconds_text(other.time.step));
+  if (plan.result.best.empty()) return text + ".";
+  const Seconds first = plan.result.best.front().time.step;
+  return text + fmt::format(", {} less.", percent(1 - other.time.step / first));
+}
+
 std::vector<PlanNote> plan_notes(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
@@ -364,6 +382,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
   }
+  if (result.riskier) notes.push_back({"risk", riskier_text(plan)});
   notes.push_back({"search", counts_text(result, wanted.risk)});
   const std::vector<std::string> left = not_looked_at(question_of(wanted));
   if (!left.empty()) {

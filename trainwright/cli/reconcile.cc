@@ -7,6 +7,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/log.h"
+#include "trainwright/cli/snapshot_beside.h"
 #include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
 #include "trainwright/tune/tune.h"
@@ -34,6 +35,7 @@ struct Reconciled {
   StepTime time;
   std::vector<Explanation> explanations = {};  // the least surprising first
   std::vector<MemoryBeside> memory = {};       // the largest difference first
+  std::optional<SnapshotBeside> snapshot = {};
   double oom = 0;
 };
 
@@ -111,7 +113,12 @@ Diagnostics refusals_of(const Question& of) {
 Result<Question> asked_of(const Invocation& invocation) {
   Diagnostics faults;
   auto question = value_or_faults(question_beside(invocation, "reconcile"), faults);
-  value_or_faults(read_file(*invocation.text("log")), faults);
+  const auto log = invocation.text("log");
+  if (log) value_or_faults(read_file(*log), faults);
+  if (!log && !invocation.text("snapshot")) {
+    faults.push_back({"trainwright reconcile", "there is nothing to put beside the prediction",
+                      "name a log, or a memory snapshot with --snapshot"});
+  }
   if (question) {
     for (Diagnostic& one : refusals_of(*question)) faults.push_back(std::move(one));
   }
@@ -123,7 +130,6 @@ Result<Reconciled> reconciled(const Invocation& invocation) {
   Reconciled of{.question = TW_TRY(asked_of(invocation)), .run = {}, .time = {}};
   const Question& question = of.question;
   const Layout& layout = question.read.layout;
-  of.run = TW_TRY(logged_run(*invocation.text("log"), question));
   const auto constants = TW_TRY(load_memory_constants(invocation.data.path(), {}));
   const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, constants)));
   const TimeConstants times =
@@ -132,6 +138,12 @@ Result<Reconciled> reconciled(const Invocation& invocation) {
   const StepPieces pieces = TW_TRY(step_pieces(step_question(question, times.kernels)));
   of.time = step_time(pieces, stack);
   of.oom = memory.oom;
+  if (const auto path = invocation.text("snapshot")) {
+    of.snapshot =
+        TW_TRY(snapshot_beside(*path, question, constants, memory, invocation.integer("rank")));
+  }
+  if (!invocation.text("log")) return of;
+  of.run = TW_TRY(logged_run(*invocation.text("log"), question));
   of.memory = memory_beside(of.run, layout, memory);
   // A run that ran out of memory may have none.
   auto steps = summarize(of.run, step_size(question));
@@ -226,12 +238,13 @@ std::string reconciled_text(const Reconciled& of, int width) {
   if (of.steps) prose += explanations_text(of);
   prose += memory_hint(of);
   for (const LoggedOutOfMemory& failure : of.run.failures) {
-    prose +=
-        fmt::format("Line {}: {} ran out of memory and asked for {}; its chance was put at {}.\n",
-                    failure.line, failure.rank ? fmt::format("rank {}", *failure.rank) : "a rank",
-                    to_text(failure.asked), chance_text(of.oom));
+    prose += fmt::format(
+        "Line {}: out of memory, {}{}.\n", failure.line, to_text(failure),
+        failure.host ? std::string() : "; its chance was put at " + chance_text(of.oom));
   }
-  return text + wrapped_lines(prose, width);
+  if (!prose.empty()) text += wrapped_lines(prose, width);
+  if (!of.snapshot) return text;
+  return text + (prose.empty() ? "" : "\n") + to_text(*of.snapshot, width);
 }
 
 Json reconciled_json(const Reconciled& of) {
@@ -269,8 +282,11 @@ Json reconciled_json(const Reconciled& of) {
     Json row = Json::object();
     row.add("line", Json::of(failure.line));
     if (failure.rank) row.add("rank", Json::of(*failure.rank));
-    failures.push(std::move(row.add("asked", Json::of(failure.asked.value()))));
+    row.add("host", Json::of(failure.host));
+    if (failure.asked) row.add("asked", Json::of(failure.asked->value()));
+    failures.push(std::move(row));
   }
+  if (of.snapshot) json.add("snapshot", to_json(*of.snapshot));
   return std::move(json.add("explanations", std::move(explanations))
                        .add("memory", std::move(memory))
                        .add("out_of_memory", std::move(failures))
@@ -293,12 +309,21 @@ Command reconcile_command() {
           "Reads a log of Megatron-LM, torchtitan, DeepSpeed, nanotron or the Hugging Face Trainer "
           "and puts step time and memory beside what `estimate` says of the same question, the "
           "largest difference first. Of a step that takes longer or shorter it names the constants "
-          "of the software stack that would explain it alone, the least surprising first.",
+          "of the software stack that would explain it alone, the least surprising first. A memory "
+          "snapshot of PyTorch, converted with `python -m trainwright.engine snapshot`, or a "
+          "recorded trace tells memory by category, and which setting the run may have had "
+          "otherwise.",
       .examples = {"trainwright reconcile train.log --model llama-3.1-8b --on 8xH100 --trainer "
                    "torchtitan --layout fsdp,mbs=1,gbs=8,seq=8192",
-                   "trainwright reconcile train.log --config pretrain.sh --on 64xA100-80GB"},
+                   "trainwright reconcile train.log --config pretrain.sh --on 64xA100-80GB",
+                   "trainwright reconcile --snapshot snapshot.jsonl --rank 0 --model llama-3.1-8b "
+                   "--on 8xH100 --trainer torchtitan --layout fsdp,mbs=1,gbs=8,seq=8192"},
       .topics = {"layout"},
-      .arguments = joined({{{"log", Argument::Kind::Text, "a log of training", true, "LOG"},
+      .arguments = joined({{{"log", Argument::Kind::Text, "a log of training", false, "LOG"},
+                            {"--snapshot", Argument::Kind::Text,
+                             "a converted memory snapshot, or a recorded trace", false, "FILE"},
+                            {"--rank", Argument::Kind::Integer,
+                             "the rank that the snapshot is of (default: the fullest)", false, "N"},
                             {"--calibration", Argument::Kind::Text,
                              "constants of your own (default: what ships)", false, "FILE"}},
                            beside_a_log_arguments()}),

@@ -50,20 +50,6 @@ Result<ReplayOptions> options_of(const Invocation& invocation) {
   return options;
 }
 
-// The first line says what a file is; a pickle has none.
-Result<std::string> first_line(const std::string& path) {
-  if (!is_file(path)) return fail(path, "no such file");
-  std::ifstream stream(path, std::ios::binary);
-  std::string line(4096, '\0');
-  stream.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(stream.gcount()));
-  if (line.starts_with('\x80')) {
-    return fail(path, "this is a pickle, not text",
-                "convert it first: python -m trainwright.engine snapshot FILE");
-  }
-  return line.substr(0, line.find('\n'));
-}
-
 Result<Trace> resolved_trace(const std::string& path, const Invocation& invocation) {
   Trace trace = TW_TRY(read_trace(path));
   if (trace.program.empty()) trace.program = std::filesystem::path(path).filename().string();
@@ -120,6 +106,19 @@ Result<Output> run_replay(const Invocation& invocation) {
 }
 
 }  // namespace
+
+Result<std::string> first_line(const std::string& path) {
+  if (!is_file(path)) return fail(path, "no such file");
+  std::ifstream stream(path, std::ios::binary);
+  std::string line(4096, '\0');
+  stream.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(stream.gcount()));
+  if (line.starts_with('\x80')) {
+    return fail(path, "this is a pickle, not text",
+                "convert it first: python -m trainwright.engine snapshot FILE");
+  }
+  return line.substr(0, line.find('\n'));
+}
 
 Command replay_command() {
   return {

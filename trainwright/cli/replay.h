@@ -20,6 +20,9 @@ Json difference_json(const ReplayDifference& difference);
 std::string snapshot_text(const SnapshotReplay& snapshot);
 Json snapshot_json(const SnapshotReplay& snapshot);
 
+// Of a file of text: it says what the file is. A pickle has none.
+Result<std::string> first_line(const std::string& path);
+
 // "op 3 mm (backward)" and so on; "before the first op".
 std::string op_title(const Trace& trace, OpId op);
 std::string module_title(const Trace& trace, TraceTextId module);

@@ -14,7 +14,7 @@ Words words_of(const Invocation& invocation) {
   const auto word = [&](const char* name) { return invocation.text(name).value_or(""); };
   const auto with = [&](const char* name, const char* key) {
     const auto value = invocation.text(key);
-    const std::string text = word(name);
+    std::string text = word(name);
     if (!value) return text;
     return fmt::format("{}{}{}={}", text, trim(text).empty() ? "" : ",", key, *value);
   };
@@ -61,8 +61,8 @@ std::vector<Argument> training_arguments() {
 }
 
 std::vector<Argument> verdict_arguments() {
-  return {{"--risk", Argument::Kind::Number,
-           "highest chance of OOM that still counts as fitting (default: 0.05)", false, "CHANCE"},
+  return {{"--risk", Argument::Kind::Share,
+           "highest chance of OOM that still counts as fitting (default: 5%)", false, "CHANCE"},
           {"--constants", Argument::Kind::Text,
            "constants of the memory model (default: those that ship)", false, "FILE"},
           {"--calibration", Argument::Kind::Text,
@@ -82,15 +82,17 @@ std::vector<Argument> setting_arguments() {
        {{"--layout", text, "the layout: tp=8,pp=4,...; see `trainwright help layout`", true,
          "LAYOUT"}},
        training_arguments(),
-       {{"--schedule", text, "an order of actions as PyTorch writes them (default: the layout's)",
-         false, "FILE.csv"}}});
+       {{"--schedule", text,
+         "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of "
+         "(default: the layout's)",
+         false, "FILE.csv|KIND"}}});
 }
 
 Result<double> risk_in(const Invocation& invocation) {
-  const double risk = invocation.number("risk").value_or(kUsualRisk);
+  const double risk = invocation.share("risk").value_or(kUsualRisk);
   if (risk > 0 && risk < 1) return risk;
   return fail("--risk", fmt::format("{} is not a probability", risk),
-              "give a number between 0 and 1, such as 0.05");
+              "give a number between 0 and 1, such as 0.05, or 5%");
 }
 
 namespace {

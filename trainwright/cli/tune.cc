@@ -11,40 +11,6 @@
 namespace trainwright::cli {
 namespace {
 
-constexpr std::int64_t kCandidates = 40;  // families of layouts, unless asked
-constexpr double kTightest = 0.5;         // chance of OOM of a layout that is a candidate
-
-Result<Trial> trial_for(TuneQuestion& of, const Layout& layout) {
-  const SearchQuestion question = question_of(of.wanted);
-  const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, layout)));
-  const Stack& stack = stack_of(question.time.stacks, question.trainer);
-  return trial_of(layout, TW_TRY(of.steps->pieces(layout)), stack.constants, memory.oom);
-}
-
-Words words_for(const TuneQuestion& of, const std::string& layout) {
-  Words words = words_of(of.invocation);
-  words.layout = layout;
-  return words;
-}
-
-// --among, or what `plan` finds, each family with the layouts that are alike.
-Result<std::vector<Layout>> layouts_of(TuneQuestion& of) {
-  if (!of.among.empty()) return of.among;
-  std::vector<Layout> layouts;
-  SearchQuestion question = question_of(of.wanted);
-  question.steps = &*of.steps;
-  question.risk = std::max(question.risk, kTightest);
-  question.most =
-      static_cast<std::size_t>(of.invocation.integer("candidates").value_or(kCandidates));
-  const SearchResult found = TW_TRY(search(question));
-  for (const PlannedLayout& one : found.best) {
-    layouts.push_back(one.layout);
-    for (const auto& [alike, time] : one.alike) layouts.push_back(alike);
-  }
-  if (layouts.empty()) return fail("tune", "no layout fits", "see `trainwright plan`");
-  return layouts;
-}
-
 HistoryKey key_of(const TuneQuestion& of) {
   const Wanted& wanted = of.wanted;
   HistoryKey key = {
@@ -163,8 +129,11 @@ std::vector<Argument> run_arguments() {
        "submit each trial with sbatch and these options, and follow it by its job id (default: run "
        "the command here)",
        false, "OPTIONS"},
-      {"--among", Kind::Texts, "only these layouts (default: what `plan` finds); repeatable", false,
-       "LAYOUT"},
+      {"--among", Kind::Texts,
+       "only these layouts (default: what `plan` finds); repeatable. schedule=FILE.csv runs the "
+       "order of a file, and a kind that the trainer has not is written for it as one, if it reads "
+       "files",
+       false, "LAYOUT"},
       {"--candidates", Kind::Integer, "families of layouts of `plan` (default: 40)", false, "N"},
       {"--steps", Kind::Integer, "steps of a trial, five of them warm-up (default: 20)", false,
        "N"},
@@ -251,8 +220,9 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
   if (!wanted) return fail(std::move(faults));
   of.wanted = *std::move(wanted);
   for (const std::string& text : invocation.texts("among")) {
-    const auto layout = layout_like(text, question_of(of.wanted), "--among");
-    if (auto one = value_or_faults(layout, faults)) of.among.push_back(*one);
+    if (auto one = value_or_faults(tune_layout(text, of.wanted, "--among"), faults)) {
+      of.among.push_back(*std::move(one));
+    }
   }
   if (!faults.empty()) return fail(std::move(faults));
   if (of.wanted.tokens) {
@@ -267,25 +237,12 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
                          .tokens = of.wanted.gbs * of.wanted.seq};
   of.steps.emplace(step_model(question_of(of.wanted)));
   of.key = key_of(of);
-  of.job.trial_of = [&of](const std::string& text) -> Result<Trial> {
-    return trial_for(of, TW_TRY(layout_like(text, question_of(of.wanted), "trial")));
-  };
-  of.job.files = [&of](const std::string& text) {
-    return trial_files(of.invocation, words_for(of, text));
+  if (const std::string orders = TW_TRY(orders_in(of)); !orders.empty()) of.key["orders"] = orders;
+  of.job.trial_of = [&of](const std::string& text) { return trial_for(of, text); };
+  of.job.files = [&of](const std::string& text) -> Result<TrialFiles> {
+    return trial_files(of.invocation, TW_TRY(words_for(of, text)));
   };
   return made;
-}
-
-Result<std::vector<Trial>> candidates(TuneQuestion& of) {
-  std::vector<Trial> trials;
-  Diagnostics refused;
-  for (const Layout& layout : TW_TRY(layouts_of(of))) {
-    // What the trainer cannot be told is no candidate.
-    if (!value_or_faults(of.job.files(to_text(layout)), refused)) continue;
-    trials.push_back(TW_TRY(trial_for(of, layout)));
-  }
-  if (trials.empty()) return fail(std::move(refused));
-  return trials;
 }
 
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,

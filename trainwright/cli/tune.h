@@ -10,11 +10,22 @@
 
 namespace trainwright::cli {
 
+// A layout that could be tried. `order`, where the trainer runs its pipeline from a file: the CSV
+// that is named (the layout's schedule is csv), or the kind that one is made of.
+struct TuneLayout {
+  Layout layout = {};
+  std::string order = {};
+};
+// As --among reads it: the layout's text, but schedule=FILE.csv for one from a file.
+std::string to_text(const TuneLayout& one);
+Result<TuneLayout> tune_layout(const std::string& text, const Wanted& wanted,
+                               std::string_view option);
+
 // A job with what its functions refer to.
 struct TuneQuestion {
   Invocation invocation;
   Wanted wanted = {};
-  std::vector<Layout> among = {};  // only these, where any are named
+  std::vector<TuneLayout> among = {};  // only these, where any are named
   std::optional<StepModel> steps = {};
   TuneJob job = {};  // without trials
   HistoryKey key = {};
@@ -25,6 +36,11 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
 std::string asked_text(const Invocation& invocation);
 Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation,
                                                     const History& history);
+// What `export` and `estimate` are asked of a trial's layout.
+Result<Words> words_for(const TuneQuestion& of, const std::string& layout);
+Result<Trial> trial_for(TuneQuestion& of, const std::string& layout);
+// The files that --among names and what they hold: a history is of these.
+Result<std::string> orders_in(const TuneQuestion& of);
 // The layouts that are named, or those that `plan` finds, as trials: as long as a plan takes.
 Result<std::vector<Trial>> candidates(TuneQuestion& of);
 

@@ -33,6 +33,7 @@ Json to_json(const TrialRecord& record) {
   json.add("end", Json::of(name_of(record.end)))
       .add("cause", Json::of(record.cause))
       .add("took_seconds", Json::of(record.took.value()));
+  if (!record.memory.empty()) json.add("memory", to_json(record.memory));
   if (!ran(record)) return json;
   return json.add("step_seconds", Json::of(record.step.value()))
       .add("spread", Json::of(record.spread));
@@ -90,6 +91,21 @@ Result<TrialRecord> record_of(const History& history, std::int64_t id) {
   return fail("--trial", fmt::format("there is no trial {}", id), "see `trainwright tune status`");
 }
 
+// Memory that the log prints beside what was predicted of the same rank; empty without any.
+Result<std::string> memory_line(const Invocation& invocation, const History& history,
+                                const TrialRecord& record) {
+  if (record.memory.empty()) return std::string();
+  const auto question = TW_TRY(tune_question(invocation, history));
+  const Trial trial = TW_TRY(trial_for(*question, record.layout));
+  const auto reading =
+      trial.memory ? seen_memory(record.memory, *trial.memory) : std::optional<SeenMemory>();
+  if (!reading) return std::string();
+  return fmt::format("memory: {} {} on the fullest rank of the log, predicted {}; {:+.1f} %\n",
+                     to_text(reading->measured), name_of(reading->counter),
+                     to_text(reading->predicted),
+                     100 * (real(reading->measured) / real(reading->predicted) - 1));
+}
+
 Result<Output> run_show(const Invocation& invocation) {
   const History history = TW_TRY(History::look(*invocation.text("history")));
   const TrialRecord record = TW_TRY(record_of(history, *invocation.integer("trial")));
@@ -105,6 +121,7 @@ Result<Output> run_show(const Invocation& invocation) {
                         seconds_text(record.step), percent(record.spread),
                         100 * (record.step / record.predicted - 1));
   }
+  text += TW_TRY(memory_line(invocation, history, record));
   if (record.state == TrialState::Ended) {
     text += fmt::format("cause: {}\ntook: {}\n", record.cause, to_text(record.took));
   }
@@ -118,8 +135,7 @@ Result<std::string> calibration_text(const TuneQuestion& question,
   const TimeConstants& constants = question.wanted.times.constants;
   for (const TrialRecord& record : records) {
     if (!ran(record)) continue;
-    Words words = words_of(question.invocation);
-    words.layout = record.layout;
+    const Words words = TW_TRY(words_for(question, record.layout));
     const Question asked = TW_TRY(read_question(words, question.invocation.data.path()));
     runs.runs.push_back(TW_TRY(own_run(record.layout, asked, record.step, constants)));
   }

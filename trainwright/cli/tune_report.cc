@@ -45,15 +45,18 @@ double mean_width(const std::vector<Belief>& beliefs, const std::vector<bool>& t
 // In sentences: how far predictions were off, how sure the others are by now, what did not run.
 std::vector<std::string> learned(const TuneQuestion& of, const Tuned& tuned) {
   std::vector<std::string> notes;
-  std::vector<double> errors;
+  std::vector<double> errors, memory;
   std::vector<bool> tried(tuned.trials.size());
   std::size_t ooms = 0, unexpected = 0;
   for (const TrialOutcome& one : tuned.outcomes) {
     tried[one.trial] = true;
     const Trial& trial = tuned.trials[one.trial];
     if (one.end == TrialEnd::Ok) errors.push_back(std::log(one.step / trial.predicted));
+    if (one.memory) {
+      memory.push_back(std::log(real(one.memory->measured) / real(one.memory->predicted)));
+    }
     ooms += one.end == TrialEnd::OutOfMemory ? 1 : 0;
-    unexpected += one.end == TrialEnd::OutOfMemory && trial.oom < 0.5 ? 1 : 0;
+    unexpected += one.end == TrialEnd::OutOfMemory && trial.oom < kEvenOdds ? 1 : 0;
   }
   if (!errors.empty()) {
     const auto [least, most] = std::minmax_element(errors.begin(), errors.end());
@@ -61,6 +64,13 @@ std::vector<std::string> learned(const TuneQuestion& of, const Tuned& tuned) {
         fmt::format("{} {} than predicted before any trial.",
                     errors.size() == 1 ? "The measured step was" : "Measured steps were",
                     off_text(*least, *most)));
+  }
+  if (!memory.empty()) {
+    const auto [least, most] = std::minmax_element(memory.begin(), memory.end());
+    notes.push_back(fmt::format(
+        "Memory of the fullest rank that a log names was {:+.1f} % to {:+.1f} % of its prediction "
+        "off; chances of OOM were moved by it.",
+        100 * std::expm1(*least), 100 * std::expm1(*most)));
   }
   const double before = mean_width(learn(tuned.trials, {}, of.job.doubt), tried);
   const double now = mean_width(tuned.beliefs, tried);

@@ -2,7 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <map>
+
 #include "trainwright/base/text.h"
+#include "trainwright/testing/folder.h"
+#include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright::cli {
 namespace {
@@ -29,6 +34,49 @@ TEST_CASE("a trial under way is three lines within the width: progress, the best
   CHECK(narrow.find("best: none yet") != std::string::npos);
   CHECK(narrow.find("log: nothing yet") != std::string::npos);
   for (const std::string_view line : split(narrow, '\n')) CHECK(line.size() < 40);
+}
+
+// The files of a trial, by name.
+std::map<std::string, std::string> files_of(const std::string& layout) {
+  static const DataDirectory data(kShippedData);
+  const Invocation invocation{.data = data,
+                              .values = {{"model", {"llama-2-7b"}},
+                                         {"on", {"4xH100"}},
+                                         {"batch", {"16"}},
+                                         {"seq", {"2048"}},
+                                         {"trainer", {"torchtitan@0.3"}},
+                                         {"among", {layout}},
+                                         {"command", {"true"}}}};
+  const auto question = tune_question(invocation);
+  REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+  const auto trials = candidates(**question);
+  REQUIRE_MESSAGE(trials.has_value(), to_text(trials.error()));
+  const auto made = (*question)->job.files(trials->front().layout);
+  REQUIRE_MESSAGE(made.has_value(), to_text(made.error()));
+  std::map<std::string, std::string> files;
+  for (const Artefact& file : made->files) files[file.path] = file.text;
+  files["layout"] = trials->front().layout;
+  files["orders"] = (*question)->key.contains("orders") ? (*question)->key.at("orders") : "";
+  return files;
+}
+
+TEST_CASE("a schedule that the trainer has no name for is written as a file") {
+  const auto files = files_of("pp=4,mbs=1,schedule=zb-h1,loss=loss-parallel");
+  CHECK(files.at("layout").find("schedule=zb-h1") != std::string::npos);
+  CHECK(files.at("schedule.csv") == to_csv(*make(ScheduleKind::ZbH1, {4, 16, 1})));
+  CHECK(files.at("settings.sh").find("pipeline_parallel_schedule_csv") != std::string::npos);
+  CHECK(files_of("pp=4,mbs=1,schedule=gpipe").count("schedule.csv") == 0);
+}
+
+TEST_CASE("a trial runs the order of the file that its layout names, and the history is of it") {
+  const Folder folder;
+  const std::string path = folder.path + "/mine.csv";
+  const std::string order = to_csv(*make(ScheduleKind::VMin, {4, 16, 2}));
+  std::ofstream(path) << order;
+  const auto files = files_of("pp=4,vpp=2,placement=v,mbs=1,loss=loss-parallel,schedule=" + path);
+  CHECK(files.at("layout").find("schedule=" + path) != std::string::npos);
+  CHECK(files.at("schedule.csv") == order);
+  CHECK(files.at("orders") == path + '\n' + order);
 }
 
 }  // namespace

@@ -169,7 +169,7 @@ Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
   switch (base) {
     case FrozenBase::AsWeights: break;
     case FrozenBase::Nf4: {
-      constexpr std::int64_t kMean = 4, kTables = 4 * (16 + 256);
+      constexpr std::int64_t kMean = 4, kTables = 4 * (std::int64_t{16} + 256);
       const std::int64_t scales = per(numbers, 64);
       return Bytes(per(numbers, 2) + scales + 4 * per(scales, 256) + kMean + kTables);
     }

@@ -61,7 +61,7 @@ LogNumber number_at(std::string_view text, const LogLine& line) {
   const bool cut = found.after.empty() && !line.ended;
   if (length == 0 || cut) return found;
   const auto value = parse_number(without_commas(found.text));
-  if (value && *value >= 0 && *value <= kMost) found.value = *value;
+  if (value && *value >= 0 && *value <= kMost) found.value = value;
   return found;
 }
 
@@ -77,7 +77,8 @@ std::optional<std::int64_t> count_after(std::string_view key, const LogLine& lin
 }
 
 std::optional<Bytes> size_at(std::string_view text, const LogLine& line) {
-  constexpr std::array<std::pair<std::string_view, double>, 4> kUnits{{
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits{{
+      {"TiB", 1024.0 * 1024 * 1024 * 1024},
       {"GiB", 1024.0 * 1024 * 1024},
       {"MiB", 1024.0 * 1024},
       {"KiB", 1024.0},

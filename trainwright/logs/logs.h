@@ -40,7 +40,11 @@
 //
 // Whichever the trainer, PyTorch says when memory runs out: "CUDA out of memory. Tried to allocate
 // 2.26 GiB (GPU 0; 6.00 GiB total capacity; ...)" up to 2.0, "... Tried to allocate 3.00 GiB. GPU 0
-// has a total capacity of 23.65 GiB of which 1.66 GiB is free. ..." since.
+// has a total capacity of 23.65 GiB of which 1.66 GiB is free. ..." since; HIP and XPU in the same
+// words, NPUs in the old ones. Without bytes: "CUDA error: out of memory", NCCL's "Cuda failure 2
+// 'out of memory'", CUBLAS_STATUS_ALLOC_FAILED. The host's memory: "DefaultCPUAllocator: can't
+// allocate memory: you tried to allocate 1048576 bytes", NumPy's "Unable to allocate 7.45 GiB for
+// an array", MemoryError, std::bad_alloc.
 //
 // The first five steps compile kernels, fill caches and open connections: lines that tell of any of
 // them are warm-up, as is the first line. The time of a step is the median of the other lines.
@@ -84,7 +88,8 @@ struct LoggedOutOfMemory {
   std::int64_t line = 0;
   std::optional<std::int64_t> rank = {};    // of the job, where the line begins with it
   std::optional<std::int64_t> device = {};  // of the node
-  Bytes asked = {};
+  bool host = false;                        // of the host's memory, not of the accelerator's
+  std::optional<Bytes> asked = {};
   std::optional<Bytes> capacity = {}, free = {};
   std::optional<Bytes> allocated = {}, reserved = {};  // by PyTorch
 };
@@ -107,6 +112,7 @@ struct LoggedRun {
 // Diagnoses a log without a line of any of these forms, and numbers that are none, each with its
 // line. Of several formats (DeepSpeed prints beside others) the one with most lines counts.
 Result<LoggedRun> read_log(std::string_view text, std::string_view origin);
+std::string to_text(const LoggedOutOfMemory& failure);  // "rank 3 asked for 3 GiB"
 
 // What a step of the question beside the log amounts to.
 struct StepSize {

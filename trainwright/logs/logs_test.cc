@@ -303,7 +303,68 @@ TEST_CASE("an allocation that failed says which rank asked for how much, in old 
   REQUIRE_FALSE(summary.has_value());
   CHECK(summary.error().diagnostics[0].where == "oom.log:1");
   CHECK(summary.error().diagnostics[0].what ==
-        "no step to take the time of: rank 3 ran out of memory when it asked for 3 GiB");
+        "no step to take the time of: out of memory, rank 3 asked for 3 GiB");
+}
+
+TEST_CASE("NPUs say it in the words of PyTorch before 2.1") {
+  const auto run = read_log(
+      "RuntimeError: NPU out of memory. Tried to allocate 260.00 MiB (NPU 5; 28.50 GiB total "
+      "capacity; 10.24 GiB already allocated; 10.24 GiB current active; 149.57 MiB free; 10.28 GiB "
+      "reserved in total by PyTorch)\n",
+      "npu.log");
+  REQUIRE(run.has_value());
+  REQUIRE(run->failures.size() == 1);
+  CHECK(run->failures[0].device == 5);
+  CHECK(run->failures[0].asked == gib(260.0 / 1024));
+  CHECK(run->failures[0].capacity == gib(28.5));
+  CHECK(run->failures[0].free == gib(149.57 / 1024));
+  CHECK(run->failures[0].reserved == gib(10.28));
+  CHECK_FALSE(run->failures[0].host);
+}
+
+TEST_CASE("the host's memory runs out in words of PyTorch, NumPy, Python and C++") {
+  // As PyTorch 2.13.0 on Linux and NumPy 2 print them.
+  const std::pair<std::string, std::optional<Bytes>> cases[] = {
+      {"[rank1]: RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: "
+       "can't allocate memory: you tried to allocate 4000000000000 bytes. Error code 12 (Cannot "
+       "allocate memory)",
+       Bytes(4'000'000'000'000)},
+      {"[rank1]: RuntimeError: [enforce fail at alloc_cpu.cpp:117] data. DefaultCPUAllocator: not "
+       "enough memory: you tried to allocate 911360 bytes.",
+       Bytes(911360)},
+      {"[rank1]: numpy._core._exceptions._ArrayMemoryError: Unable to allocate 3.64 TiB for an "
+       "array with shape (1000000, 1000000) and data type float32",
+       gib(3.64 * 1024)},
+      {"[rank1]: MemoryError", std::nullopt},
+      {"[rank1]:   what():  std::bad_alloc", std::nullopt}};
+  for (const auto& [line, asked] : cases) {
+    CAPTURE(line);
+    const auto run = read_log(line + '\n', "host.log");
+    REQUIRE(run.has_value());
+    REQUIRE(run->failures.size() == 1);
+    CHECK(run->failures[0].host);
+    CHECK(run->failures[0].rank == 1);
+    CHECK(run->failures[0].asked == asked);
+  }
+  // A source line of a traceback that handles it is none.
+  CHECK_FALSE(read_log("    except MemoryError:\n", "host.log").has_value());
+  CHECK_FALSE(read_log("torch.OutOfMemoryErrors: 0\n", "host.log").has_value());
+}
+
+TEST_CASE("accelerators run out of memory without telling bytes") {
+  for (const std::string line :
+       {"RuntimeError: CUDA error: out of memory", "RuntimeError: HIP error: out of memory",
+        "node1:77:91 [3] NCCL WARN Cuda failure 2 'out of memory'",
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling "
+        "`cublasCreate(handle)`"}) {
+    CAPTURE(line);
+    const auto run = read_log(line + '\n', "oom.log");
+    REQUIRE(run.has_value());
+    REQUIRE(run->failures.size() == 1);
+    CHECK_FALSE(run->failures[0].host);
+    CHECK_FALSE(run->failures[0].asked.has_value());
+    CHECK(to_text(run->failures[0]) == "a rank asked for more than there is");
+  }
 }
 
 TEST_CASE("a line that was cut counts only as far as its numbers are whole") {

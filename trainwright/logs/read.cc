@@ -38,18 +38,6 @@ void gather_lines(std::string_view text, detail::Gathered& gathered) {
   }
 }
 
-std::string failure_text(const LoggedOutOfMemory& failure) {
-  std::string who;
-  if (failure.rank) {
-    who = fmt::format("rank {}", *failure.rank);
-  } else if (failure.device) {
-    who = fmt::format("a rank on device {}", *failure.device);
-  } else {
-    who = "a rank";
-  }
-  return fmt::format("{} ran out of memory when it asked for {}", who, to_text(failure.asked));
-}
-
 Seconds seconds_of(const LoggedStep& step, const StepSize& size) {
   if (step.seconds) return *step.seconds;
   if (step.sequences) return Seconds(static_cast<double>(size.sequences) / *step.sequences);
@@ -61,7 +49,7 @@ Diagnostics nothing_to_time(const LoggedRun& run) {
   if (!run.failures.empty()) {
     const LoggedOutOfMemory& failure = run.failures.front();
     return {{fmt::format("{}:{}", run.origin, failure.line),
-             fmt::format("no step to take the time of: {}", failure_text(failure)),
+             fmt::format("no step to take the time of: out of memory, {}", to_text(failure)),
              "measure a layout that fits; `trainwright estimate` says which does"}};
   }
   const std::size_t lines = run.steps.size();
@@ -84,6 +72,18 @@ std::string_view name_of(LogFormat format) {
   constexpr std::array<std::string_view, kLogFormats> kNames = {
       "Megatron-LM", "torchtitan", "DeepSpeed", "nanotron", "Hugging Face Trainer"};
   return kNames[static_cast<std::size_t>(format)];
+}
+
+std::string to_text(const LoggedOutOfMemory& failure) {
+  std::string text = "a rank";
+  if (failure.rank) {
+    text = fmt::format("rank {}", *failure.rank);
+  } else if (failure.device) {
+    text = fmt::format("a rank on device {}", *failure.device);
+  }
+  text += failure.asked ? fmt::format(" asked for {}", to_text(*failure.asked))
+                        : std::string(" asked for more than there is");
+  return text + (failure.host ? " of the host's memory" : "");
 }
 
 Result<LoggedRun> read_log(std::string_view text, std::string_view origin) {

@@ -34,7 +34,7 @@ Bytes exceeded_with(double chance, Bytes figure, const Spread& spread) {
 
 Fit fit_of(double oom, double risk) {
   if (oom <= risk) return Fit::Fits;
-  return oom <= 0.5 ? Fit::Tight : Fit::DoesNotFit;
+  return oom <= kEvenOdds ? Fit::Tight : Fit::DoesNotFit;
 }
 
 Bytes bytes_of(const RankClass& rank, Counter counter) {

@@ -28,8 +28,8 @@ enum class Counter : std::uint8_t { Allocated, Reserved, Driver };
 std::string_view name_of(Counter counter);
 
 // One verdict for everybody who asks: fits if the chance of OOM is at most the risk, tight up to
-// one half, and else it does not.
-inline constexpr double kUsualRisk = 0.05;
+// even odds, and else it does not.
+inline constexpr double kUsualRisk = 0.05, kEvenOdds = 0.5;
 enum class Fit : std::uint8_t { Fits, Tight, DoesNotFit };
 std::string_view name_of(Fit fit);  // "fits", "tight", "does-not-fit"
 Fit fit_of(double oom, double risk = kUsualRisk);

@@ -132,8 +132,7 @@ struct MemoryEstimate {
   // Some of its facts are assumed or learned; tensors of collectives come back late.
   bool assumed = false, late = false;
 };
-// The same estimate with what lies outside the allocator and all spreads as these constants have
-// them: what asking again would answer, without replaying again.
+// With what lies outside the allocator and all spreads as these constants have them, not replayed.
 MemoryEstimate settled(MemoryEstimate estimate, const MemoryConstants& constants);
 
 // Slack by replaying the step of each distinct class through the allocator, or none: what is
@@ -154,8 +153,7 @@ struct MemoryQuestion {
   // Only this pipeline rank is replayed, the others have no slack.
   std::optional<std::int64_t> replayed_rank = std::nullopt;
 };
-// Diagnoses layers that cannot be dealt out, what the trainer does not offer, and sizes beyond any
-// device. O(actions x operators) with replay.
+// Diagnoses what cannot be dealt out, is not offered or beyond any device. O(actions x operators).
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question);
 
 // The nearest layout that is legal and fits at this risk.
@@ -170,8 +168,7 @@ struct Change {
 std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question,
                                                 double risk = kUsualRisk);
 
-// For searches, one a thread: no lists once slices and moments are known. Equal to estimate_memory
-// with Slack::None, so neither figure is above a replay's (the chance while below one half).
+// For searches, from caches: as estimate_memory with Slack::None, so no figure is above a replay's.
 class MemoryModel {
  public:
   using ListsOf = std::function<WorkCache*(PrecisionKind)>;  // that somebody else makes too
@@ -189,6 +186,9 @@ class MemoryModel {
   // Nullopt where estimate_memory fails. Ends at the first class whose chance is above `enough`,
   // mostly the first one: then both are lower bounds of the others too.
   std::optional<Least> least(const Layout& layout, double enough = 1);
+  // Weights, gradients and states of a pipeline rank on average: however layers are dealt out, run
+  // again and scheduled, some rank needs as much.
+  std::optional<Bytes> states(const Layout& layout);
 
  private:
   struct State;

@@ -16,7 +16,7 @@ std::int64_t power(int least, int most) {
 Layout any_layout() {
   Layout layout;
   layout.tp = power(0, 4);
-  layout.etp = layout.tp;
+  layout.etp = *rc::gen::arbitrary<bool>() ? layout.tp : 1;
   layout.pp = power(0, 4);
   layout.dp = power(0, 4);
   layout.cp = power(0, 2);
@@ -50,7 +50,7 @@ Job any_job() {
   const char* text = *rc::gen::element(
       "", "", "frozen=embedding", "frozen=embedding,frozen_layers=5", "frozen=attention+norm+head",
       "lora=16", "lora=4:q_proj+v_proj,frozen_layers=7", "lora=64:down_proj,lora_dropout",
-      "lora=8:linear_qkv,lora_dtype=fp32");
+      "lora=8:linear_qkv,lora_dtype=fp32", "qlora=16");
   return parse_job(text).value();
 }
 
@@ -85,6 +85,10 @@ TEST_CASE("what a search takes at least is the estimate without slack, or both f
       if (!least) continue;
       RC_ASSERT(least->driver == estimate->classes[estimate->worst].driver);
       RC_ASSERT(least->oom == estimate->oom);
+      // Of the same ranks, with whatever pipeline.
+      const auto states = model.states(c.layout);
+      RC_ASSERT(states.has_value());
+      RC_ASSERT(*states <= least->driver);
     }
   }));
 }
@@ -119,6 +123,7 @@ TEST_CASE("no part of a rank is negative") {
     const Case c = any_case();
     const auto estimate = estimate_memory(c.question());
     RC_PRE(estimate.has_value());
+    RC_LOG() << to_text(c.layout);
     for (const RankClass& of : estimate->classes) {
       for (const Bytes part : of.bytes) RC_ASSERT(part >= Bytes(0));
     }

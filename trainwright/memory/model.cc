@@ -283,4 +283,24 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
   return least;
 }
 
+// What stands is linear in parameters but for rounding up, so of all ranks together it is at least
+// that of the whole model on one.
+std::optional<Bytes> MemoryModel::states(const Layout& layout) {
+  State& state = *state_;
+  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
+  if (too_large(state.widths, first)) return std::nullopt;
+  const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
+  Layout one_stage;
+  one_stage.precision = layout.precision;
+  const KnownPartition* known = state.partition_for(one_stage);
+  if (!rules || known == nullptr) return std::nullopt;
+  HeldParameters held;
+  for (std::size_t chunk = 0; chunk < known->contents.size(); ++chunk) {
+    held += state.chunk_for(layout, first, *known, chunk, rules->states).held;
+  }
+  const detail::States of = detail::states_of(rules->states, held);
+  const RealBytes all = of.weights + of.main_weights + of.gradients + of.states;
+  return Bytes(static_cast<std::int64_t>(all.value() / static_cast<double>(layout.pp)));
+}
+
 }  // namespace trainwright

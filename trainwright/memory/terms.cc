@@ -202,10 +202,8 @@ void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
   raise(terms.first_backward, finder.first_backward(site));
 }
 
-void take_off(Spot& spot, RealBytes bytes) {
-  spot.activations -= bytes;
-  spot.total -= bytes;
-}
+// Where a spot has its input at all: when gradients are all that is left, it has not.
+RealBytes without(RealBytes input, RealBytes kept) { return std::max(kNothing, kept - input); }
 
 }  // namespace
 
@@ -249,9 +247,11 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
     const RealBytes input = std::min(bytes.input, bytes.kept);
     // The output of the last stage, of which the loss is made, lives as long as its micro-batch
     // (torch 2.13 pipelining stage.py fwd_cache).
-    terms.whole = std::max(kNothing, terms.whole - input) + bytes.logits;
+    terms.whole = without(input, terms.whole) + bytes.logits;
     for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
-      take_off(*spot, input - bytes.logits);
+      const RealBytes activations = without(input, spot->activations) + bytes.logits;
+      spot->total += activations - spot->activations;
+      spot->activations = activations;
     }
   } else if (!pipeline.outputs_freed_early) {
     terms.whole += bytes.output;

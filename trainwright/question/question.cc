@@ -79,9 +79,24 @@ Result<Schedule> read_order(const std::string& path) {
 
 namespace {
 
-Result<std::optional<Schedule>> order_in(const Words& words) {
+// A kind's own order for as many ranks, chunks and micro-batches as the layout has.
+Result<Schedule> made_order(ScheduleKind kind, const Layout& layout) {
+  const auto size = [](std::int64_t count, int most) {
+    return static_cast<int>(std::min<std::int64_t>(count, most + 1));  // which `make` refuses
+  };
+  const Shape shape{size(layout.pp, kMaxRanks), size(micro_batch_count(layout), kMaxMicroBatches),
+                    size(layout.vpp, kMaxChunks)};
+  const std::int64_t group = facts_of(kind).grouped ? layout.micro_batch_group : 0;
+  return make(kind, shape, {.group = size(group, kMaxMicroBatches), .costs = {}});
+}
+
+// Without a layout only a file can be read.
+Result<std::optional<Schedule>> order_in(const Words& words, const std::optional<ReadLayout>& of) {
   if (words.schedule.empty()) return std::optional<Schedule>();
-  return std::optional<Schedule>(TW_TRY(read_order(words.schedule)));
+  const auto kind = parse_kind(words.schedule);
+  if (!kind) return std::optional<Schedule>(TW_TRY(read_order(words.schedule)));
+  if (!of) return std::optional<Schedule>();
+  return std::optional<Schedule>(TW_TRY(made_order(*kind, of->layout)));
 }
 
 // The words with precision=fp8 spelt out.
@@ -95,11 +110,15 @@ std::string with_recipe(const std::string& layout, const std::optional<Trainer>&
   return layout;
 }
 
-// A file's order takes the place of the layout's; without one there is none to take.
-void settle_order(ReadLayout& read, const std::optional<Schedule>& order, Diagnostics& faults) {
+// The given order takes the place of the layout's; without one there is none to take.
+void settle_order(ReadLayout& read, const std::optional<Schedule>& order, const Words& words,
+                  Diagnostics& faults) {
   Layout& layout = read.layout;
   if (order) {
     layout.schedule = ScheduleKind::Csv;
+    if (const auto kind = parse_kind(words.schedule)) {
+      layout.placement = usual_placement(*kind, layout.vpp);
+    }
     std::erase_if(read.notes, [](const std::string& note) { return note.starts_with("schedule"); });
   } else if (layout.schedule == ScheduleKind::Csv) {
     faults.push_back({"--layout", "schedule=csv names no file", "add --schedule FILE.csv"});
@@ -117,8 +136,8 @@ Result<Question> read_question(const Words& words, const std::string& data_direc
   auto read =
       value_or_faults(parse_layout(with_recipe(words.layout, around.trainer), context), faults);
   const auto attention = value_or_faults(attention_named(words.attention), faults);
-  auto order = value_or_faults(order_in(words), faults);
-  if (read && order) settle_order(*read, *order, faults);
+  auto order = value_or_faults(order_in(words, read), faults);
+  if (read && order) settle_order(*read, *order, words, faults);
   if (!faults.empty()) return fail(std::move(faults));
   return Question{*std::move(around.model), *std::move(around.cluster), *std::move(around.trainer),
                   *std::move(read),         *std::move(around.job),     *attention,

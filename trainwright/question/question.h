@@ -27,7 +27,7 @@ struct Words {
   std::string layout;     // "tp=8,pp=4,..."
   std::string job;        // "lora=16"; empty: everything is trained, with AdamW
   std::string attention;  // "flash"; empty: as the trainer does
-  std::string schedule;   // the path of a CSV with an order of its own; empty: as the layout says
+  std::string schedule;   // a CSV's path, or a kind to make one of; empty: as the layout says
   friend bool operator==(const Words&, const Words&) = default;
 };
 inline constexpr const char* kUsualTrainer = "megatron-core";

@@ -63,6 +63,22 @@ TEST_CASE("the words of a question are the arguments of estimate") {
                                  "--job", "lora=8"});
 }
 
+TEST_CASE("a kind in place of a file makes an order of the layout's shape") {
+  Words words = kWords;
+  words.trainer = "torchtitan@0.3";
+  words.layout = "pp=4,vpp=2,sharding=fsdp,zero=2,mbs=1,gbs=16,seq=4096,loss=loss-parallel";
+  words.schedule = "v-half";
+  const auto question = read_question(words, kShippedData);
+  REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+  // 8 accelerators / 4 pipeline ranks = 2 replicas, 16 / 2 = 8 micro-batches each.
+  CHECK(question->schedule == *make(ScheduleKind::VHalf, {4, 8, 2}));
+  CHECK(question->read.layout.schedule == ScheduleKind::Csv);
+  CHECK(question->read.layout.placement == StagePlacement::V);
+  CHECK(is_legal(violations(*question)));
+  words.layout = "pp=4,vpp=3,mbs=1,gbs=16,seq=4096";  // V-Half has two chunks
+  CHECK_FALSE(read_question(words, kShippedData).has_value());
+}
+
 TEST_CASE("faults of all words come at once") {
   Words words = kWords;
   words.model = "lama-2-7b";

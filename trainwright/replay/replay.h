@@ -189,10 +189,10 @@ ReplayDifference difference(const Trace& a, const Trace& b, const ReplayOptions&
 // A PyTorch memory snapshot (docs/trace.md): the allocs and frees are sent through the model, whose
 // segment events should be those of the snapshot.
 struct SnapshotReplay {
-  std::int64_t allocations = 0, frees = 0, segment_events = 0;
-  std::int64_t mismatches = 0;
+  std::int64_t allocations = 0, frees = 0, segment_events = 0, mismatches = 0;
   std::string first_mismatch;  // in words, with the line
-  Bytes reserved_peak_recorded, reserved_peak_modelled;
+  Bytes reserved_peak_recorded, reserved_peak_modelled, allocated_peak;
+  BytesByKind by_kind{};  // at the latter; where no kind is told, other
 };
 Result<SnapshotReplay> replay_snapshot(std::string_view text, std::string_view origin);
 Result<SnapshotReplay> replay_snapshot_file(const std::string& path);

@@ -38,8 +38,10 @@ class SnapshotReader {
       read_header(text);
       return allocator_.has_value();
     }
-    if (!detail::read_numbers(text, numbers_) || numbers_.size() != 4) {
-      faults_.add("expected [action, address, size, stream]");
+    if (!detail::read_numbers(text, numbers_) || numbers_.size() < 4 || numbers_.size() > 5) {
+      faults_.add("expected [action, address, size, stream] or, of an alloc, also its kind");
+    } else if (numbers_.size() == 5 && (numbers_[0] != 0 || !is_kind(numbers_[4]))) {
+      faults_.add("only an alloc has a kind", "kinds are 0 to 7");
     } else if (numbers_[0] < 0 || numbers_[0] >= kActions) {
       faults_.add(fmt::format("unknown action {}", numbers_[0]), "actions are 0 to 8");
     } else if (numbers_[2] < 0 || numbers_[2] > kLargestSize) {
@@ -49,6 +51,7 @@ class SnapshotReader {
     } else {
       event(static_cast<Action>(numbers_[0]), numbers_[1], numbers_[2],
             StreamId(static_cast<std::int32_t>(numbers_[3])));
+      count(static_cast<Action>(numbers_[0]), numbers_[1]);
     }
     return !faults_.full();
   }
@@ -118,6 +121,38 @@ class SnapshotReader {
     }
   }
 
+  static bool is_kind(std::int64_t number) {
+    return number >= 0 && number < static_cast<std::int64_t>(kStorageKinds);
+  }
+
+  // What is allocated, by kind: until its free is asked for, as PyTorch counts.
+  void count(Action action, std::int64_t address) {
+    if (action == Action::Alloc) {
+      const bool told = numbers_.size() == 5;
+      const auto kind = told ? static_cast<std::size_t>(numbers_[4])
+                             : static_cast<std::size_t>(StorageKind::Other);
+      let_go(address);
+      counted_[address] = {Bytes(numbers_[2]), kind};
+      kinds_[kind] += Bytes(numbers_[2]);
+      allocated_ += Bytes(numbers_[2]);
+      if (allocated_ > Bytes(kLargestSize * 64))
+        faults_.add("more is allocated than any device has");
+      if (allocated_ <= result_.allocated_peak) return;
+      result_.allocated_peak = allocated_;
+      result_.by_kind = kinds_;
+    } else if (action == Action::FreeRequested || action == Action::FreeCompleted) {
+      let_go(address);
+    }
+  }
+
+  void let_go(std::int64_t address) {
+    const auto found = counted_.find(address);
+    if (found == counted_.end()) return;
+    kinds_[found->second.kind] -= found->second.size;
+    allocated_ -= found->second.size;
+    counted_.erase(found);
+  }
+
   void device_gave(std::int64_t size) {
     ++result_.segment_events;
     recorded_.push_back(size);
@@ -161,6 +196,13 @@ class SnapshotReader {
   bool complete_ = true;
   std::vector<std::int64_t> numbers_;
   std::unordered_map<std::int64_t, BlockId> live_;  // by address; never walked
+  struct Counted {
+    Bytes size;
+    std::size_t kind = 0;
+  };
+  std::unordered_map<std::int64_t, Counted> counted_;  // by address; never walked
+  BytesByKind kinds_{};
+  Bytes allocated_;
   std::vector<std::int64_t> recorded_;
   std::int64_t reserved_recorded_ = 0;
   SnapshotReplay result_;

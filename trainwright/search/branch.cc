@@ -55,7 +55,8 @@ void Fastest::split_trunk(const Branch& trunk) {
   Branch twig = trunk;
   for (twig.sharing = 0; twig.sharing < std::ssize(space_.sharings(trunk.trunk)); ++twig.sharing) {
     const auto rank = steps_.whole_rank(space_.layout(twig));
-    ranks.push_back(rank ? std::optional(*rank) : std::nullopt);
+    const bool kept = rank && !cut_by_states(twig);
+    ranks.push_back(kept ? std::optional(*rank) : std::nullopt);
   }
   std::optional<StepPieces> pieces;
   for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
@@ -72,6 +73,16 @@ void Fastest::split_trunk(const Branch& trunk) {
       push({least_step(*pieces, stack_).with_idle(idle), Level::Twig, twig});
     }
   }
+}
+
+// What needs more than there is does so with a chance of one half and more, whatever its spread.
+bool Fastest::cut_by_states(const Branch& branch) {
+  if (question_.risk > kEvenOdds) return false;
+  const auto states = memory_.states(space_.layout(branch));
+  if (!states || *states <= capacity_of(question_.cluster)) return false;
+  looked_.cut += space_.leaves_of(branch.trunk, branch.sharing);
+  large_.push_back({*states, Seconds(0), Fit::DoesNotFit, branch});
+  return true;
 }
 
 void Fastest::split_twig(const Branch& twig) {
@@ -103,7 +114,7 @@ void Fastest::next_leaf(const Node& leaves) {
 
 // Whether a layout fits is cheaper to tell than its time.
 void Fastest::weigh_leaf(Seconds bound, const Branch& leaf) {
-  const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, 0.5));
+  const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, kEvenOdds));
   if (!least) return;
   ++looked_.evaluated;
   const Fit fit = fit_of(least->oom, question_.risk);
@@ -111,15 +122,19 @@ void Fastest::weigh_leaf(Seconds bound, const Branch& leaf) {
   if (fit == Fit::Fits) {
     push({bound, Level::Fitting, leaf});
   } else {
-    large_.push_back({least->driver, fit, leaf});
+    large_.push_back({least->driver, bound, fit, leaf});
   }
 }
 
-void Fastest::time_leaf(const Branch& leaf) {
+Seconds Fastest::time_of(const Branch& leaf) {
   const auto pieces = steps_.pieces(space_.layout(leaf));
   TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
+  return step_time(*pieces, stack_).step;
+}
+
+void Fastest::time_leaf(const Branch& leaf) {
+  const Seconds step = time_of(leaf);
   ++looked_.timed;
-  const Seconds step = step_time(*pieces, stack_).step;
   if (question_.remember) times_[leaf] = step;
   push({step, Level::Timed, leaf});
 }

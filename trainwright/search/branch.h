@@ -20,13 +20,16 @@ namespace trainwright::detail {
 // What was looked at.
 struct Looked {
   std::int64_t bounded = 0;    // trunks and twigs
+  std::int64_t cut = 0;        // layouts whose states alone are too large
   std::int64_t evaluated = 0;  // layouts whose memory was asked for
   std::int64_t timed = 0;      // layouts whose step was timed
 };
 
-// A layout that does not fit, or is tight: some rank needs at least so much.
+// A layout that does not fit, or is tight: some rank needs at least so much. Without recompute and
+// pipeline all layouts of a trunk that share weights so.
 struct Large {
   Bytes bytes;
+  Seconds bound;  // of its time
   Fit fit = Fit::DoesNotFit;
   Branch branch = {};
 };
@@ -52,9 +55,15 @@ class Fastest {
   SearchStop stopped() const { return heap_.empty() ? SearchStop::Not : stopped_; }
   Seconds bound() const;  // none that is still to come takes less
   const Looked& looked() const { return looked_; }
-  // What the fullest rank of a layout that does not fit needs, but for slack.
-  Bytes driver_of(const Branch& leaf) { return memory_.least(space_.layout(leaf))->driver; }
+  // What the fullest rank of a layout that does not fit needs, but for slack, or the first one that
+  // may not; nullopt if it cannot run at all.
+  std::optional<Bytes> driver_of(const Branch& leaf, bool of_all) {
+    const auto least = memory_.least(space_.layout(leaf), of_all ? 1 : kEvenOdds);
+    return least ? std::optional(least->driver) : std::nullopt;
+  }
+  // In the order of their bounds, but for those that were cut.
   const std::vector<Large>& large() const { return large_; }
+  Seconds time_of(const Branch& leaf);
   // All of them, where the question asks for it.
   std::vector<Met> met() const;
 
@@ -76,6 +85,8 @@ class Fastest {
 
   void push_trunks();
   void split_trunk(const Branch& trunk);
+  // Cuts all layouts with this trunk and sharing if their states alone are too large.
+  bool cut_by_states(const Branch& branch);
   void split_twig(const Branch& twig);
   void next_leaf(const Node& leaves);
   void push_leaf(std::int32_t split, std::size_t next);

@@ -16,7 +16,7 @@ struct Overlapping {
 // reduced behind the backward pass (Megatron-LM arguments.py: --overlap-param-gather).
 const std::vector<std::vector<Overlapping>>& overlap_groups() {
   using Kind = OverlapKind;
-  static const std::vector<std::vector<Overlapping>> kGroups = {
+  static const std::vector<std::vector<Overlapping>> groups = {
       {{{Switch::OverlapTp}, {Kind::TensorParallel, Kind::TensorParallel}}},
       {{{Switch::OverlapGradientReduce}, {Kind::GradientReduce, Kind::GradientReduce}},
        {{Switch::OverlapGradientReduce, Switch::OverlapParameterGather},
@@ -25,7 +25,7 @@ const std::vector<std::vector<Overlapping>>& overlap_groups() {
        {{Switch::OverlapSharedExperts}, {Kind::SharedExpert, Kind::SharedExpert}}},
       {{{Switch::OverlapP2p}, {Kind::PointToPoint, Kind::PointToPoint}}},
   };
-  return kGroups;
+  return groups;
 }
 
 Use use_of(const Trainer& trainer, OverlapKind kind) {

@@ -1,6 +1,7 @@
 #include "trainwright/search/search.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -90,7 +91,7 @@ struct LargeLayout {
   Bytes bytes;             // of the fullest rank, at least
   std::int64_t order = 0;  // in which they were met
   detail::Branch branch;   // none: the layout was asked about
-  bool rough = false;      // bytes of some rank
+  enum class Of : std::uint8_t { States, SomeRank, AllRanks } of = Of::AllRanks;
   friend bool operator<(const LargeLayout& a, const LargeLayout& b) {
     return std::tuple(a.bytes, a.order) > std::tuple(b.bytes, b.order);
   }
@@ -108,8 +109,9 @@ class Asking {
       if (!layout) break;
       if (!enough_alike(*layout)) TW_TRY(ask(*layout));
     }
-    if (result_.best.empty()) result_.smallest = TW_TRY(smallest());
+    if (result_.best.empty() && question_.find_smallest) result_.smallest = TW_TRY(smallest());
     finish();
+    if (question_.find_riskier) result_.riskier = TW_TRY(riskier());
     return std::move(result_);
   }
 
@@ -122,8 +124,10 @@ class Asking {
     const Fit fit = fit_of(plan.memory.oom, question_.risk);
     if (fit != Fit::Fits) {
       ++(fit == Fit::Tight ? result_.tight : result_.too_large);
-      large_.push_back({driver_of(plan), std::ssize(asked_), {}, false});
+      large_.push_back({driver_of(plan), std::ssize(asked_), {}});
       asked_.push_back(layout);
+      const bool faster = !tight_ || plan.time.step < tight_->time.step;
+      if (fit == Fit::Tight && faster) tight_ = std::move(plan);
       return fit;
     }
     add(std::move(plan));
@@ -152,36 +156,86 @@ class Asking {
     first.alike.emplace_back(plan.layout, plan.time.step);
   }
 
-  // Bytes are lower bounds: of one class of ranks, of all, and exact with a replay. The least is
-  // made better until it is exact.
+  // Bytes are lower bounds: of states, of one class of ranks, of all, and exact with a replay. The
+  // least is made better until it is exact.
   Result<std::optional<PlannedLayout>> smallest() {
     constexpr int kMostReplayed = 64;
     std::vector<LargeLayout> heap = std::move(large_);
     for (const detail::Large& of : fastest_.large()) {
-      heap.push_back({of.bytes, std::ssize(heap), of.branch, true});
+      const bool cut = of.branch.pipeline < 0;
+      heap.push_back({of.bytes, std::ssize(heap), of.branch,
+                      cut ? LargeLayout::Of::States : LargeLayout::Of::SomeRank});
     }
     std::make_heap(heap.begin(), heap.end());
     std::optional<PlannedLayout> smallest;
     int replayed = 0;
     while (!heap.empty()) {
       std::pop_heap(heap.begin(), heap.end());
-      LargeLayout& of = heap.back();
+      const LargeLayout of = heap.back();
+      heap.pop_back();
       if (smallest && (of.bytes >= driver_of(*smallest) || replayed == kMostReplayed)) break;
-      if (of.rough) {
-        of.rough = false;
-        of.bytes = fastest_.driver_of(of.branch);
-        std::push_heap(heap.begin(), heap.end());
+      if (of.of != LargeLayout::Of::AllRanks) {
+        refine(of, heap);
         continue;
       }
       const Layout layout = of.branch.trunk < 0 ? asked_[static_cast<std::size_t>(of.order)]
                                                 : space_.layout(of.branch);
-      heap.pop_back();
       if (!refusals_.accepts(question_, layout)) continue;
       PlannedLayout plan = TW_TRY(planned(question_, layout));
       ++replayed;
       if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
     }
     return smallest;
+  }
+
+  // Layouts that were cut together one by one; of one layout what its first, then its fullest rank
+  // needs.
+  void refine(LargeLayout of, std::vector<LargeLayout>& heap) {
+    const auto push = [&](const LargeLayout& better) {
+      heap.push_back(better);
+      std::push_heap(heap.begin(), heap.end());
+    };
+    detail::Branch& branch = of.branch;
+    if (branch.pipeline < 0) {
+      const auto recomputes = std::ssize(space_.recomputes());
+      const auto pipelines = std::ssize(space_.pipelines(branch.trunk));
+      for (branch.recompute = 0; branch.recompute < recomputes; ++branch.recompute) {
+        for (branch.pipeline = 0; branch.pipeline < pipelines; ++branch.pipeline) {
+          if (space_.holds(branch)) push(of);
+        }
+      }
+    } else {
+      const bool all = of.of == LargeLayout::Of::SomeRank;
+      const auto driver = fastest_.driver_of(branch, all);
+      if (!driver) return;
+      of.of = all ? LargeLayout::Of::AllRanks : LargeLayout::Of::SomeRank;
+      of.bytes = std::max(of.bytes, *driver);
+      push(of);
+    }
+  }
+
+  // Tight layouts come in the order of their bounds, and all that are faster than the best were
+  // met.
+  Result<std::optional<PlannedLayout>> riskier() {
+    std::optional<PlannedLayout> found;
+    Seconds least(std::numeric_limits<double>::infinity());
+    if (!result_.best.empty()) least = result_.best.front().time.step * (1 - kMargin);
+    if (tight_ && tight_->time.step < least) {
+      least = tight_->time.step;
+      found = std::move(tight_);
+    }
+    for (const detail::Large& of : fastest_.large()) {
+      if (of.fit != Fit::Tight) continue;
+      if (of.bound >= least) break;
+      if (fastest_.time_of(of.branch) >= least) continue;
+      const Layout layout = space_.layout(of.branch);
+      if (!refusals_.accepts(question_, layout)) continue;
+      PlannedLayout plan = TW_TRY(planned(question_, layout));
+      if (plan.memory.oom > kEvenOdds) continue;
+      least = plan.time.step;
+      found = std::move(plan);
+    }
+    return found;
   }
 
   void remember() {
@@ -199,10 +253,12 @@ class Asking {
     if (question_.remember) remember();
     result_.space = space_.size();
     result_.bounded = fastest_.looked().bounded;
+    result_.cut = fastest_.looked().cut;
     result_.evaluated = fastest_.looked().evaluated;
     result_.timed = fastest_.looked().timed;
     result_.refused = refusals_.refused();
     for (const detail::Large& of : fastest_.large()) {
+      if (of.branch.pipeline < 0) continue;
       ++(of.fit == Fit::Tight ? result_.tight : result_.too_large);
     }
     result_.stopped = fastest_.stopped();
@@ -217,10 +273,11 @@ class Asking {
     } else if (!result_.proven) {
       result_.end = SearchEnd::Stopped;
       result_.smallest.reset();
-    } else if (result_.smallest) {
+    } else if (result_.smallest || !question_.find_smallest) {
       result_.end = SearchEnd::NothingFits;
     } else {
-      result_.end = result_.evaluated == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
+      result_.end =
+          result_.evaluated + result_.cut == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
       result_.refusal = refusals_.most_frequent();
     }
   }
@@ -232,7 +289,8 @@ class Asking {
   Refusals refusals_ = {};
   std::map<std::string, std::size_t> families_ = {};
   std::vector<LargeLayout> large_ = {};
-  std::vector<Layout> asked_ = {};  // those of `large_`
+  std::vector<Layout> asked_ = {};           // those of `large_`
+  std::optional<PlannedLayout> tight_ = {};  // the fastest of them that is no worse
 };
 
 }  // namespace

@@ -17,9 +17,8 @@
 // much faster a layout that was not looked at could be at most. Each reported figure is made
 // again without any cache.
 //
-// Cost: O(branches whose bound is below the answer) and a few microseconds each, besides making
-// each list of operators once; the trainer's rules are asked and the allocator is replayed for the
-// fastest few only.
+// Cost: O(branches whose bound is below the answer), a few microseconds each, and each list of
+// operators once; rules are asked and the allocator is replayed for the fastest few only.
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -69,10 +68,11 @@ struct SearchQuestion {
   // Asked before every branch, with the branches so far; what is not Not ends the search, even
   // empty-handed.
   std::function<SearchStop(std::int64_t)> stop = {};
-  // Lists that another search of this model, trainer and job on these accelerators has timed, with
-  // whatever memory; its own otherwise.
+  // Lists that another search of this model, trainer and job on these accelerators has timed.
   StepModel* steps = nullptr;
-  bool remember = false;  // what was looked at, for pictures
+  bool remember = false;      // what was looked at, for pictures
+  bool find_smallest = true;  // when nothing fits; else nobody asks whether that is accepted
+  bool find_riskier = false;
 };
 StepModel step_model(const SearchQuestion& question);
 // The same about one layout.
@@ -131,23 +131,26 @@ struct SearchResult {
   SearchEnd end = SearchEnd::Found;
   // Of each family the fastest, fastest first; equal times in order of their text.
   std::vector<PlannedLayout> best;
-  // Of these the simplest that takes at most kMargin longer than the first: the fewest ways of
-  // splitting, then a chance of OOM below kSafe. Predictions do not tell such layouts apart.
+  // Of these within kMargin of the first the simplest: the fewest ways of splitting, then a chance
+  // of OOM below kSafe. Predictions do not tell such layouts apart.
   std::size_t recommended = 0;
   bool proven = false;  // no layout of the space beats the first; false: `stopped`
   SearchStop stopped = SearchStop::Not;
   Seconds bound;               // none takes less
   std::int64_t space = 0;      // layouts in it
   std::int64_t bounded = 0;    // branches that a bound was asked for
-  std::int64_t evaluated = 0;  // of them, whose memory was asked for; the others are slower
+  std::int64_t cut = 0;        // layouts whose weights, gradients and states alone are too large
+  std::int64_t evaluated = 0;  // of the others, whose memory was asked for; the rest is slower
   std::int64_t timed = 0;      // of these, whose step was timed
   std::int64_t simulated = 0;  // of these, that were accepted and judged with a replay
   std::int64_t tight = 0;      // of those evaluated: more risk than asked for, at most one half
   std::int64_t too_large = 0;  // of those evaluated: do not fit
   std::int64_t refused = 0;    // by the trainer, of those that it was asked about
-  // When nothing fits: the accepted layout that needs least.
+  // When nothing fits, and the question asks for it: the accepted layout that needs least.
   std::optional<PlannedLayout> smallest;
   std::optional<Refusal> refusal;  // when all are refused
+  // If asked for: the fastest with more risk, up to kEvenOdds, at least kMargin below the best.
+  std::optional<PlannedLayout> riskier;
   // Where the question asks to remember them: in the order in which they were met, and why the
   // trainer refused others, most frequent first.
   std::vector<Considered> considered;
@@ -168,8 +171,8 @@ std::vector<std::string> not_looked_at(const SearchQuestion& question);
 // The same question on other numbers of accelerators: a cluster of so many, nullopt where there is
 // none.
 using ClusterOf = std::function<std::optional<Cluster>(std::int64_t)>;
-// The numbers that are tried, ascending: the divisors of a node, up to 16 whole nodes, and further
-// on 2^a 3^b 5^c of them, since other numbers leave few ways to split a model and a batch.
+// Those that are tried, ascending: divisors of a node, up to 16 whole nodes, then 2^a 3^b 5^c of
+// them, since other numbers leave few ways to split a model and a batch.
 std::vector<std::int64_t> sizes_up_to(std::int64_t most, std::int64_t node);
 
 // The fewest accelerators of the question's cluster, or of a part of it, that train so many tokens

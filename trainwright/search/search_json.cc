@@ -42,6 +42,7 @@ Json to_json(const SearchResult& result) {
   search.add("space", Json::of(result.space))
       .add("considered", Json::of(result.proven ? result.space : result.evaluated))
       .add("bounded", Json::of(result.bounded))
+      .add("cut", Json::of(result.cut))
       .add("evaluated", Json::of(result.evaluated))
       .add("timed", Json::of(result.timed))
       .add("simulated", Json::of(result.simulated))

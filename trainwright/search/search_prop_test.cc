@@ -139,6 +139,24 @@ TEST_CASE("a search finds what asking about every layout finds, of at most 50") 
   CHECK(rc::check([] { check_against_asking_every_layout(any_small_search()); }));
 }
 
+TEST_CASE("what a higher risk is worth is what a search at even odds finds") {
+  CHECK(rc::check([] {
+    const Sought sought = any_search();
+    SearchQuestion question = sought.question(), even = question;
+    question.find_riskier = true;
+    even.risk = kEvenOdds;
+    even.most = 1;
+    const SearchResult result = search(question).value();
+    const SearchResult best = search(even).value();
+    const bool gains = !best.best.empty() &&
+                       (result.best.empty() || best.best.front().time.step <
+                                                   result.best.front().time.step * (1 - kMargin));
+    RC_CLASSIFY(gains, "worth it");
+    RC_ASSERT(result.riskier.has_value() == gains);
+    if (gains) RC_ASSERT(result.riskier->time.step == best.best.front().time.step);
+  }));
+}
+
 TEST_CASE("fewer layouts asked for are the first of more, and more memory is never slower") {
   CHECK(rc::check([] {
     Sought sought = any_search();

@@ -63,6 +63,7 @@ Result<std::optional<Sized>> fewest(const SearchQuestion& question, const Cluste
     if (!cluster) continue;
     SearchQuestion part = with_cluster(question, *cluster);
     part.most = 1;
+    part.find_smallest = false;
     SearchResult result = TW_TRY(search(part));
     if (result.end == SearchEnd::Stopped) return std::nullopt;
     if (!result.best.empty() && tokens_per_second(result.best.front().time) >= wanted) {

@@ -408,16 +408,21 @@ bool Space::holds(const Branch& leaf) const {
   const Pipeline& pipeline = pipelines(leaf.trunk)[static_cast<std::size_t>(leaf.pipeline)];
   return recompute.n * trunk.pp * pipeline.vpp < layers_;
 }
-std::int64_t Space::leaves(std::int32_t trunk) const {
-  const std::int64_t ways = std::ssize(sharings(trunk));
+std::int64_t Space::leaves_of(std::int32_t trunk, std::int32_t sharing) const {
   // How weights are shared matters to nothing but the distance from a layout.
-  if (!from_) return pipelines_of_[static_cast<std::size_t>(trunk)]->held * ways;
+  if (!from_) return pipelines_of_[static_cast<std::size_t>(trunk)]->held;
   std::int64_t held = 0;
   for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
     for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
-      for (std::int32_t s = 0; s < ways; ++s) held += holds({trunk, r, s, p}) ? 1 : 0;
+      held += holds({trunk, r, sharing, p}) ? 1 : 0;
     }
   }
+  return held;
+}
+
+std::int64_t Space::leaves(std::int32_t trunk) const {
+  std::int64_t held = 0;
+  for (std::int32_t s = 0; s < std::ssize(sharings(trunk)); ++s) held += leaves_of(trunk, s);
   return held;
 }
 std::int64_t Space::size() const {

@@ -57,7 +57,8 @@ class Space {
   // an even share, which would be full recompute; and it is not far from what is run today.
   bool holds(const Branch& leaf) const;
   std::int64_t leaves(std::int32_t trunk) const;  // of a trunk
-  std::int64_t size() const;                      // of all
+  std::int64_t leaves_of(std::int32_t trunk, std::int32_t sharing) const;
+  std::int64_t size() const;  // of all
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
   // chunk.
   Layout layout(const Branch& branch) const;

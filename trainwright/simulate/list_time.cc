@@ -1,6 +1,7 @@
 #include "trainwright/simulate/list_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace trainwright::detail {
 namespace {
@@ -74,7 +75,7 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
 // Rows follow from the FLOPs, 2 m n k of each of the matrices.
 Seconds ListTimer::product(const Operator& op, const Effort& effort, Pass pass) const {
   const double per_row = 2 * real(op.matrix.in) * real(op.matrix.out) * real(op.matrices);
-  const auto rows = static_cast<std::int64_t>(effort.matmul.value() / per_row + 0.5);
+  const std::int64_t rows = std::llround(effort.matmul.value() / per_row);
   Product product{.m = std::max<std::int64_t>(rows, 1),
                   .n = op.matrix.out,
                   .k = op.matrix.in,

@@ -1,6 +1,7 @@
 // From a layout to the pieces of its step: lists timed once, stages as sums of them.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 
@@ -121,7 +122,7 @@ Piece piece_of(const Call& call) {
 }
 
 Bytes times(Bytes bytes, double factor) {
-  return Bytes(static_cast<std::int64_t>(real(bytes.value()) * factor + 0.5));
+  return Bytes(std::llround(real(bytes.value()) * factor));
 }
 
 PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
@@ -140,7 +141,9 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
       // Each step sends, receives, attends to a part and adds it up.
       pieces.kernels += 3 * real(wires.place(call.group).group.size - 1);
     } else {
-      pieces.at(wires.hides(call.beside) ? Piece::Beside : piece_of(call)) += time;
+      const Piece piece = piece_of(call);
+      const Piece hidden = piece == Piece::Expert ? Piece::ExpertBeside : Piece::Beside;
+      pieces.at(wires.hides(call.beside) ? hidden : piece) += time;
     }
   }
   return pieces;
@@ -495,6 +498,9 @@ void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, 
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   step.buckets_on_first = bucket != nullptr && bucket->first_only;
+  step.regime = {.nodes = real(step.world) / real(cluster.groups.front().per_node),
+                 .experts = experts_per_token > 0,
+                 .adapters = job.lora.has_value()};
   step.tokens = tokens_per_step(layout);
   step.needed = needed(of, layout) * real(step.tokens.value());
   FlopsPerSecond all;

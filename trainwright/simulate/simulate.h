@@ -55,7 +55,7 @@ namespace trainwright {
 enum class Piece : std::uint8_t {
   Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
   Tensor, TensorSums, Context, Expert, Vocabulary,  // collectives that nothing hides; sums: all-reduces
-  Beside,                                  // those that run while a product does
+  Beside, ExpertBeside,                    // those that run while a product does, or all else does
   Ring,                                    // those of a ring, which run while attention does
 };
 // clang-format on
@@ -91,6 +91,7 @@ struct StepPieces {
   double host_share = 1;  // of kernels that the host launches; 0 under CUDA graphs
   Seconds transfer;       // of one tensor to the next stage
   bool tensor_apart = false, stages_apart = false;  // on several nodes
+  Regime regime;                                    // which decides how sure the answer is
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
   bool buckets_on_first = false;  // ranks behind the first of a pipeline have one bucket per chunk
   std::optional<Schedule> order;  // of schedule=csv
@@ -103,8 +104,7 @@ struct StepPieces {
   FlopsPerSecond peak;  // of the whole cluster
 };
 
-// Everything that no list can tell.
-struct TimeConstants {
+struct TimeConstants {  // everything that no list can tell
   Kernels kernels;
   Stacks stacks;
 };
@@ -169,8 +169,8 @@ struct StepTime {
   Seconds bound;  // products at the accelerator's peak: no layout of that work is faster
   Tokens tokens;  // of a step
   std::int64_t ranks = 1;
-  double mfu = 0;  // what the model needs, of all peaks
-  double hfu = 0;  // with what is run again
+  double mfu = 0, hfu = 0;  // of all peaks: what the model needs; with what is run again
+  double unsure = 1;        // half the interval's width in logarithms, over the stack's spread
 };
 StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
 // The order of a step's actions and the seconds of each, of at most so many micro-batches (at least

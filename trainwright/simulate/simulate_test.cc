@@ -222,6 +222,23 @@ TEST_CASE("hops of tensor parallelism wait only where it, or the pipeline, leave
   CHECK_FALSE(slower(one, "tp=2,sp,pp=4,dp=1,gbs=64,seq=4096"));
 }
 
+TEST_CASE(
+    "tokens reach experts behind other micro-batches where asked, as far as these take time") {
+  Eight eight;
+  eight.model = *find_model("qwen3-30b-a3b", kData);
+  eight.trainer = *find_trainer("megatron-core@0.15", kData);
+  const char* alone = "dp=8,ep=8,zero=1,gbs=64,seq=4096,on=grouped-gemm";
+  const char* behind = "dp=8,ep=8,zero=1,gbs=64,seq=4096,on=grouped-gemm+overlap-ep";
+  const Seconds all = part(eight.time(alone), TimePart::Expert);
+  const StepTime hidden = eight.time(behind);
+  const double exposed = eight.stack.at(StackConstant::Exposed);
+  CHECK(part(hidden, TimePart::Expert) / all == doctest::Approx(exposed));
+  CHECK(part(hidden, TimePart::Tensor) == Seconds(0));
+  // On links a hundred times slower nearly all of it shows.
+  eight.stack.values[static_cast<std::size_t>(StackConstant::Collectives)] *= 100;
+  CHECK(part(eight.time(behind), TimePart::Expert) / (all * 100) > 0.9);
+}
+
 TEST_CASE("a scale is on all parts, but no machine beats its peak") {
   const Eight eight;
   const StepPieces pieces = eight.pieces("dp=8,zero=1,gbs=64,seq=4096");
@@ -261,6 +278,31 @@ TEST_CASE("states on the host are stepped at its pace, weights there come for ev
         doctest::Approx((both.every_forward - here.every_forward).value()));
 }
 
+TEST_CASE("an interval widens with what is not timed alone, with experts, adapters and nodes") {
+  const WidthRule rule{.least = 0.3, .rest = 1, .nodes = 0.1, .experts = 1.5, .adapters = 2};
+  const auto near = [](double value) { return doctest::Approx(value); };
+  CHECK(width_of(rule, {}, 0) == near(0.3));
+  CHECK(width_of(rule, {}, 0.2) == near(0.5));
+  CHECK(width_of(rule, {.nodes = 8}, 0.2) == near(0.65));   // 0.5 x (1 + 0.1 x 3)
+  CHECK(width_of(rule, {.nodes = 0.5}, 0.2) == near(0.5));  // a part of a node is one
+  CHECK(width_of(rule, {.experts = true}, 0.2) == near(0.75));
+  CHECK(width_of(rule, {.adapters = true}, 0.2) == near(1.0));
+  CHECK(width_of({}, {.nodes = 64, .experts = true}, 0.9) == near(1));  // without a rule
+}
+
+TEST_CASE("the interval of a step is symmetric in logarithms, by the rule of its stack") {
+  Eight eight("64xH100");
+  eight.stack.spread = 0.4;
+  eight.stack.width = {.least = 0.3, .rest = 1, .nodes = 0.1};
+  const StepTime time = eight.time("tp=8,sp,dp=8,zero=1,gbs=64,seq=4096");
+  const double alone =
+      (part(time, TimePart::Products) + part(time, TimePart::AttentionCores)) / time.step;
+  // Eight nodes are three doublings.
+  CHECK(time.unsure == doctest::Approx((0.3 + 1 - alone) * 1.3));
+  CHECK(std::log(time.high / time.step) == doctest::Approx(0.4 * time.unsure));
+  CHECK(std::log(time.step / time.low) == doctest::Approx(0.4 * time.unsure));
+}
+
 TEST_CASE("stacks are read as they are written") {
   const Stacks shipped = *load_stacks(kData);
   const Stacks again = *read_stacks(to_json(shipped), "again");
@@ -269,6 +311,20 @@ TEST_CASE("stacks are read as they are written") {
     CHECK(again.list[i].constants == shipped.list[i].constants);
   }
   CHECK(shipped.list.back().trainers.empty());
+  CHECK(again.width == shipped.width);
+  CHECK(again.list.front().constants.width == shipped.width);
+}
+
+TEST_CASE("a calibration without a rule of widths has one width for all, a wrong rule is a fault") {
+  Json json = to_json(*load_stacks(kData));
+  REQUIRE(json.members.back().key == "width");
+  Json& least = json.members.back().value.members.front().value;
+  least = Json::of(-1.0);
+  const auto wrong = read_stacks(json, "mine.json");
+  REQUIRE(!wrong.has_value());
+  CHECK(wrong.error().diagnostics.front().where.find("/width/least") != std::string::npos);
+  json.members.pop_back();
+  CHECK(read_stacks(json, "mine.json")->width == WidthRule{});
 }
 
 TEST_CASE("a constant out of its bounds, and a stack for nobody, are faults with their place") {

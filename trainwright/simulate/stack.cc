@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 
@@ -52,6 +53,25 @@ void read_spreads(JsonFields& fields, Stack& stack) {
   stack.constants.spread = stack.spreads.front();
 }
 
+void read_width(const Json& json, const std::string& origin, Stacks& stacks, Diagnostics& faults) {
+  WidthRule& rule = stacks.width;
+  JsonFields fields(json, origin, "/width", faults);
+  stacks.width_source = fields.string("source");
+  const auto read = [&](const char* name, double& value, double least) {
+    const std::size_t before = faults.size();
+    value = fields.number(name);
+    if (faults.size() == before && !(value >= least && value <= 10)) {
+      fields.fault(name, fmt::format("not between {} and 10", least));
+    }
+  };
+  read("least", rule.least, 0.01);
+  read("rest", rule.rest, 0);
+  read("nodes", rule.nodes, 0);
+  read("experts", rule.experts, 0.1);
+  read("adapters", rule.adapters, 0.1);
+  fields.finish();
+}
+
 Stack read_stack(const Json& json, const std::string& origin, const std::string& path,
                  Diagnostics& faults) {
   Stack stack;
@@ -81,6 +101,12 @@ Stack read_stack(const Json& json, const std::string& origin, const std::string&
 
 }  // namespace
 
+double width_of(const WidthRule& rule, const Regime& regime, double other) {
+  return (rule.least + rule.rest * other) *
+         (1 + rule.nodes * std::log2(std::max(1.0, regime.nodes))) *
+         (regime.experts ? rule.experts : 1) * (regime.adapters ? rule.adapters : 1);
+}
+
 std::span<const StackPrior> stack_priors() { return kPriors; }
 
 StackConstants usual_stack() {
@@ -94,7 +120,9 @@ Result<Stacks> read_stacks(const Json& json, const std::string& origin) {
   Stacks stacks;
   JsonFields fields(json, origin, "", faults);
   const Json* list = fields.array("stacks");
+  const Json* width = json.find("width") != nullptr ? fields.object("width") : nullptr;
   fields.finish();
+  if (width != nullptr) read_width(*width, origin, stacks, faults);
   for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
     stacks.list.push_back(read_stack(list->items[i], origin, fmt::format("/stacks/{}", i), faults));
   }
@@ -103,6 +131,7 @@ Result<Stacks> read_stacks(const Json& json, const std::string& origin) {
                  "give it an empty list of trainers");
   }
   if (!faults.empty()) return fail(std::move(faults));
+  for (Stack& stack : stacks.list) stack.constants.width = stacks.width;
   return stacks;
 }
 
@@ -131,7 +160,17 @@ Json to_json(const Stacks& stacks) {
                   .add("spread", std::move(spreads))
                   .add("source", Json::of(stack.source)));
   }
-  return Json::object().add("stacks", std::move(list));
+  Json json = Json::object().add("stacks", std::move(list));
+  if (!stacks.width_source.empty()) {
+    json.add("width", Json::object()
+                          .add("least", Json::of(stacks.width.least))
+                          .add("rest", Json::of(stacks.width.rest))
+                          .add("nodes", Json::of(stacks.width.nodes))
+                          .add("experts", Json::of(stacks.width.experts))
+                          .add("adapters", Json::of(stacks.width.adapters))
+                          .add("source", Json::of(stacks.width_source)));
+  }
+  return json;
 }
 
 const Stack& stack_of(const Stacks& stacks, const Trainer& trainer) {

@@ -42,9 +42,29 @@ enum class StackConstant : std::uint8_t {
 // clang-format on
 inline constexpr std::size_t kStackConstants = static_cast<std::size_t>(StackConstant::Scale) + 1;
 
+// How sure a prediction is hangs on what the step is made of. With o the share of the step that is
+// neither products nor attention, whose kernels were timed by themselves, and n the nodes, 90 % of
+// runs have
+//
+//   |log(measured / predicted)| <= spread x (least + rest x o) x (1 + nodes x log2 n)
+//                                  [x experts] [x adapters]
+//
+// where the last two count for models and jobs that have them. The numbers stand in time.json with
+// their source; without any, one width is for all.
+struct WidthRule {
+  double least = 1, rest = 0, nodes = 0, experts = 1, adapters = 1;
+  friend bool operator==(const WidthRule&, const WidthRule&) = default;
+};
+struct Regime {
+  double nodes = 1;
+  bool experts = false, adapters = false;
+};
+double width_of(const WidthRule& rule, const Regime& regime, double other);  // over the spread
+
 struct StackConstants {
   std::array<double, kStackConstants> values{};
-  double spread = 0.3;  // half the width of log(measured / predicted) that holds 90 %
+  double spread = 0.3;  // of 90 % intervals, see WidthRule
+  WidthRule width = {};
   double at(StackConstant which) const { return values[static_cast<std::size_t>(which)]; }
   friend bool operator==(const StackConstants&, const StackConstants&) = default;
 };
@@ -62,13 +82,15 @@ struct Stack {
   std::string name;                   // "vendor", "megatron", "pytorch"
   std::vector<std::string> trainers;  // names of trainers; the stack of none is that of all others
   StackConstants constants;
-  // Half widths when no run of one's own is known, when one is, and when there are more: `spread`
+  // Of intervals when no run of one's own is known, when one is, and when there are more: `spread`
   // is the first.
   std::array<double, 3> spreads = {0.4, 0.3, 0.2};
   std::string source;  // which runs it was fitted to
 };
 struct Stacks {
-  std::vector<Stack> list;  // at least one; the last has no trainers
+  std::vector<Stack> list;   // at least one; the last has no trainers
+  WidthRule width = {};      // the same in all of them
+  std::string width_source;  // what it was chosen by; empty: there is none
 };
 Result<Stacks> read_stacks(const Json& json, const std::string& origin);
 Result<Stacks> load_stacks(const std::string& data_directory,

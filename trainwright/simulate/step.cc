@@ -72,8 +72,13 @@ Parts pass_parts(const PassPieces& pass, const Floor& floor, const StackConstant
       pass.at(Piece::Context) * collectives + shown(pass.at(Piece::Ring) * collectives,
                                                     parts[index(TimePart::AttentionCores)],
                                                     factor(StackConstant::Exposed));
+  // What travels to experts while other work runs is hidden by kernels of any kind.
   parts[index(TimePart::Expert)] =
-      (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives;
+      (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives +
+      shown(pass.at(Piece::ExpertBeside) * collectives,
+            parts[index(TimePart::Products)] + parts[index(TimePart::AttentionCores)] +
+                parts[index(TimePart::Streams)],
+            factor(StackConstant::Exposed));
   const double device = sum(parts).value();
   const double host = (floor.kernel * pass.kernels + floor.hop * pass.hops).value();
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
@@ -302,8 +307,11 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   // However fast a machine was found to be, it does not beat its peak.
   time.parts = time.parts * std::max(stack.at(StackConstant::Scale), step.bound / sum(time.parts));
   time.step = sum(time.parts);
-  time.low = time.step * std::exp(-stack.spread);
-  time.high = time.step * std::exp(stack.spread);
+  const Seconds timed_alone =
+      time.parts[index(TimePart::Products)] + time.parts[index(TimePart::AttentionCores)];
+  time.unsure = width_of(stack.width, step.regime, 1 - timed_alone / time.step);
+  time.low = time.step * std::exp(-stack.spread * time.unsure);
+  time.high = time.step * std::exp(stack.spread * time.unsure);
   time.bound = step.bound;
   time.tokens = step.tokens;
   time.ranks = step.world;

@@ -67,6 +67,17 @@ std::vector<double> solved(const Triangle& l, std::vector<double> b) {
   return b;
 }
 
+// What was measured beside what was thought possible: the mean square of errors in standard
+// deviations, where it is beyond chance. Then the doubts are too small by that much, for all
+// layouts (Birge, Phys. Rev. 40, 1932, for constants measured by several).
+double underrated(const std::vector<double>& standardised) {
+  constexpr double kChance = 4;  // two standard deviations
+  double sum = 0;
+  for (const double error : standardised) sum += error * error;
+  const double mean = standardised.empty() ? 0 : sum / static_cast<double>(standardised.size());
+  return mean > kChance ? mean : 1;
+}
+
 void learn_times(std::span<const Trial> trials, std::span<const TrialOutcome> ran,
                  const Doubt& doubt, std::vector<Belief>& beliefs) {
   Triangle known;
@@ -82,6 +93,7 @@ void learn_times(std::span<const Trial> trials, std::span<const TrialOutcome> ra
   }
   const Triangle l = cholesky(std::move(known));
   const std::vector<double> explained = solved(l, errors);
+  const double wider = std::sqrt(underrated(explained));
   for (std::size_t i = 0; i < trials.size(); ++i) {
     std::vector<double> with;
     for (const TrialOutcome& outcome : ran) {
@@ -95,7 +107,7 @@ void learn_times(std::span<const Trial> trials, std::span<const TrialOutcome> ra
     }
     Belief& belief = beliefs[i];
     belief.log_error = mean;
-    belief.spread = std::sqrt(std::max(variance, doubt.own * doubt.own));
+    belief.spread = wider * std::sqrt(std::max(variance, doubt.own * doubt.own));
     belief.expected = trials[i].predicted * std::exp(mean);
     belief.low = belief.expected * std::exp(-kInside90 * belief.spread);
     belief.high = belief.expected * std::exp(kInside90 * belief.spread);
@@ -140,13 +152,34 @@ void hear(MemoryErrors& errors, std::size_t trial, double room, bool failed) {
   }
 }
 
+// What a log sees is off = share x error + what the rest of the error hides, whose variance is
+// share x (1 - share): so off / share is the error with noise. An error beyond all that was thought
+// possible is one of the reading as likely as of the prediction, and counts as the largest.
+void see(MemoryErrors& errors, std::size_t trial, const SeenMemory& seen, const Doubt& doubt) {
+  constexpr double kMost = 4;  // standard deviations of what is seen
+  const double most = kMost * std::sqrt(seen.share);
+  const double error = std::clamp(seen.off, -most, most) / seen.share;
+  const double measuring = doubt.memory_measuring / seen.share;
+  const double noise = (1 - seen.share) / seen.share + measuring * measuring;
+  const double whole = errors.covariance[trial][trial] + noise;
+  const double off = error - errors.mean[trial];
+  const std::vector<double> with = errors.covariance[trial];
+  for (std::size_t i = 0; i < with.size(); ++i) {
+    errors.mean[i] += with[i] * off / whole;
+    for (std::size_t j = 0; j < with.size(); ++j) {
+      errors.covariance[i][j] -= with[i] * with[j] / whole;
+    }
+  }
+}
+
 void learn_memory(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
                   const Doubt& doubt, std::vector<Belief>& beliefs) {
   constexpr double kSurest = 1e-3;  // variance that is always left
   MemoryErrors errors = unknown_errors(trials, doubt);
   for (const TrialOutcome& outcome : outcomes) {
     const bool failed = outcome.end == TrialEnd::OutOfMemory;
-    if (!failed && outcome.end != TrialEnd::Ok) continue;
+    if ((!failed && outcome.end != TrialEnd::Ok) || outcome.host) continue;
+    if (outcome.memory) see(errors, outcome.trial, *outcome.memory, doubt);
     hear(errors, outcome.trial, room_of(trials[outcome.trial]), failed);
   }
   for (std::size_t i = 0; i < trials.size(); ++i) {

@@ -31,11 +31,9 @@ std::string_view line_with(std::string_view log, std::string_view what) {
 std::optional<TrialResult> out_of_memory(const std::optional<LoggedRun>& run) {
   if (!run || run->failures.empty()) return std::nullopt;
   const LoggedOutOfMemory& first = run->failures.front();
-  return TrialResult{
-      .end = TrialEnd::OutOfMemory,
-      .cause = fmt::format("{} asked for {} (line {})",
-                           first.rank ? fmt::format("rank {}", *first.rank) : std::string("a rank"),
-                           to_text(first.asked), first.line)};
+  return TrialResult{.end = TrialEnd::OutOfMemory,
+                     .cause = fmt::format("{} (line {})", to_text(first), first.line),
+                     .host = first.host};
 }
 
 // Every line that the user's own pattern finds is a step.
@@ -66,7 +64,8 @@ TrialResult measured(const std::optional<LoggedRun>& run, const Reading& reading
   return {.end = TrialEnd::Ok,
           .step = steps->median,
           .spread = steps->spread,
-          .cause = fmt::format("{} lines after {} of warm-up", steps->lines, steps->warm_up)};
+          .cause = fmt::format("{} lines after {} of warm-up", steps->lines, steps->warm_up),
+          .memory = run->memory};
 }
 
 // What a full disk makes programs say, and what srun and Slurm's daemons write into the log, as
@@ -77,6 +76,8 @@ struct HostLine {
 };
 constexpr HostLine kHost[] = {{"No space left on device", TrialEnd::NodeFailure},
                               {"exceeded memory limit (", TrialEnd::OutOfMemory},
+                              {" oom-kill event", TrialEnd::OutOfMemory},
+                              {" oom_kill event", TrialEnd::OutOfMemory},
                               {"srun: error: Node failure on", TrialEnd::NodeFailure},
                               {"DUE TO TIME LIMIT", TrialEnd::TimeLimit},
                               {" CANCELLED AT ", TrialEnd::Preempted}};
@@ -84,7 +85,9 @@ std::optional<TrialResult> by_host(std::string_view log) {
   for (const HostLine& line : kHost) {
     const std::string_view found = line_with(log, line.text);
     if (found.empty()) continue;
-    return TrialResult{.end = line.end, .cause = std::string(found.substr(0, 300))};
+    return TrialResult{.end = line.end,
+                       .cause = std::string(found.substr(0, 300)),
+                       .host = line.end == TrialEnd::OutOfMemory};
   }
   return std::nullopt;
 }
@@ -102,7 +105,7 @@ std::optional<TrialResult> by_watcher(const CommandEnd& end) {
     case CommandEnd::Kind::NodeFailure:
       return TrialResult{.end = TrialEnd::NodeFailure, .cause = end.said};
     case CommandEnd::Kind::OutOfMemory:
-      return TrialResult{.end = TrialEnd::OutOfMemory, .cause = end.said};
+      return TrialResult{.end = TrialEnd::OutOfMemory, .cause = end.said, .host = true};
     case CommandEnd::Kind::Cancelled:
       return TrialResult{.end = TrialEnd::Preempted, .cause = end.said};
     default: return std::nullopt;
@@ -128,14 +131,16 @@ TrialResult judged(std::string_view log, const CommandEnd& end, const Reading& r
     if (!run) run = LoggedRun{.origin = "log"};
     run->steps = steps_by_pattern(log, reading.pattern);
   }
-  if (auto oom = out_of_memory(run)) return *std::move(oom);
+  const bool well = end.kind == CommandEnd::Kind::Exited && end.code == 0;
+  // What ended well has got over a lack of the host's memory.
+  if (auto oom = out_of_memory(run); oom && !(oom->host && well)) return *std::move(oom);
   // A job that the watcher itself ends is cancelled too, but not one that died of memory.
   auto said = by_host(log);
   if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
   if (auto seen = by_watcher(end)) return *std::move(seen);
   if (said) return *std::move(said);
   const bool stepped = run && !run->steps.empty();
-  if (end.kind != CommandEnd::Kind::Exited || end.code != 0) return failed(log, end, stepped);
+  if (!well) return failed(log, end, stepped);
   return measured(run, reading);
 }
 

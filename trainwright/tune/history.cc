@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "trainwright/base/text.h"
+#include "trainwright/base/json.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS trials (
   why TEXT NOT NULL, predicted REAL NOT NULL, oom REAL NOT NULL,
   pid INTEGER NOT NULL DEFAULT 0, born INTEGER NOT NULL DEFAULT 0, boot TEXT NOT NULL DEFAULT '',
   ending TEXT NOT NULL DEFAULT '', step REAL NOT NULL DEFAULT 0, spread REAL NOT NULL DEFAULT 0,
-  took REAL NOT NULL DEFAULT 0, cause TEXT NOT NULL DEFAULT '',
+  took REAL NOT NULL DEFAULT 0, cause TEXT NOT NULL DEFAULT '', memory TEXT NOT NULL DEFAULT '',
   changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
 )";
 
@@ -38,6 +38,33 @@ struct Closing {
 };
 using Database = std::unique_ptr<sqlite3, Closing>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closing>;
+
+// {"ranks": [...]} as to_json below has it, {"host": true} where what ran out was the host's.
+std::string memory_text(const TrialResult& result) {
+  Json json = Json::object();
+  if (result.host) json.add("host", Json::of(true));
+  if (!result.memory.empty()) json.add("ranks", to_json(result.memory));
+  return to_line(json);
+}
+
+std::optional<std::int64_t> whole_number(const Json& row, std::string_view key) {
+  const Json* found = row.find(key);
+  return found == nullptr ? std::nullopt : std::optional(found->integer);
+}
+
+void read_memory(const std::string& text, TrialRecord& record) {
+  const auto json = parse_json(text, kFile);
+  if (!json) return;
+  record.host = json->find("host") != nullptr;
+  const Json* ranks = json->find("ranks");
+  if (ranks == nullptr) return;
+  for (const Json& row : ranks->items) {
+    LoggedMemory& one = record.memory.emplace_back();
+    one.rank = whole_number(row, "rank");
+    if (const auto bytes = whole_number(row, "allocated_bytes")) one.allocated = Bytes(*bytes);
+    if (const auto bytes = whole_number(row, "reserved_bytes")) one.reserved = Bytes(*bytes);
+  }
+}
 
 tl::unexpected<Error> fault_of(sqlite3* database, const std::string& path) {
   const bool full =
@@ -99,6 +126,18 @@ struct Lock {
 
 }  // namespace
 
+Json to_json(const std::vector<LoggedMemory>& memory) {
+  Json list = Json::array();
+  for (const LoggedMemory& one : memory) {
+    Json row = Json::object();
+    if (one.rank) row.add("rank", Json::of(*one.rank));
+    if (one.allocated) row.add("allocated_bytes", Json::of(one.allocated->value()));
+    if (one.reserved) row.add("reserved_bytes", Json::of(one.reserved->value()));
+    list.push(std::move(row));
+  }
+  return list;
+}
+
 std::string_view name_of(TrialState state) { return kStates[static_cast<std::size_t>(state)]; }
 
 Seconds spent_on(const std::vector<TrialRecord>& records) {
@@ -132,6 +171,13 @@ Result<void> take_lock(Lock& lock, const std::string& folder) {
   return {};
 }
 
+// Histories that began before memory was kept have no place for it.
+constexpr const char* kAddMemory = "ALTER TABLE trials ADD COLUMN memory TEXT NOT NULL DEFAULT ''";
+bool keeps_memory(sqlite3* database) {
+  Asking asking(database, "SELECT 1 FROM pragma_table_info('trials') WHERE name = 'memory'");
+  return asking.step() == SQLITE_ROW;
+}
+
 Result<Database> opened(const std::string& path, bool writes) {
   sqlite3* made = nullptr;
   const int how = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
@@ -143,6 +189,10 @@ Result<Database> opened(const std::string& path, bool writes) {
   // A commit is on the disk before anything is done that rests on it.
   if (sqlite3_exec(made, "PRAGMA synchronous = FULL", nullptr, nullptr, nullptr) != SQLITE_OK ||
       sqlite3_exec(made, kTables, nullptr, nullptr, nullptr) != SQLITE_OK) {
+    return fault_of(made, path);
+  }
+  if (!keeps_memory(made) &&
+      sqlite3_exec(made, kAddMemory, nullptr, nullptr, nullptr) != SQLITE_OK) {
     return fault_of(made, path);
   }
   return database;
@@ -243,10 +293,11 @@ Result<std::string> History::asked() const {
 }
 
 Result<std::vector<TrialRecord>> History::records() const {
-  Asking asking(
-      state_->database.get(),
-      "SELECT id, layout, state, why, predicted, oom, pid, born, boot, ending, step, spread,"
-      " took, cause FROM trials ORDER BY id");
+  const std::string text = fmt::format(
+      "SELECT id, layout, state, why, predicted, oom, pid, born, boot, ending, step, spread, took, "
+      "cause, {} FROM trials ORDER BY id",
+      keeps_memory(state_->database.get()) ? "memory" : "''");
+  Asking asking(state_->database.get(), text.c_str());
   std::vector<TrialRecord> records;
   int status = asking.step();
   for (; status == SQLITE_ROW; status = asking.step()) {
@@ -266,6 +317,7 @@ Result<std::vector<TrialRecord>> History::records() const {
     one.spread = asking.number(11);
     one.took = Seconds(asking.number(12));
     one.cause = asking.text(13);
+    read_memory(asking.text(14), one);
   }
   if (status != SQLITE_DONE) return fault_of(state_->database.get(), state_->path());
   return records;
@@ -302,12 +354,14 @@ Result<void> History::put_back(std::int64_t trial) {
 Result<void> History::end(std::int64_t trial, const TrialResult& result, Seconds took) {
   return Asking(state_->database.get(),
                 "UPDATE trials SET state = 'ended', ending = ?, step = ?, spread = ?, took = ?, "
-                "cause = ?, changed = CURRENT_TIMESTAMP WHERE id = ? AND state <> 'ended'")
+                "cause = ?, memory = ?, changed = CURRENT_TIMESTAMP WHERE id = ? AND state <> "
+                "'ended'")
       .with(std::string(name_of(result.end)))
       .with(result.step.value())
       .with(result.spread)
       .with(took.value())
       .with(result.cause)
+      .with(memory_text(result))
       .with(trial)
       .done(state_->path());
 }

@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
+#include "trainwright/logs/logs.h"
 #include "trainwright/tune/process.h"
 #include "trainwright/tune/tune.h"
 
@@ -33,11 +35,15 @@ struct TrialRecord {
   double oom = 0;     // likewise
   Watcher watcher;    // of Started
   TrialEnd end = TrialEnd::Ok;
-  Seconds step;       // of Ok
-  double spread = 0;  // of its steps
-  Seconds took;       // from start to end
-  std::string cause;  // in a sentence
+  Seconds step;                      // of Ok
+  double spread = 0;                 // of its steps
+  Seconds took;                      // from start to end
+  std::string cause;                 // in a sentence
+  std::vector<LoggedMemory> memory;  // peaks that its log prints, of Ok
+  bool host = false;                 // of OutOfMemory: not the accelerator's
 };
+// [{"rank": 0, "allocated_bytes": ..., "reserved_bytes": ...}], what is known of each.
+Json to_json(const std::vector<LoggedMemory>& memory);
 Seconds spent_on(const std::vector<TrialRecord>& records);  // all of them together
 // What a trial ended with.
 struct TrialResult {
@@ -45,6 +51,8 @@ struct TrialResult {
   Seconds step = {};
   double spread = 0;
   std::string cause;
+  std::vector<LoggedMemory> memory = {};
+  bool host = false;
 };
 
 // Parts of the question by name: "model", "cluster", ...; any text.

@@ -200,8 +200,9 @@ Result<Tuned> known_by_now(const History& history, const TuneJob& job) {
       tuned.trials.push_back(TW_TRY(job.trial_of(record.layout)));
       at = tuned.trials.end() - 1;
     }
-    tuned.outcomes.push_back(
-        {static_cast<std::size_t>(at - tuned.trials.begin()), record.end, record.step});
+    const auto memory = at->memory ? seen_memory(record.memory, *at->memory) : std::nullopt;
+    tuned.outcomes.push_back({static_cast<std::size_t>(at - tuned.trials.begin()), record.end,
+                              record.step, memory, record.host});
   }
   tuned.beliefs = learn(tuned.trials, tuned.outcomes, job.doubt);
   tuned.last = propose(tuned.trials, tuned.outcomes, tuned.beliefs, job.terms, spent_on(records));

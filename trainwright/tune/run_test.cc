@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -221,6 +222,71 @@ TEST_CASE("an end is told by its root cause") {
   CHECK(end_with("Segmentation fault\n", {Kind::Killed, 11, {}}) == TrialEnd::Crash);
   CHECK(end_with("", {Kind::Exited, 0, {}}) == TrialEnd::Crash);  // without a step
   CHECK(ending_of("", std::nullopt, {}).end == TrialEnd::NodeFailure);
+}
+
+TEST_CASE("the host's memory ends a trial too, unless it got over it") {
+  const std::string log =
+      "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
+      "allocate memory: you tried to allocate 8589934592 bytes. Error code 12\n";
+  const TrialResult failed = ending_of(log, CommandEnd{CommandEnd::Kind::Exited, 1, {}}, {});
+  CHECK(failed.end == TrialEnd::OutOfMemory);
+  CHECK(failed.cause == "a rank asked for 8 GiB of the host's memory (line 1)");
+  CHECK(failed.host);
+  std::string steps = "MemoryError\n";
+  for (int i = 0; i < 8; ++i) steps += "took 1 s\n";
+  const Reading reading{.size = {}, .pattern = "took ([0-9.]+) s"};
+  CHECK(ending_of(steps, CommandEnd{}, reading).end == TrialEnd::Ok);
+  // The kernel, as slurmstepd of 22.05 and 23.11 tell of it.
+  for (const char* line : {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8.batch.\n",
+                           "slurmstepd: error: Detected 1 oom_kill event in StepId=8.batch.\n"}) {
+    const TrialResult killed = ending_of(line, CommandEnd{CommandEnd::Kind::Killed, 9, {}}, {});
+    CHECK(killed.end == TrialEnd::OutOfMemory);
+    CHECK(killed.host);
+  }
+}
+
+TEST_CASE("memory that a log prints is kept by rank") {
+  Folder folder;
+  auto history = History::begin(folder.path, {{"model", "a"}}, "{}");
+  REQUIRE(history.has_value());
+  const auto ended = [&](const TrialResult& result) {
+    const auto id = history->plan("l1", "", {});
+    REQUIRE(id.has_value());
+    REQUIRE(history->end(*id, result, Seconds(1)).has_value());
+    return history->records()->back();
+  };
+  const std::vector<LoggedMemory> memory = {
+      {.rank = std::nullopt, .allocated = Bytes(7), .reserved = std::nullopt},
+      {.rank = 3, .allocated = Bytes(66'571'993'088), .reserved = Bytes(70'000'000'000)}};
+  const auto kept = ended({.end = TrialEnd::Ok, .cause = "", .memory = memory}).memory;
+  REQUIRE(kept.size() == 2);
+  CHECK_FALSE(kept[0].rank.has_value());
+  CHECK(kept[0].allocated == Bytes(7));
+  CHECK_FALSE(kept[0].reserved.has_value());
+  CHECK(kept[1].rank == 3);
+  CHECK(kept[1].reserved == Bytes(70'000'000'000));
+  CHECK(ended({.end = TrialEnd::OutOfMemory, .cause = "", .host = true}).host);
+  CHECK_FALSE(ended({.end = TrialEnd::OutOfMemory, .cause = ""}).host);
+}
+
+TEST_CASE("a history from before memory was kept is read, and keeps it from then on") {
+  const Folder folder;
+  const std::string path = folder.path + "/history";
+  {
+    History history = begin(folder.path);
+    REQUIRE(history.plan("l1", "", {}).has_value());
+  }
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open((path + "/history.sqlite").c_str(), &database) == SQLITE_OK);
+  const char* drop = "ALTER TABLE trials DROP COLUMN memory";
+  CHECK(sqlite3_exec(database, drop, nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+  CHECK(History::look(path)->records()->size() == 1);
+  History history = begin(folder.path);
+  const TrialResult result{
+      .end = TrialEnd::Ok, .cause = "", .memory = {{.rank = 2, .reserved = Bytes(5)}}};
+  REQUIRE(history.end(1, result, Seconds(1)).has_value());
+  CHECK(history.records()->front().memory.front().reserved == Bytes(5));
 }
 
 // Lines that srun 22.05 wrote when these happened to a step.

@@ -1,4 +1,5 @@
 // Layouts as trials, and the words for how they end.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -51,7 +52,11 @@ std::vector<double> place_of(const Layout& layout) {
 Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
                double oom) {
   constexpr double kNudge = 1e-3;  // of a logarithm
-  Trial trial{to_text(layout), step_time(pieces, stack).step, {}, place_of(layout), oom};
+  Trial trial{.layout = to_text(layout),
+              .predicted = step_time(pieces, stack).step,
+              .slopes = {},
+              .place = place_of(layout),
+              .oom = oom};
   const StepPieces known = with_known_idle(pieces, stack);
   const double at = step_time(known, stack).step.value();
   // The scale has a term of its own.
@@ -62,6 +67,43 @@ Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConsta
     trial.slopes.push_back(slope * stack_priors()[k].spread);
   }
   return trial;
+}
+
+Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
+               const MemoryEstimate& memory) {
+  Trial trial = trial_of(layout, pieces, stack, memory.oom);
+  trial.memory = TrialMemory{layout, memory.classes, memory.worst};
+  return trial;
+}
+
+std::optional<SeenMemory> seen_memory(std::span<const LoggedMemory> logged,
+                                      const TrialMemory& memory) {
+  std::optional<SeenMemory> fullest;
+  Bytes most;
+  for (const LoggedMemory& one : logged) {
+    const Counter counter = one.reserved ? Counter::Reserved : Counter::Allocated;
+    const Bytes measured = one.reserved ? *one.reserved : one.allocated.value_or(Bytes(0));
+    const bool named = one.rank && *one.rank < world_size(memory.layout);
+    const auto place =
+        named ? static_cast<std::size_t>(pipeline_rank(memory.layout, *one.rank)) : memory.worst;
+    const RankClass& rank = memory.ranks.at(place);
+    const bool fuller =
+        rank.driver > most || (rank.driver == most && fullest && measured > fullest->measured);
+    if (measured <= Bytes(0) || !fuller) continue;
+    const Bytes predicted = bytes_of(rank, counter);
+    const bool above = measured > predicted;
+    const auto side = [&](Counter of) {
+      const Spread& spread = spread_of(rank, of);
+      return above ? spread.above : spread.below;
+    };
+    const RealBytes whole = side(Counter::Driver);
+    const double part = whole > RealBytes(0) ? side(counter) / whole : 0;
+    if (!(part > 0)) continue;
+    most = rank.driver;
+    fullest = SeenMemory{counter, measured, predicted, (real(measured) - real(predicted)) / whole,
+                         std::min(1.0, part * part)};
+  }
+  return fullest;
 }
 
 }  // namespace trainwright

@@ -17,11 +17,14 @@
 //   own         what not even neighbours share,
 //
 // and learning is conditioning on what was measured: the linear form of the fit of calibrate's
-// time.h, with its priors, that also tells how sure each prediction still is.
+// time.h, with its priors, that also tells how sure each prediction still is. Where steps are
+// further off than two standard deviations in the mean, all doubts grow by what they were off.
 //
 // Memory likewise: a layout runs out of memory if its error exceeds its room. Part of the errors is
 // common to all layouts, part to neighbours, and every trial tells one side of its own: it fitted,
-// or it did not. A crash, a hang or a lost node tells nothing about memory.
+// or it did not. Memory that its log prints tells more: the error itself, up to what lies outside
+// the allocator, which no log sees. A crash, a hang, a lost node or a full host tells nothing about
+// memory.
 //
 // The next trial is the one with the highest expected improvement of the best measured step for its
 // cost (Jones, Schonlau and Welch, J. Global Optimization 13, 1998, equation 15, here of a
@@ -40,9 +43,18 @@
 
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
+#include "trainwright/logs/logs.h"
+#include "trainwright/memory/memory.h"
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright {
+
+// What memory that a log prints is compared with.
+struct TrialMemory {
+  Layout layout;
+  std::vector<RankClass> ranks;  // by pipeline rank
+  std::size_t worst = 0;
+};
 
 // A layout that could be tried.
 struct Trial {
@@ -51,10 +63,13 @@ struct Trial {
   std::vector<double> slopes;  // a_i above, of all trials equally many
   std::vector<double> place;   // x_i above, likewise
   double oom = 0;              // chance, before any trial
+  std::optional<TrialMemory> memory = {};
 };
 // Nudges every constant of the stack.
 Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
                double oom);
+Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
+               const MemoryEstimate& memory);
 // Logarithms of degrees and of the micro-batch, recompute from none to full, sequence parallelism,
 // ZeRO's stage, chunks, schedule: one apart is the next value of one knob.
 std::vector<double> place_of(const Layout& layout);
@@ -74,10 +89,24 @@ std::string_view name_of(TrialEnd end);  // "out-of-memory"
 std::optional<TrialEnd> trial_end_named(std::string_view name);
 bool blames_layout(TrialEnd end);
 
+// How far the memory that a trial's log prints is off. With bytes d that must fit, of which the log
+// sees r (d = r + o, and of o nothing is learned), in standard deviations of d beforehand:
+//   off = r measured - r predicted,   share = variance of r / variance of d.
+// A log tells r on the fullest of its ranks, as reserved bytes or, where it has none, allocated.
+struct SeenMemory {
+  Counter counter = Counter::Reserved;
+  Bytes measured, predicted;
+  double off = 0, share = 1;
+};
+std::optional<SeenMemory> seen_memory(std::span<const LoggedMemory> logged,
+                                      const TrialMemory& memory);
+
 struct TrialOutcome {
   std::size_t trial = 0;
   TrialEnd end = TrialEnd::Ok;
   Seconds step = {};  // of Ok: measured after warm-up
+  std::optional<SeenMemory> memory = {};
+  bool host = false;  // of OutOfMemory: not the accelerator's
 };
 
 // Standard deviations of logarithms. `scale` is what machines of one stack differ by (time.h), the
@@ -86,6 +115,7 @@ struct Doubt {
   double scale = 0.14, constants = 0.5;  // the second: of a prior's width
   double residual = 0.05, own = 0.01, measuring = 0.01;
   double memory_shared = 0.5, memory_own = 0.1;  // of the variance; the rest is that of neighbours
+  double memory_measuring = 0.1;                 // of the standard deviation: ranks, rounding
 };
 struct Belief {
   Seconds expected, low, high;  // median and 90 % interval of a step

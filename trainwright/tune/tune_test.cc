@@ -48,6 +48,16 @@ TEST_CASE("one measured step scales all others by what machines differ by") {
   CHECK(beliefs[1].spread == doctest::Approx(std::sqrt(0.2176)));
 }
 
+TEST_CASE("a step that nobody thought possible makes all others less sure") {
+  const auto spread_after = [](double seconds) {
+    const std::vector<TrialOutcome> ran = {{0, TrialEnd::Ok, Seconds(seconds)}};
+    return learn(far_apart({10, 10}), ran, kPlain)[1].spread;
+  };
+  // exp(0.99) is within two standard deviations of 0.5, exp(3) is six of them.
+  CHECK(spread_after(10 * std::exp(0.99)) == doctest::Approx(std::sqrt(0.2176)));
+  CHECK(spread_after(10 * std::exp(3)) == doctest::Approx(6 * std::sqrt(0.2176)));
+}
+
 TEST_CASE("a step that hangs on the same constant learns more than one that does not") {
   std::vector<Trial> trials = far_apart({10, 10, 10});
   trials[0].slopes = {0.5};
@@ -84,6 +94,87 @@ TEST_CASE("an OOM that nobody expected speaks against neighbours, not against al
   const auto beliefs = learn(trials, ended);
   CHECK(beliefs[1].oom > 0.1);
   CHECK(beliefs[2].oom < 0.02);
+}
+
+// What must fit is off by so many standard deviations of it, all of which the log sees.
+SeenMemory off_by(double off, double share = 1) {
+  SeenMemory reading;
+  reading.off = off;
+  reading.share = share;
+  return reading;
+}
+
+TEST_CASE("memory that a log prints moves the others by what they share with it") {
+  // The second has one standard deviation of room: Phi(-1) = 0.1587.
+  const auto trials = far_apart({10, 10}, {0, 0.1587});
+  const auto oom_after = [&](double off, double share) {
+    const std::vector<TrialOutcome> ran = {{0, TrialEnd::Ok, Seconds(10), off_by(off, share)}};
+    return learn(trials, ran, kPlain)[1].oom;
+  };
+  // Half of the variance is shared. Measured with a noise of 0.1: mean 0.5 x 2 / 1.01 = 0.990,
+  // variance 1 - 0.25 / 1.01 = 0.7525, Phi((0.990 - 1) / 0.8675) = Phi(-0.0114)
+  CHECK(oom_after(2, 1) == doctest::Approx(0.4954).epsilon(1e-3));
+  // Phi((-0.990 - 1) / 0.8675) = Phi(-2.294)
+  CHECK(oom_after(-2, 1) == doctest::Approx(0.0109).epsilon(0.01));
+  // A log that sees a quarter of the variance: off / share = 2 with a noise of 0.75 / 0.25 + 0.1^2
+  // / 0.25^2 = 3.16. Mean 0.5 x 2 / 4.16 = 0.2404, variance 1 - 0.25 / 4.16 = 0.9399, Phi((0.2404 -
+  // 1) / 0.9695) = Phi(-0.7835)
+  CHECK(oom_after(0.5, 0.25) == doctest::Approx(0.2167).epsilon(2e-3));
+  // What nobody thought possible counts as four standard deviations.
+  CHECK(oom_after(250, 1) == doctest::Approx(oom_after(4, 1)));
+}
+
+TEST_CASE("memory that a log prints changes which layout is tried next") {
+  // The faster one has a chance of OOM of 40 %, 0.253 standard deviations of room. A log that is
+  // two of them above makes it Phi((0.990 - 0.253) / 0.8675) = 80 %, more than anybody tries.
+  const auto trials = far_apart({10, 7, 8}, {0, 0.4, 0});
+  const auto next_after = [&](double off) {
+    const std::vector<TrialOutcome> ran = {{0, TrialEnd::Ok, Seconds(10), off_by(off)}};
+    return propose(trials, ran, learn(trials, ran, kPlain), {}, {}).trial;
+  };
+  CHECK(next_after(-2) == 1);
+  CHECK(next_after(2) == 2);
+}
+
+TEST_CASE("a host that is full says nothing about accelerators") {
+  const auto trials = far_apart({10, 10}, {0.3, 0.3});
+  TrialOutcome full{0, TrialEnd::OutOfMemory};
+  full.host = true;
+  const std::vector<TrialOutcome> ended = {full};
+  const auto beliefs = learn(trials, ended, kPlain);
+  CHECK(beliefs[0].oom == 1);
+  CHECK(beliefs[1].oom == doctest::Approx(0.3).epsilon(1e-3));
+}
+
+TEST_CASE("a log is read on the fullest rank it names, reserved bytes before allocated") {
+  TrialMemory memory;
+  memory.layout.pp = 2;
+  memory.worst = 0;
+  for (const std::int64_t gigabytes : {60, 40}) {
+    RankClass& rank = memory.ranks.emplace_back();
+    rank.allocated = Bytes((gigabytes - 12) * 1'000'000'000);
+    rank.reserved = Bytes((gigabytes - 10) * 1'000'000'000);
+    rank.driver = Bytes(gigabytes * 1'000'000'000);
+    rank.spreads[1] = {RealBytes(1e9), RealBytes(3e9)};
+    rank.spreads[2] = {RealBytes(2e9), RealBytes(4e9)};
+  }
+  const auto logged = [](std::optional<std::int64_t> rank, std::int64_t gigabytes) {
+    return LoggedMemory{.rank = rank, .reserved = Bytes(gigabytes * 1'000'000'000)};
+  };
+  // Rank 0: 50 GB were predicted; 6 GB more are 1.5 of 4, and 9 of 16 of the variance is seen.
+  const std::vector<LoggedMemory> both = {logged(0, 56), logged(1, 39)};
+  const auto reading = seen_memory(both, memory);
+  REQUIRE(reading.has_value());
+  CHECK(reading->off == doctest::Approx(1.5));
+  CHECK(reading->share == doctest::Approx(9.0 / 16));
+  // Rank 1: 30 GB were predicted; 1 GB less is half of 2.
+  const std::vector<LoggedMemory> second = {logged(1, 29)};
+  CHECK(seen_memory(second, memory)->off == doctest::Approx(-0.5));
+  CHECK(seen_memory(second, memory)->share == doctest::Approx(0.25));
+  // A line of no rank is of the fullest.
+  const std::vector<LoggedMemory> nobody = {logged(std::nullopt, 50)};
+  CHECK(seen_memory(nobody, memory)->off == doctest::Approx(0));
+  CHECK_FALSE(seen_memory({}, memory).has_value());
 }
 
 TEST_CASE("the expected improvement of a sure time is what it saves") {

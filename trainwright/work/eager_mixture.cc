@@ -2,6 +2,12 @@
 // grouped products, scores applied to what comes out, order restored. Nothing is dropped or padded.
 // With expert parallelism the sorted tokens cross by all_to_all_single and are sorted again by
 // expert on the other side; ranks are taken to receive as much as they send.
+//
+// Experts that are cut over tp see the tokens of all its ranks, which sum up what they have made
+// (gate_up_proj by columns, down_proj by rows): transformers 5.22.2 configuration_mixtral.py
+// base_model_tp_plan and distributed/tensor_parallel.py MoeExpertsParallel, where gradients of the
+// scores are summed too; torchtitan 0.2.2 distributed/expert_parallel.py TensorParallel and
+// models/llama4/infra/parallelize.py.
 #include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
@@ -83,10 +89,13 @@ TensorId crossed(Builder& b, std::string_view name, TensorId x) {
   return result;
 }
 
-// One grouped product; `offsets` of the groups, int32, is saved by both.
+// One grouped product; `offsets` of the groups, int32, is saved by both. By rows it is of a part of
+// each expert's inputs and makes a part of the sum.
 TensorId grouped(Builder& b, const MixtureOfExperts& m, std::string_view name, TensorId x,
-                 TensorId offsets, std::int64_t rows, std::int64_t in, std::int64_t out) {
-  const TensorId result = b.tensor(name, b.at(x).dtype, checked_mul(rows, out), b.at(x).copies);
+                 TensorId offsets, std::int64_t rows, std::int64_t in, std::int64_t out, Cut cut) {
+  const std::int64_t copies =
+      cut == Cut::Rows ? b.at(x).copies * b.slice.etp : b.at(x).copies / b.slice.etp;
+  const TensorId result = b.tensor(name, b.at(x).dtype, checked_mul(rows, out), copies);
   const Flops work = Flops(2 * real(rows) * real(in) * real(out));
   Operator& op = b.add(name, OperatorKind::Matmul, {x, offsets}, {result});
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = work;
@@ -97,9 +106,9 @@ TensorId grouped(Builder& b, const MixtureOfExperts& m, std::string_view name, T
   op.matrix = {in, out};
   op.matrices = matrix.copies;
   quantise(b, matrix, x, op);
-  Output output{name, out};
+  Output output{name, out, copies};
   if (name == "expert_gate_up") output.matrices = {LayerMatrix::ExpertGate, LayerMatrix::ExpertUp};
-  return adapted(b, matrix, x, {&output, 1}, {result})[0];
+  return adapted(b, matrix, x, {&output, 1}, {result}, cut)[0];
 }
 
 TensorId expert_activation(Builder& b, const Mlp& expert, TensorId up) {
@@ -125,11 +134,12 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
   }
   const TensorId offsets = b.constant("offsets", Dtype::Int32, share(m.experts, b.slice.ep));
   b.add("count", OperatorKind::Permute, {}, {offsets});
-  const std::int64_t width = m.expert.width;
+  const std::int64_t width = share(m.expert.width, b.slice.etp);
   const TensorId up = grouped(b, m, "expert_gate_up", sent, offsets, routed.pairs, hidden,
-                              m.expert.gated ? 2 * width : width);
+                              m.expert.gated ? 2 * width : width, Cut::Whole);
   const TensorId activated = expert_activation(b, m.expert, up);
-  TensorId down = grouped(b, m, "expert_down", activated, offsets, routed.pairs, width, hidden);
+  TensorId down =
+      grouped(b, m, "expert_down", activated, offsets, routed.pairs, width, hidden, Cut::Rows);
   if (parallel) {
     down = reordered(b, "expert_output", down, routed.pairs, "order_back", hidden);
     down = crossed(b, "returned", down);
@@ -144,6 +154,25 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
       b.tensor("experts_sum", Dtype::Fp32, checked_mul(routed.tokens, hidden), routed.copies);
   each(b, "sum_experts", {ordered}, sum, real(m.experts_per_token));
   return cast(b, "experts_output", sum, b.at(x).dtype);
+}
+
+// Of all ranks that have a part of each expert; with sequence parallelism for a rank's own tokens.
+TensorId summed_over_parts(Builder& b, TensorId y, const Routed& routed) {
+  if (b.slice.etp == 1) return y;
+  const auto call = [&](CollectiveKind kind, Pass pass, TensorId of) {
+    b.last().collectives.push_back({kind, GroupKind::Tp, pass, Beside::Nothing, b.at(of).bytes()});
+  };
+  if (!b.slice.sp) {
+    call(CollectiveKind::AllReduce, Pass::Forward, y);
+    call(CollectiveKind::AllReduce, Pass::InputGradient, y);  // of what all of them have read
+    call(CollectiveKind::AllReduce, Pass::InputGradient, routed.scores);
+    return y;
+  }
+  const TensorId own = b.tensor("mixture_own", b.at(y).dtype, b.at(y).elements / b.slice.tp);
+  b.add("scatter_tokens", OperatorKind::Transfer, {y}, {own});
+  call(CollectiveKind::ReduceScatter, Pass::Forward, y);
+  call(CollectiveKind::AllGather, Pass::InputGradient, y);
+  return own;
 }
 
 // The shared experts, scaled by a number of each token where the family has a gate for them.
@@ -168,10 +197,12 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
 
 TensorId eager_mixture(Builder& b, const MixtureOfExperts& m, TensorId x) {
   b.part = Part::Router;
-  const Routed routed = route(b, m, x);
-  const TensorId narrow = into_latent(b, m, x);
+  const TensorId seen = b.slice.etp > 1 ? gathered(b, "mixture_input", x) : x;
+  const Routed routed = route(b, m, seen);
+  const TensorId narrow = into_latent(b, m, seen);
   b.part = Part::RoutedExperts;
-  const TensorId routed_output = out_of_latent(b, m, experts(b, m, narrow, routed));
+  const TensorId summed = summed_over_parts(b, experts(b, m, narrow, routed), routed);
+  const TensorId routed_output = out_of_latent(b, m, summed);
   if (!m.shared) return routed_output;
   const TensorId shared = shared_experts(b, m, x);
   const TensorId sum = b.like(routed_output, "mixture");

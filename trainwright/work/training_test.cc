@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "trainwright/testing/layout_cases.h"
 #include "trainwright/testing/work_cases.h"
 
 namespace trainwright {
@@ -134,6 +135,34 @@ TEST_CASE("a quantised base is stored in few bits and made whole for the gradien
     const auto down = std::find_if(list.operators.begin(), list.operators.end(),
                                    [](const Operator& op) { return op.name == "down"; });
     CHECK(down->backward_workspace == Bytes(2 * kHidden * kWidth));
+  }
+}
+
+TEST_CASE("plain PyTorch: experts cut over tp are stored, multiplied and summed up in parts") {
+  const Model model = testing::moe(8, kWidth, 0);
+  Recipe recipe = with_adapters(plain_recipe(), "query");
+  recipe.training.adapters->base = FrozenBase::Nf4;
+  Slice slice = slice_of_tokens();
+  const auto sums = [&] { return totals(layer_work(model, model.kinds[1], slice, recipe)); };
+  const auto forward = static_cast<std::size_t>(Pass::Forward);
+  const Totals whole = sums();
+  for (const bool sp : {false, true}) {
+    slice.tp = slice.etp = 4;
+    slice.sp = sp;
+    const Totals part = sums();
+    CHECK(part.parameters.quantised_expert * 4 == whole.parameters.quantised_expert);
+    slice.etp = 1;  // every rank has whole experts, for its own tokens with sequence parallelism
+    const Totals uncut = sums();
+    CHECK(uncut.parameters.quantised_expert == whole.parameters.quantised_expert);
+    // Two experts a token, three matrices each.
+    const Flops experts(2.0 * 2 * 3 * kTokens * static_cast<double>(model.hidden) * kWidth);
+    const Flops more = uncut.effort[forward].matmul - part.effort[forward].matmul;
+    if (!sp) CHECK(more == experts * 0.75);
+    const CollectiveKind kind = sp ? CollectiveKind::ReduceScatter : CollectiveKind::AllReduce;
+    const auto calls = [&](const Totals& of) {
+      return of.traffic.at(GroupKind::Tp, kind, Pass::Forward).calls;
+    };
+    CHECK(calls(part) == calls(uncut) + 1);
   }
 }
 

@@ -9,7 +9,7 @@ function draw(svg, width, rows, here) {
   const first = rows[0], last = rows[rows.length - 1];
   const ideal = n => first.tokens_per_second * n / first.accelerators;
   const x = scaleLog().base(2).domain([first.accelerators, last.accelerators]).range([left + 14, width - right]);
-  const y = scaleLog().domain([first.tokens_per_second * 0.75, ideal(last.accelerators) * 1.1]).range([top + height, top]);
+  const y = scaleLog().domain([first.tokens_per_second * 0.75, Math.max(ideal(last.accelerators), ...rows.map(one => one.tokens_per_second)) * 1.1]).range([top + height, top]);
   for (const one of rows) {
     svg.append("line").attr("class", "axis").attr("x1", left).attr("x2", width - right).attr("y1", y(one.tokens_per_second)).attr("y2", y(one.tokens_per_second));
     svg.append("text").attr("x", left - 6).attr("y", y(one.tokens_per_second) + 4).attr("text-anchor", "end").text(rate(one.tokens_per_second));

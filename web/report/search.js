@@ -42,7 +42,8 @@ export function search(plan) {
   const best = layouts.map((one, i) => ({name: details.layouts[i].short, front: details.layouts[i].front, step: one.time.step, bytes: one.memory.classes[one.memory.worst].driver}));
   const capacity = layouts[0].memory.capacity;
   const funnel = [["in the space", of.space, "all that divide the model, the batch and the cluster"],
-    ["never looked at", of.space - of.evaluated, of.proven ? "a lower bound of their step time is above the answer" : "the search was stopped before them"],
+    ["never looked at", of.space - of.cut - of.evaluated, of.proven ? "a lower bound of their step time is above the answer" : "the search was stopped before them"],
+    ["states too large", of.cut, "weights, gradients and states alone are more than there is"],
     ["too large", of.too_large, "more likely than not to run out of memory"],
     ["tight", of.tight, `chance of out of memory above ${details.risk}`],
     ["refused", of.refused, `by the trainer's own rules`],

@@ -4,6 +4,10 @@ A snapshot is a pickle, and a pickle from somebody else is a program. This reade
 knows only the instructions for plain data (numbers, text, lists, tuples, dictionaries): those that
 look up a name, call something or set up an object do not exist in it, so nothing in the file can
 run. Sizes that the file claims are never believed, because all of it is in memory already.
+
+Of allocations whose stack was recorded the kind is written too, by the rule of docs/trace.md: made inside an optimizer's step;
+inside backward (whose own thread has no stack), a gradient if it outlives that backward pass; inside forward; else weights if
+they stay, and inputs if they go.
 """
 import io
 import json
@@ -13,6 +17,7 @@ from typing import Any, TextIO
 
 ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
            "segment_unmap", "oom", "snapshot")
+_PARAMETER, _GRADIENT, _OPTIMIZER, _ACTIVATION, _TEMPORARY, _INPUT = 0, 2, 3, 4, 5, 6  # docs/trace.md
 _SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _DATA = (
     pickle.PROTO, pickle.FRAME, pickle.STOP, pickle.MARK, pickle.POP, pickle.POP_MARK, pickle.DUP,
@@ -62,7 +67,8 @@ def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) 
     traces = _typed(snapshot.get("device_traces"), (list, tuple), "device_traces")
     if not 0 <= device < len(traces):
         raise SnapshotError(f"device {device}: the snapshot has {len(traces)}")
-    trace = [_event(entry) for entry in _typed(traces[device], (list, tuple), "the device's trace")]
+    entries = _typed(traces[device], (list, tuple), "the device's trace")
+    trace = [_event(entry) for entry in entries]
     segments = [_segment(entry) for entry in _typed(snapshot.get("segments", []), (list, tuple), "segments")]
     before = _before(trace, [segment for segment in segments if segment["device"] == device])
     header = {"trainwright_snapshot": 1, "device": device, "settings": _settings(snapshot)}
@@ -72,14 +78,57 @@ def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) 
         header["complete"] = False
     file = io.StringIO()
     file.write(json.dumps(header) + "\n")
-    _write_events(file, [*before, *trace])
+    _write_events(file, [*before, *trace], [None] * len(before) + _kinds(entries, trace))
     return file.getvalue()
 
 
-def _write_events(file: TextIO, events: list[tuple[int, int, int, int]]) -> None:
+def _write_events(file: TextIO, events: list[tuple[int, int, int, int]], kinds: list[int | None]) -> None:
     streams: dict[int, int] = {}
-    for action, address, size, stream in events:
-        file.write(f"[{action},{address},{size},{streams.setdefault(stream, len(streams))}]\n")
+    for (action, address, size, stream), kind in zip(events, kinds, strict=True):
+        told = "" if kind is None else f",{kind}"
+        file.write(f"[{action},{address},{size},{streams.setdefault(stream, len(streams))}{told}]\n")
+
+
+def _phase(entry: dict) -> int:
+    """What was going on, by the names on the stack: the kind of what is made then if nothing else is known of it."""
+    frames = [frame for frame in entry.get("frames") or [] if isinstance(frame, dict)]
+    names = [str(frame.get("name")) for frame in frames]
+    files = [str(frame.get("filename")) for frame in frames]
+    if any(name == "step" and "optim" in file for name, file in zip(names, files)):
+        return _OPTIMIZER
+    # The engine's thread has frames of C++ at most.
+    if not any(file.endswith(".py") for file in files) or any(
+            name in ("backward", "_engine_run_backward") and "autograd" in file for name, file in zip(names, files)):
+        return _TEMPORARY
+    return _ACTIVATION if any(name in ("forward", "_call_impl") for name in names) else _PARAMETER
+
+
+def _kinds(entries: list[dict], trace: list[tuple[int, int, int, int]]) -> list[int | None]:
+    """Of each event that is an allocation, if stacks were recorded at all."""
+    alloc = ACTIONS.index("alloc")
+    frees = {ACTIONS.index("free_requested"), ACTIONS.index("free_completed")}
+    kinds: list[int | None] = [None] * len(trace)
+    if not any(entry.get("frames") for entry in entries):
+        return kinds
+    alive: dict[int, int] = {}  # event that made what is at an address
+    phase, since = None, 0  # the last allocation's, and the event where it began
+    begun: dict[int, int] = {}  # when the phase of an allocation began, by event
+    for at, (action, address, _, _) in enumerate(trace):
+        if action == alloc:
+            now = _phase(entries[at])
+            if now != phase:
+                phase, since = now, at
+            kinds[at], begun[at], alive[address] = now, since, at
+        elif action in frees and address in alive:
+            made = alive.pop(address)
+            if kinds[made] == _PARAMETER:
+                kinds[made] = _INPUT
+            elif kinds[made] == _TEMPORARY and begun[made] != since:
+                kinds[made] = _GRADIENT
+    for made in alive.values():
+        if kinds[made] == _TEMPORARY and begun[made] != since:
+            kinds[made] = _GRADIENT
+    return kinds
 
 
 def _typed(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
