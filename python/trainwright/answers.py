@@ -367,6 +367,7 @@ class Plan(Answer):
     today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes
     within: dict[str, Any] | None = None  # the fewest accelerators that end in time
     pareto: list[dict[str, Any]] | None = None
+    words: dict[str, str] | None = None  # the question that the recommended layout answers, as `reconcile` reads it
     details: dict[str, Any] | None = None  # what the report draws, where asked for
 
     def report(self, path: str | os.PathLike[str]) -> pathlib.Path:

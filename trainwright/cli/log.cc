@@ -18,8 +18,30 @@ std::vector<Argument> beside_a_log_arguments() {
   return joined({{config_argument()}, arguments});
 }
 
-Result<Question> question_beside(const Invocation& invocation, std::string_view command) {
+Result<std::optional<Words>> planned_words(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return std::nullopt;
+  const auto document = parse_json(*text, path);
+  if (!document && path.ends_with(".json")) return fail(document.error().diagnostics);
+  if (!document || !document->is_object()) return std::nullopt;
+  return TW_TRY(words_of_plan(*document, path));
+}
+
+Result<Question> question_beside(const Invocation& invocation, std::string_view command,
+                                 const Words& planned) {
   Words words = words_of(invocation);
+  const auto fill = [](std::string& word, const std::string& said) {
+    if (word.empty()) word = said;
+  };
+  fill(words.model, planned.model);
+  fill(words.on, planned.on);
+  fill(words.trainer, planned.trainer);
+  fill(words.job, planned.job);
+  fill(words.attention, planned.attention);
+  fill(words.schedule, planned.schedule);
+  words.layout = words.layout.empty() || planned.layout.empty()
+                     ? words.layout + planned.layout
+                     : amended(planned.layout, words.layout);
   Diagnostics faults;
   const auto require = [&](const std::string& word, const char* name) {
     if (!word.empty() || invocation.flag("config")) return;

@@ -1,5 +1,6 @@
 #pragma once
 // Private: a log of training with the question that it answers beside it.
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,11 @@ struct ReadLog {
 
 // What says what it is a log of: the words of `estimate`, with --model and --config.
 std::vector<Argument> beside_a_log_arguments();
-Result<Question> question_beside(const Invocation& invocation, std::string_view command);
+// What is given goes before `planned`, the words of a plan; empty where there is none.
+Result<Question> question_beside(const Invocation& invocation, std::string_view command,
+                                 const Words& planned = {});
+// The words of the plan in a file; nothing where it is no JSON, as a log is, or is not there.
+Result<std::optional<Words>> planned_words(const std::string& path);
 
 StepSize step_size(const Question& question);
 // A log that does not contradict the question.

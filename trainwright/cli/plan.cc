@@ -227,12 +227,18 @@ std::vector<Artefact> tuner_files(const Plan& plan, const std::string& folder) {
   return paddle_tuner_files(plan.wanted.model, layouts, folder);
 }
 
+// The question whose answer is the recommended layout.
+Words recommended_words(const Invocation& invocation, const Plan& plan) {
+  Words words = words_of(invocation);
+  words.layout = to_text(plan.result.best[plan.result.recommended].layout);
+  return words;
+}
+
 // Files of the recommended layout beside the answer.
 Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output answer) {
   const auto folder = invocation.text("export");
   if (!folder || plan.result.best.empty()) return answer;
-  Words words = words_of(invocation);
-  words.layout = to_text(plan.result.best[plan.result.recommended].layout);
+  const Words words = recommended_words(invocation, plan);
   Output files = TW_TRY(exported(invocation, words, "", folder));
   for (Artefact& file : tuner_files(plan, *folder)) {
     const std::string path = *folder + '/' + file.path;
@@ -280,6 +286,8 @@ Result<Output> run_plan(const Invocation& invocation) {
   question.remember = invocation.flag("details") || invocation.flag("report");
   const Plan plan = TW_TRY(plan_for(wanted, question, *hardware));
   Json document = plan_json(plan);
+  if (!plan.result.best.empty())
+    document.add("words", to_json(recommended_words(invocation, plan)));
   if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));
   if (invocation.progress != nullptr) invocation.progress("");
   const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;

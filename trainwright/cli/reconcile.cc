@@ -109,25 +109,43 @@ Diagnostics refusals_of(const Question& of) {
   return refused;
 }
 
+// What is put beside what: the first word is a plan or, where it is none, the log itself.
+struct Asked {
+  Question question;
+  std::optional<std::string> log;
+};
+
 // A log that is not there is told with whatever else is wrong.
-Result<Question> asked_of(const Invocation& invocation) {
+Result<Asked> asked_of(const Invocation& invocation) {
+  const auto first = invocation.text("plan");
+  std::optional<std::string> log = invocation.text("log");
+  std::optional<Words> planned;
+  if (first) planned = TW_TRY(planned_words(*first));
+  if (first && !planned) {
+    if (log) {
+      TW_TRY(read_file(*first));
+      return fail(*first, "it is not a plan", "a log by itself goes without --log");
+    }
+    log = first;
+  }
   Diagnostics faults;
-  auto question = value_or_faults(question_beside(invocation, "reconcile"), faults);
-  const auto log = invocation.text("log");
+  auto question =
+      value_or_faults(question_beside(invocation, "reconcile", planned.value_or(Words{})), faults);
   if (log) value_or_faults(read_file(*log), faults);
   if (!log && !invocation.text("snapshot")) {
     faults.push_back({"trainwright reconcile", "there is nothing to put beside the prediction",
-                      "name a log, or a memory snapshot with --snapshot"});
+                      "name a log with --log, or a memory snapshot with --snapshot"});
   }
   if (question) {
     for (Diagnostic& one : refusals_of(*question)) faults.push_back(std::move(one));
   }
   if (!faults.empty()) return fail(std::move(faults));
-  return *std::move(question);
+  return Asked{*std::move(question), std::move(log)};
 }
 
 Result<Reconciled> reconciled(const Invocation& invocation) {
-  Reconciled of{.question = TW_TRY(asked_of(invocation)), .run = {}, .time = {}};
+  Asked asked = TW_TRY(asked_of(invocation));
+  Reconciled of{.question = std::move(asked.question), .run = {}, .time = {}};
   const Question& question = of.question;
   const Layout& layout = question.read.layout;
   const auto constants = TW_TRY(load_memory_constants(invocation.data.path(), {}));
@@ -142,8 +160,8 @@ Result<Reconciled> reconciled(const Invocation& invocation) {
     of.snapshot =
         TW_TRY(snapshot_beside(*path, question, constants, memory, invocation.integer("rank")));
   }
-  if (!invocation.text("log")) return of;
-  of.run = TW_TRY(logged_run(*invocation.text("log"), question));
+  if (!asked.log) return of;
+  of.run = TW_TRY(logged_run(*asked.log, question));
   of.memory = memory_beside(of.run, layout, memory);
   // A run that ran out of memory may have none.
   auto steps = summarize(of.run, step_size(question));
@@ -312,21 +330,27 @@ Command reconcile_command() {
           "of the software stack that would explain it alone, the least surprising first. A memory "
           "snapshot of PyTorch, converted with `python -m trainwright.engine snapshot`, or a "
           "recorded trace tells memory by category, and which setting the run may have had "
-          "otherwise.",
-      .examples = {"trainwright reconcile train.log --model llama-3.1-8b --on 8xH100 --trainer "
+          "otherwise. What was run is said by a plan (plan.json of `plan --export`, or what `plan "
+          "--json` prints), by the trainer's own file, or by the words of `estimate`; words go "
+          "before files.",
+      .examples = {"trainwright reconcile run/plan.json --log train.log",
+                   "trainwright reconcile train.log --model llama-3.1-8b --on 8xH100 --trainer "
                    "torchtitan --layout fsdp,mbs=1,gbs=8,seq=8192",
                    "trainwright reconcile train.log --config pretrain.sh --on 64xA100-80GB",
                    "trainwright reconcile --snapshot snapshot.jsonl --rank 0 --model llama-3.1-8b "
                    "--on 8xH100 --trainer torchtitan --layout fsdp,mbs=1,gbs=8,seq=8192"},
       .topics = {"layout"},
-      .arguments = joined({{{"log", Argument::Kind::Text, "a log of training", false, "LOG"},
-                            {"--snapshot", Argument::Kind::Text,
-                             "a converted memory snapshot, or a recorded trace", false, "FILE"},
-                            {"--rank", Argument::Kind::Integer,
-                             "the rank that the snapshot is of (default: the fullest)", false, "N"},
-                            {"--calibration", Argument::Kind::Text,
-                             "constants of your own (default: what ships)", false, "FILE"}},
-                           beside_a_log_arguments()}),
+      .arguments = joined(
+          {{{"plan", Argument::Kind::Text, "plan.json of the run; or, without one, the log", false,
+             "PLAN|LOG"},
+            {"--log", Argument::Kind::Text, "the log of training, beside a plan", false, "FILE"},
+            {"--snapshot", Argument::Kind::Text, "a converted memory snapshot, or a recorded trace",
+             false, "FILE"},
+            {"--rank", Argument::Kind::Integer,
+             "the rank that the snapshot is of (default: the fullest)", false, "N"},
+            {"--calibration", Argument::Kind::Text, "constants of your own (default: what ships)",
+             false, "FILE"}},
+           beside_a_log_arguments()}),
       .run = run_reconcile};
 }
 

@@ -135,19 +135,9 @@ void add_script_files(const std::vector<Setting>& settings, std::vector<Artefact
 
 std::string plan_json(const Target& target, const Occasion& occasion) {
   const Words& words = occasion.words;
-  Json question = Json::object();
-  for (const auto& [name, text] : {std::pair<const char*, const std::string&>{"model", words.model},
-                                   {"on", words.on},
-                                   {"trainer", words.trainer},
-                                   {"layout", words.layout},
-                                   {"job", words.job},
-                                   {"attention", words.attention},
-                                   {"schedule", words.schedule}}) {
-    if (!text.empty()) question.add(name, Json::of(text));
-  }
   Json document = Json::object();
   document.add("trainwright", Json::of(occasion.version))
-      .add("question", std::move(question))
+      .add("question", to_json(words))
       .add("command", Json::of(estimate_command(words)))
       .add("expected", occasion.answer)
       .add("target", Json::of(target.name));

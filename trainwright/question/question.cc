@@ -7,6 +7,14 @@
 #include "trainwright/base/text.h"
 
 namespace trainwright {
+namespace {
+
+constexpr std::pair<const char*, std::string Words::*> kWordNames[] = {
+    {"model", &Words::model},      {"on", &Words::on},   {"trainer", &Words::trainer},
+    {"layout", &Words::layout},    {"job", &Words::job}, {"attention", &Words::attention},
+    {"schedule", &Words::schedule}};
+
+}  // namespace
 
 std::vector<std::string> estimate_arguments(const Words& words) {
   std::vector<std::string> list = {"estimate", words.model};
@@ -22,6 +30,37 @@ std::vector<std::string> estimate_arguments(const Words& words) {
   add("--attention", words.attention);
   add("--schedule", words.schedule);
   return list;
+}
+
+Json to_json(const Words& words) {
+  Json json = Json::object();
+  for (const auto& [name, word] : kWordNames) {
+    if (!(words.*word).empty()) json.add(name, Json::of(words.*word));
+  }
+  return json;
+}
+
+Result<Words> words_of_plan(const Json& document, const std::string& origin) {
+  const Json* question = document.find("question");
+  const bool exported = question != nullptr && question->is_object();
+  const Json* words = exported ? question : document.find("words");
+  if (words == nullptr || !words->is_object()) {
+    const bool fits_nowhere =
+        document.find("best") != nullptr && document.find("best")->items.empty();
+    return fail(origin,
+                fits_nowhere ? "no layout of this plan fits" : "it does not say what was planned",
+                "give plan.json of `plan --export DIR`, or what `plan --json` prints");
+  }
+  Diagnostics faults;
+  JsonFields fields(*words, origin, exported ? "/question" : "/words", faults);
+  Words read;
+  for (const auto& [name, word] : kWordNames) {
+    read.*word = fields.optional_string(name).value_or("");
+  }
+  for (const char* name : {"model", "on", "layout"}) fields.string(name);
+  fields.finish();
+  if (!faults.empty()) return fail(std::move(faults));
+  return read;
 }
 
 Surroundings read_surroundings(const Words& words, const std::string& data_directory,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/layout/layout.h"
@@ -33,6 +34,12 @@ struct Words {
 inline constexpr const char* kUsualTrainer = "megatron-core";
 // "estimate", the model, "--on", ...: what the command line takes for them.
 std::vector<std::string> estimate_arguments(const Words& words);
+// {"model": "llama-2-7b", "on": ..., ...} without those that are empty: what a plan says that it
+// was asked, so that it can be asked about again.
+Json to_json(const Words& words);
+// Those of a plan: of plan.json, which `export` and `plan --export` write, or of the answer of
+// `plan --json`, whose layout is the recommended one.
+Result<Words> words_of_plan(const Json& document, const std::string& origin);
 
 // What a layout is judged against. What could not be read is absent, its faults are in `faults`.
 struct Surroundings {

@@ -63,6 +63,22 @@ TEST_CASE("the words of a question are the arguments of estimate") {
                                  "--job", "lora=8"});
 }
 
+TEST_CASE("a plan says its question in the words that it was asked") {
+  Words words = kWords;
+  words.attention = "eager";
+  const Json exported = Json::object().add("question", to_json(words));
+  const Json planned = Json::object().add("schema", Json::of(2)).add("words", to_json(words));
+  CHECK(*words_of_plan(exported, "plan.json") == words);
+  CHECK(*words_of_plan(planned, "plan.json") == words);
+  words.on = "";
+  const auto without = words_of_plan(Json::object().add("words", to_json(words)), "plan.json");
+  REQUIRE_FALSE(without.has_value());
+  CHECK(without.error().diagnostics.front().what == "the field 'on' is missing");
+  const Json nothing = Json::object().add("best", Json::array());
+  CHECK(words_of_plan(nothing, "plan.json").error().diagnostics.front().what ==
+        "no layout of this plan fits");
+}
+
 TEST_CASE("a kind in place of a file makes an order of the layout's shape") {
   Words words = kWords;
   words.trainer = "torchtitan@0.3";
