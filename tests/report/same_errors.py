@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The errors in data/calibrations/accuracy.json are those of the tables in docs/time.md and docs/memory.md."""
+"""The errors in data/calibrations/accuracy.json are those of the tables in docs/validation/time.md and docs/memory.md."""
 import json
 import pathlib
 import re
@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def time_rows():
-    rows = re.findall(r"^\| (\w[\w-]*) \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|", (ROOT / "docs/time.md").read_text(), re.M)
+    rows = re.findall(r"^\| (\w[\w-]*) \| ([\d,]+) \| ([\d.]+) % \| ([\d.]+) % \|", (ROOT / "docs/validation/time.md").read_text(), re.M)
     return [{"source": name, "runs": int(runs.replace(",", "")), "error": float(error), "inside": float(inside)}
             for name, runs, error, inside in rows]
 

@@ -3,7 +3,7 @@
 
 `validate memory --rows --json` names for every published row the command that gives its as-shipped figure. Rows of all
 sources are drawn, their commands are run as printed, and the figures compared. Rows that our own rules refuse must be
-few, and what is scored meets its bars (bars.py).
+few, what is scored meets its bars (bars.py), and docs/validation tells of the same scores.
 
     tests/rows/run.py build/release/trainwright [--rows 500] [--shared ../shared]
 """
@@ -17,6 +17,9 @@ import sys
 import tempfile
 
 import bars
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import validation_pages  # noqa: E402
 
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
 SKIPPED = 77  # what ctest takes for a skipped test
@@ -88,6 +91,8 @@ def main() -> int:
         if refused > MOST_REFUSED * cases:
             faults.append(f"{source['source']}: {refused} of {cases} rows are refused by our own rules")
     faults += bars.missed(sources)
+    if validation_pages.stored(validation_pages.FIGURES)["memory"] != [validation_pages.without_rows(source) for source in sources]:
+        faults.append("docs/validation is not of this program: tools/validation_pages.py --program ... --about memory, or validate it anew")
     print(f"{len(rows)} rows of {len(sources)} sources, {len(faults)} faults")
     print("\n".join(faults[:20]))
     return 1 if faults else 0

@@ -1,0 +1,305 @@
+#!/usr/bin/env python3
+"""How wrong predictions are on published runs, as pages: docs/validation/*.md, a picture of residuals for each.
+
+    tools/validation_pages.py                         writes the pages from docs/validation/figures.json
+    tools/validation_pages.py --check                 says whether they are what it would write
+    tools/validation_pages.py --program build/release/trainwright --measurements ../shared/measurements
+                                                      asks `validate` for the figures first (minutes)
+    ... --about memory                                asks for these alone: time, memory, choice
+
+Beside the figures it writes data/calibrations/residuals.json, which the report draws: of each source at most 21 ratios of
+predicted to measured, evenly from the lowest to the highest.
+"""
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = ROOT / "docs/validation"
+FIGURES = PAGES / "figures.json"
+RESIDUALS = ROOT / "data/calibrations/residuals.json"
+MOST_RATIOS = 21
+
+sys.path.append(str(ROOT / "tests/rows"))
+import bars  # noqa: E402
+
+# What others reach. "ran": the program itself, on the same rows; "published": by its authors, on rows of their own choice.
+PEERS = {
+    "time": [
+        ("aleph-alpha-2023", "SimuMax 1.2", "12.1 %; 9.9 % leaving one sweep out", "ran"),
+        ("aleph-alpha-2023", "Calculon", "22.1 %", "ran"),
+        ("aleph-alpha-2023", "llm-analysis", "44.1 %; 15.4 % leaving one sweep out", "ran"),
+        ("aleph-alpha-2023", "one MFU for each attention kernel", "14.9 %", "ran"),
+        ("simumax_b200", "SimuMax 1.2", "5.6 %", "published"),
+        ("korthikanti2022", "Calculon", "3.65 %", "published"),
+        ("vtrain_single", "vTrain", "8.37 %", "published"),
+        ("vtrain_multi", "vTrain", "14.73 %", "published"),
+        ("sailor", "Sailor", "8.9 %", "published"),
+    ],
+    "memory": [
+        ("aleph-alpha-2023", "SimuMax 1.2", "84.5 % of verdicts right, 122 false fits; 87.6 % and 75 with its margins", "ran"),
+        ("aleph-alpha-2023", "Calculon", "72.2 %, 268 false fits", "ran"),
+        ("aleph-alpha-2023", "llm-analysis", "74.4 %, 245 false fits; 78.0 % and 199 by its peak", "ran"),
+        ("aleph-alpha-2023", "Megatron's formula", "78.7 %, 92 false fits and 113 false OOMs", "ran"),
+        ("simumax_b200", "SimuMax 1.2", "allocated 0.46 %, reserved 1.68 %", "published"),
+        ("sailor", "Sailor", "5.9 %", "published"),
+    ],
+    "choice": [
+        ("aleph-alpha-2023", "SimuMax 1.2", "7.1 % longer than the best, 25 % at worst; 3 to 5 of 10 first picks run out of memory", "ran"),
+        ("aleph-alpha-2023", "Calculon", "6.2 %, 34 %; 9.7 of 10", "ran"),
+        ("aleph-alpha-2023", "llm-analysis", "7.6 %, 34 %; 8.5 of 10", "ran"),
+        ("aleph-alpha-2023", "a random pick", "43 %", "ran"),
+    ],
+}
+
+
+# ---- figures ------------------------------------------------------------------------------------
+
+def asked(program, about, measurements):
+    with tempfile.TemporaryDirectory() as files:
+        words = [program, "validate", about, "--measurements", str(measurements), "--json"]
+        words += [] if about == "choice" else ["--rows"]
+        words += ["--files", files] if about == "memory" else []
+        return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)["sources"]
+
+
+def is_scored(row):
+    return row["measured"] and row["as_shipped"] and row.get("kind") != "verdict" and not row.get("undetermined") and not row["broken"]
+
+
+def ratios(rows):
+    """In per cent above what was measured, evenly from the lowest to the highest."""
+    off = sorted(100 * (row["as_shipped"] / row["measured"] - 1) for row in rows if is_scored(row))
+    if len(off) > MOST_RATIOS:
+        off = [off[round(i * (len(off) - 1) / (MOST_RATIOS - 1))] for i in range(MOST_RATIOS)]
+    return [round(one, 2) for one in off]
+
+
+def without_rows(value):
+    """The scores alone, to six digits."""
+    if isinstance(value, dict):
+        return {key: without_rows(one) for key, one in value.items() if key not in ("rows", "sweeps") or isinstance(one, int)}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def renewed(figures, residuals, about, sources):
+    figures[about] = [without_rows({**one, "sweeps": len(one["sweeps"])} if about == "choice" else one) for one in sources
+                      if about != "time" or "rows" in one["as_shipped"]]
+    if about != "choice":
+        residuals[about] = [{"source": one["source"], "off": ratios(one["rows"])} for one in sources if ratios(one["rows"])]
+
+
+def lines_of(tables, remark=""):
+    """JSON with a line for each source."""
+    parts = [f'  "{name}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in rows) + "\n  ]" for name, rows in tables.items()]
+    return remark + "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def stored(path):
+    if not path.exists():
+        return {}
+    return json.loads("".join(line for line in path.read_text().splitlines(True) if not line.startswith("//")))
+
+
+REMARK = """// What is left between predictions and published runs, as shipped: 100 x (predicted / measured - 1). Of each source at most 21
+// values, evenly from the lowest to the highest; rows that contradict themselves are left out. Written by
+// tools/validation_pages.py of what `trainwright validate` says.
+"""
+
+
+# ---- pictures -----------------------------------------------------------------------------------
+
+STYLE = """<style>text{fill:#333}.grid{stroke:#ccc}.zero{stroke:#666}.dot{fill:#1769aa}.box{fill:#1769aa;fill-opacity:.22}.mid{stroke:#c2410c}
+@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#555}.zero{stroke:#aaa}.dot{fill:#6db7f2}.box{fill:#6db7f2}.mid{stroke:#fb923c}}</style>
+"""
+
+
+def picture(rows, most, title):
+    """Ratios on a logarithmic axis; what is beyond its ends is drawn at them."""
+    left, width, row, top = 190, 470, 20, 30
+    height = top + row * len(rows) + 34
+
+    def x(off):
+        share = math.log(max(1 + off / 100, 1e-9)) / math.log(most)
+        return left + width / 2 * (1 + max(-1, min(1, share)))
+
+    text = (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 20} {height}" width="{left + width + 20}" '
+            f'height="{height}" font-family="sans-serif" font-size="11" role="img">\n<title>{title}</title>\n{STYLE}')
+    end = top + row * len(rows)
+    for ratio in (1 / most, 1 / math.sqrt(most), 1, math.sqrt(most), most):
+        at = x(100 * (ratio - 1))
+        text += f'<path class="{"zero" if ratio == 1 else "grid"}" d="M{at:.0f} {top}V{end}"/>'
+        text += f'<text x="{at:.0f}" y="{end + 14}" text-anchor="middle">{ratio:.3g}</text>\n'
+    text += f'<text x="{left + width / 2:.0f}" y="{end + 29}" text-anchor="middle">predicted / measured</text>\n'
+    text += f'<text x="{left + width / 2 - 8:.0f}" y="{top - 12}" text-anchor="end">too little</text>'
+    text += f'<text x="{left + width / 2 + 8:.0f}" y="{top - 12}">too much</text>\n'
+    for number, one in enumerate(rows):
+        y, off = top + row * number + row / 2, one["off"]
+        text += f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{one["source"]}</text>'
+        quarter = (len(off) - 1) // 4
+        low, high, middle = x(off[quarter]), x(off[-1 - quarter]), x(off[len(off) // 2])
+        text += f'<rect class="box" x="{low:.1f}" y="{y - 7:.0f}" width="{max(high - low, 1):.1f}" height="14"/>'
+        text += "".join(f'<circle class="dot" cx="{x(value):.1f}" cy="{y:.0f}" r="2"/>' for value in off)
+        text += f'<path class="mid" stroke-width="2" d="M{middle:.1f} {y - 8:.0f}v16"/>\n'
+    return text + "</svg>\n"
+
+
+# ---- pages --------------------------------------------------------------------------------------
+
+def percent(share, digits=1):
+    return "" if share is None else f"{100 * share:.{digits}f} %"
+
+
+def table(head, rows):
+    marks = ["---"] + ["---:"] * (len(head) - 1)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, marks, *rows]) + "\n"
+
+
+def peers(about):
+    rows = [[source, name, figure, how] for source, name, figure, how in PEERS[about]]
+    text = "| source | program | error | how it is known |\n|---|---|---|---|\n"
+    return "## Beside others\n\n" + text + "".join("| " + " | ".join(row) + " |\n" for row in rows) + (
+        "\n*ran*: the program was run on the same rows, as it comes. *published*: by its authors, of their own rows, mostly with constants "
+        "measured on that machine.\n")
+
+
+HOW = """As shipped: what `estimate` answers with constants fitted without the source, so what somebody on a new cluster gets. Held out: with
+the source's other folds (sweep, model size, release) measured. Errors are means of |predicted / measured - 1|; "inside" is the share of
+rows inside the 90 % interval.
+"""
+SHOWN = """Dots are runs, {} of each source at most, evenly from the lowest to the highest ratio; the box holds the middle half, the
+line is the median. As shipped; rows that contradict themselves are left out, what is beyond the axis is drawn at its end.
+""".format(MOST_RATIOS)
+MADE = "*Made by `tools/validation_pages.py` of what `trainwright validate {}` says.*\n"
+
+
+def time_page(sources):
+    rows = []
+    for one in sources:
+        shipped, held = one["as_shipped"], one["held_out"]
+        name = one["source"] if one["stack"] else f"*{one['source']}*"
+        rows.append([name, f"{shipped['rows']:,}".replace(",", ""), percent(shipped["mape"]), percent(shipped.get("coverage_90")),
+                     percent(one.get("one_row", {}).get("mape")), percent(held["mape"]), percent(held["median"]),
+                     percent(held.get("coverage_90"))])
+        if "without_broken" in shipped:
+            whole, other = shipped["without_broken"], held.get("without_broken", {})
+            rows.append(["&nbsp; without broken", str(whole["rows"]), percent(whole["mape"]), "", "", percent(other.get("mape")),
+                         percent(other.get("median")), ""])
+    head = ["runs", "rows", "as shipped", "inside 90 %", "one run", "held out", "median", "inside 90 %"]
+    return ("# Step time against published runs\n\n" + HOW + "One run: with one run of the source measured, the mean over such runs. The form "
+            "and the usual values of the\nconstants were chosen with all of these rows in view. How it is computed: [step time](../time.md).\n\n"
+            "![Predicted over measured step times by source](time.svg)\n\n" + SHOWN + "\n" + table(head, rows) +
+            "\nIn italics: rows of several sources together. Broken: rows that contradict themselves.\n\n" + peers("time") + "\n" + MADE.format("time"))
+
+
+def bar_of(source, figure):
+    for name, what, least, most in bars.BARS:
+        if name == source and what == figure:
+            return (f"at most {100 * most:.3g} %" if least == 0 else f"at least {100 * least:.3g} %") if most <= 1 else ""
+    return ""
+
+
+def memory_page(sources):
+    counters = {"": "", "_allocated": ", allocated", "_reserved": ", reserved", "_static": ", between steps"}
+    errors, verdicts = [], []
+    for one in sources:
+        shipped, held = one["as_shipped"], one["held_out"]
+        kinds = [kind for kind in counters if kind and f"mape{kind}" in shipped] or [""] if "mape" in shipped else []
+        for kind in kinds:
+            errors.append([one["source"] + counters[kind], percent(shipped[f"mape{kind}"], 2), percent(shipped[f"median{kind}"], 2),
+                           percent(shipped[f"worst{kind}"]), percent(held.get(f"mape{kind}"), 2),
+                           bar_of(one["source"], f"as_shipped.mape{kind}")])
+        if "without_broken" in shipped and "mape" in shipped["without_broken"]:
+            whole, other = shipped["without_broken"], held.get("without_broken", {})
+            errors.append(["&nbsp; without broken", percent(whole["mape"], 2), percent(whole["median"], 2), percent(whole["worst"]),
+                           percent(other.get("mape"), 2), bar_of(one["source"], "as_shipped.without_broken.mape")])
+        if "verdicts" in shipped:
+            verdicts.append([one["source"], str(shipped["verdicts"]), percent(shipped["fit_right"]),
+                             f"{shipped['false_fits']} / {shipped['false_ooms']}", percent(held["fit_right"]),
+                             f"{held['false_fits']} / {held['false_ooms']}", bar_of(one["source"], "as_shipped.fit_right")])
+    cover = [[one["source"], str(one["as_shipped"]["coverage_rows"]), percent(one["as_shipped"]["coverage_90"]),
+              percent(one["as_shipped"]["median_half_width"]), percent(one["held_out"].get("coverage_90")),
+              bar_of(one["source"], "as_shipped.coverage_90")] for one in sources if "coverage_90" in one["as_shipped"]]
+    left_out = [[one["source"], reason, str(count)] for one in sources
+                for reason, count in [*one["skipped"].items(), *((f"refused by rule {rule}", n) for rule, n in one["refused"].items())]]
+    return ("# Memory against published runs\n\n" + HOW + "\"Bar\" is what CI holds it to. What is computed, and why what is left is left: "
+            "[memory](../memory.md).\n\n![Predicted over measured memory by source](memory.svg)\n\n" + SHOWN + "\n## Bytes\n\n" +
+            table(["readings", "as shipped", "median", "worst", "held out", "bar"], errors) + "\n## Whether it fits\n\n" +
+            table(["verdicts", "rows", "right", "false fits / OOMs", "held out", "false fits / OOMs", "bar"], verdicts) +
+            "\n## Inside the 90 % interval\n\n" + table(["readings", "rows", "as shipped", "half width (median)", "held out", "bar"], cover) +
+            "\n" + peers("memory") + "\n## Not scored\n\n" + "| source | why | rows |\n|---|---|---:|\n" +
+            "".join("| " + " | ".join(row) + " |\n" for row in left_out) + "\n" + MADE.format("memory"))
+
+
+def choice_page(sources):
+    def regret(score):
+        return " / ".join(f"{100 * score[f'regret_{which}']:.1f}" for which in ("mean", "median", "max")) + " %"
+
+    rows = [[f"{one['source']}, {one['sweeps']}", regret(one["as_shipped"]), regret(one["held_out"]), regret(one["simple"]),
+             str(one["as_shipped"]["first_picks_oom"])] for one in sources]
+    return ("# Which layout is picked, against published sweeps\n\nOf what somebody tried for one model, one number of accelerators and one "
+            "batch, the layout that is predicted to be the fastest among\nthose that fit: how much longer its measured step takes than the best "
+            "one measured, mean / median / worst over the sweeps. The simple\nrule: most data parallelism, then least tensor parallelism. What "
+            "remains: [step time](../time.md).\n\n" +
+            table(["sweeps", "as shipped", "held out", "simple rule", "first picks that ran out of memory"], rows) + "\n" + peers("choice") +
+            "\n" + MADE.format("choice"))
+
+
+def index_page(figures):
+    return f"""# How wrong it is
+
+Predictions beside runs that others have published. No constant has seen the source that it is scored on, unless a column says so.
+
+| | |
+|---|---|
+| [Step time](time.md) | {sum(1 for one in figures["time"] if one["stack"])} sources, {sum(one["as_shipped"]["rows"] for one in figures["time"] if one["stack"]):,} runs |
+| [Memory](memory.md) | {len(figures["memory"])} sources, {sum(one["as_shipped"].get("verdicts", 0) for one in figures["memory"]):,} verdicts and the bytes of those that ran |
+| [Which layout is picked](choice.md) | {sum(one["sweeps"] for one in figures["choice"])} sweeps |
+
+Peak figures of papers, one by one: [reproductions](../reproductions.md). All figures of these pages as JSON: [figures.json](figures.json).
+
+To make them again: `tools/validation_pages.py --program build/release/trainwright --measurements ../shared/measurements`.
+"""
+
+
+def pages(figures, residuals):
+    return {
+        "index.md": index_page(figures),
+        "time.md": time_page(figures["time"]),
+        "memory.md": memory_page(figures["memory"]),
+        "choice.md": choice_page(figures["choice"]),
+        "time.svg": picture(residuals["time"], 4, "Predicted over measured step times by source"),
+        "memory.svg": picture(residuals["memory"], 2, "Predicted over measured memory by source"),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if a page would change")
+    parser.add_argument("--program", type=pathlib.Path, help="asks it for the figures")
+    parser.add_argument("--measurements", type=pathlib.Path, default=ROOT.parent / "shared/measurements")
+    parser.add_argument("--about", nargs="*", choices=["time", "memory", "choice"], default=["time", "memory", "choice"])
+    options = parser.parse_args()
+    figures, residuals = stored(FIGURES), stored(RESIDUALS)
+    if options.program:
+        for about in options.about:
+            renewed(figures, residuals, about, asked(str(options.program.resolve()), about, options.measurements))
+    made = pages(figures, residuals)
+    if options.check:
+        stale = [name for name, text in made.items() if (PAGES / name).read_text() != text]
+        print("\n".join(f"docs/validation/{name} is not what tools/validation_pages.py writes" for name in stale) or f"{len(made)} pages are as written")
+        return 1 if stale else 0
+    PAGES.mkdir(exist_ok=True)
+    FIGURES.write_text(lines_of(figures))
+    RESIDUALS.write_text(lines_of(residuals, REMARK))
+    for name, text in made.items():
+        (PAGES / name).write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
