@@ -86,6 +86,9 @@ def is_complete(browser, name, fits):
                          "one.memory.classes.flatMap(c => Object.values(c.bytes)).filter(b => b > 0).length; })()")
     drawn = browser.value("document.querySelectorAll('#memory .picture rect.seg').length")
     check(drawn == bars, f"{name}: {drawn} of {bars} parts of memory are drawn")
+    left = browser.value(f"{data}.details.accuracy.time.map(one => one.off.length)")
+    drawn = browser.value("document.querySelectorAll('#sure .picture circle.left').length")
+    check(len(left) >= 2 and min(left) >= 8 and drawn == sum(left) <= 300, f"{name}: {drawn} dots of residuals for {left}")
     if fits:
         check(browser.value("document.querySelectorAll('#answer .card').length") >= 4, f"{name}: cards are missing")
         parts = browser.value("document.querySelectorAll('#time rect.seg').length")

@@ -22,17 +22,32 @@ Json rows_of(const Json& file, std::string_view table, std::string_view fitted_t
   return rows;
 }
 
+// The rows with what is left of each of their runs: `off` of the same source in
+// data/calibrations/residuals.json, in per cent.
+Json with_residuals(Json rows, const Json& file) {
+  const Json* list = file.find("time");
+  if (list == nullptr) return rows;
+  for (Json& row : rows.items) {
+    for (const Json& one : list->items) {
+      const Json* source = one.find("source");
+      const Json* off = one.find("off");
+      if (source == nullptr || off == nullptr) continue;
+      if (source->string == row.find("source")->string) row.add("off", *off);
+    }
+  }
+  return rows;
+}
+
 }  // namespace
 
 Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
                            const MemoryEstimate& memory) {
-  const std::string path = data.path() + "/calibrations/accuracy.json";
-  const std::string text = TW_TRY(read_file(path));
-  const Json file = TW_TRY(parse_json(text, path));
+  const Json file = TW_TRY(read_json_file(data.path() + "/calibrations/accuracy.json"));
+  const Json residuals = TW_TRY(read_json_file(data.path() + "/calibrations/residuals.json"));
   const Stack& stack = stack_of(wanted.times.constants.stacks, wanted.trainer);
   Json json = Json::object();
   json.add("stack", Json::of(stack.name))
-      .add("time", rows_of(file, "time", stack.source))
+      .add("time", with_residuals(rows_of(file, "time", stack.source), residuals))
       .add("memory", rows_of(file, "memory", {}))
       .add("assumed", Json::of(memory.assumed))
       .add("late", Json::of(memory.late));

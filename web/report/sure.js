@@ -1,5 +1,5 @@
 // How sure the numbers are: how far such predictions were off, and what is assumed.
-import {scaleLinear} from "d3-scale";
+import {scaleLinear, scaleLog} from "d3-scale";
 import {axis, el, folded, picture, section, table, whole} from "./tools.js";
 
 // Names stand beside the bars, on a narrow screen above them.
@@ -17,6 +17,25 @@ function draw(svg, width, rows) {
   return top + height + 22;
 }
 
+// A dot for each run that ships, at predicted / measured; the line is the median. What is beyond the axis is drawn at its end.
+function drawLeft(svg, width, rows) {
+  const narrow = width < 500, left = narrow ? 8 : 200, right = 16, row = narrow ? 34 : 22, top = 18, height = rows.length * row;
+  const x = scaleLog().domain([0.5, 2]).range([left, width - right]).clamp(true);
+  for (const tick of [0.5, 0.7, 1, 1.4, 2]) {
+    svg.append("line").attr("class", tick === 1 ? "rule" : "axis").attr("x1", x(tick)).attr("x2", x(tick)).attr("y1", top).attr("y2", top + height);
+    svg.append("text").attr("x", x(tick)).attr("y", top + height + 15).attr("text-anchor", "middle").text(tick);
+  }
+  svg.append("text").attr("x", x(1) - 8).attr("y", 12).attr("text-anchor", "end").text("predicted too short");
+  svg.append("text").attr("x", x(1) + 8).attr("y", 12).text("too long");
+  rows.forEach((one, i) => {
+    const y = top + i * row + (narrow ? 24 : row / 2), middle = x(1 + one.off[one.off.length >> 1] / 100);
+    svg.append("text").attr("x", narrow ? left : left - 8).attr("y", narrow ? y - 9 : y + 4).attr("text-anchor", narrow ? "start" : "end").text(one.source);
+    for (const off of one.off) svg.append("circle").attr("class", "left").attr("cx", x(1 + off / 100)).attr("cy", y).attr("r", 3);
+    svg.append("line").attr("class", "middle").attr("x1", middle).attr("x2", middle).attr("y1", y - 7).attr("y2", y + 7);
+  });
+  return top + height + 22;
+}
+
 export function sure(plan) {
   const {details} = plan, {accuracy} = details;
   if (!accuracy) return null;
@@ -25,6 +44,12 @@ export function sure(plan) {
     node.append(el("h3", `Step time, software like this (“${accuracy.stack}”): mean error`),
       picture("Mean error of step times by source", (svg, width) => draw(svg, width, accuracy.time)),
       folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))));
+    const left = accuracy.time.filter(one => one.off && one.off.length);
+    if (left.length) {
+      node.append(el("h3", "Step time, run by run: predicted / measured"),
+        picture("Predicted over measured step times, run by run", (svg, width) => drawLeft(svg, width, left)),
+        el("p", "Dots are published runs, 21 of each source at most, evenly from the lowest to the highest; the line is the median. Runs that contradict themselves are left out; what is beyond the axis is drawn at its end."));
+    }
   } else {
     node.append(el("p", `Step times use the constants of “${accuracy.stack}”, which come from runs of your own or of all software together.`));
   }
