@@ -2,8 +2,8 @@
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
 # build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed and
 # build/torchtitan, which add a trainer to the packages of build/venv, and build/megatron*,
-# build/torchtitan-0.2.2 and build/automodel, each with one version of a trainer alone. Does nothing
-# where they are there and complete.
+# build/torchtitan-0.2.2 and build/automodel, each with one version of a trainer alone, and
+# build/types with mypy. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
@@ -16,6 +16,12 @@ if [ ! -e "$stamp" ]; then
   build/venv/bin/pip install --quiet torch==2.13.0
   build/venv/bin/pip install --quiet "${packages[@]}"
   touch "$stamp"
+fi
+if [ ! -e build/types/.made-with-2.4.1 ]; then
+  rm -rf build/types
+  python3 -m venv build/types
+  build/types/bin/pip install --quiet mypy==2.4.1
+  touch build/types/.made-with-2.4.1
 fi
 if [ ! -e build/paddle/.made-with-3.3.1 ]; then
   rm -rf build/paddle

@@ -19,7 +19,7 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 def read(cls: type[T], document: dict[str, Any]) -> T:
     """Keys that the class does not know are left out: a later program may say more."""
-    hints = hints_of(cls)
+    hints = hints_of(typing.cast("type", cls))
     known = {one.name for one in dataclasses.fields(cls) if one.init}  # type: ignore[arg-type]
     return cls(**{key: value_of(hints[key], value) for key, value in document.items() if key in known})
 
@@ -29,8 +29,8 @@ def value_of(hint: Any, value: Any) -> Any:
         return None
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint = next(one for one in typing.get_args(hint) if one is not type(None))
-    if dataclasses.is_dataclass(hint):
-        return read(hint, value)  # type: ignore[type-var]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return read(hint, value)
     if typing.get_origin(hint) is list:
         return [value_of(typing.get_args(hint)[0], one) for one in value]
     return value

@@ -254,7 +254,7 @@ class Estimate(Answer):
     def _repr_html_(self) -> str:
         if not self.memory or not self.time:
             return table(["not legal", "hint"], [[one.reason, one.hint] for one in self.violations or []])
-        summary = [["layout", self.layout], ["verdict", self.verdict], ["chance of OOM", f"{self.memory.oom:.1%}"],
+        summary: list[list[Any]] = [["layout", self.layout], ["verdict", self.verdict], ["chance of OOM", f"{self.memory.oom:.1%}"],
                    ["fullest rank, GiB", f"{gib(self.memory.fullest.driver)} of {gib(self.memory.capacity)}"],
                    ["step", f"{seconds(self.time.step)} ({seconds(self.time.low)} to {seconds(self.time.high)})"],
                    ["MFU", f"{self.time.mfu:.1%}"]]

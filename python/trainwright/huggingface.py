@@ -19,7 +19,7 @@ from transformers import TrainerCallback
 from .answers import Estimate
 
 
-class BesidePlan(TrainerCallback):  # type: ignore[misc]
+class BesidePlan(TrainerCallback):
     """Steps count from one end to the next, data loading included; the median leaves out evaluations and checkpoints.
 
     The first `warm_up` steps are left out. `say` gets every sentence, on the first process only.

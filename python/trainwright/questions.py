@@ -151,7 +151,7 @@ def calibrate(*runs: Path, model: Model | None = None, on: Data | None = None, l
     >>> abs(after.time.step - 4.0) < abs(before.time.step - 4.0)
     True
     """
-    return answered(Calibration, Question(("calibrate",), tuple(map(os.fspath, runs)), training(trainer, job, dict(
+    return answered(Calibration, Question(("calibrate",), tuple(os.fspath(one) for one in runs), training(trainer, job, dict(
         model=None if model is None else document_word(model), on=on, layout=entries_word(layout), config=config,
         calibration=constants_of(calibration), **options))))
 

@@ -93,6 +93,7 @@ class EngineGroup:
 
     def _answer(self, seconds: float) -> dict:
         deadline = time.monotonic() + seconds
+        assert self._torchrun is not None
         while b"\n" not in self._text:
             if self._torchrun.poll() is not None:
                 raise EngineFailed(f"the workers ended with status {self._torchrun.returncode}: {self._last_words()}")
@@ -110,6 +111,7 @@ class EngineGroup:
         return (errors or lines or ["nothing was said"])[-1][:400]
 
     def _kill(self) -> None:
+        assert self._torchrun is not None
         self._torchrun.terminate()  # torchrun ends its workers.
         try:
             self._torchrun.wait(timeout=30)

@@ -41,7 +41,7 @@ class LlamaStage(nn.Module):
             hidden = layer(hidden, attention_mask=mask, position_embeddings=positions)
         if self.seconds:
             hidden = hidden + SleepW.apply(self.time_weight, self.seconds[2])
-        return hidden if self.head is None else self.head(self.norm(hidden))
+        return hidden if self.norm is None or self.head is None else self.head(self.norm(hidden))
 
 
 def token_loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,6 @@
 """`python -m trainwright.engine record llama --set hidden_size=1024 --output trace.jsonl`."""
 import argparse
 import dataclasses
-import importlib.util
 import json
 import sys
 import time
@@ -108,11 +107,10 @@ def _of_file(options: argparse.Namespace):
     import torch
 
     from .causal_lm import CausalLm, tensors_of
+    from .own_program import module_of_file
 
     path, _, function = options.program.rpartition(":")
-    found = importlib.util.spec_from_file_location("recorded_program", path)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = module_of_file(path)
     with tensors_of(CausalLm(path, dtype=getattr(torch, options.dtype)), fake=not options.real):
         program, inputs = getattr(module, function)()
     return program, inputs

@@ -176,10 +176,10 @@ def main():
         if failed is not None:
             for process in ranks:
                 if process.is_alive():
-                    os.kill(process.pid, signal.SIGKILL)
+                    process.kill()
             sys.exit(failed.exitcode)
         time.sleep(0.005)
-    sys.exit(max(process.exitcode for process in ranks))
+    sys.exit(max(process.exitcode or 0 for process in ranks))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) 
         header["complete"] = False
     file = io.StringIO()
     file.write(json.dumps(header) + "\n")
-    _write_events(file, [*before, *trace], [None] * len(before) + _kinds(entries, trace))
+    _write_events(file, [*before, *trace], [*[None] * len(before), *_kinds(entries, trace)])
     return file.getvalue()
 
 

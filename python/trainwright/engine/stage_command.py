@@ -1,11 +1,11 @@
 """`python -m trainwright.engine record-stage --stages 4 --layers 1,2,1,3 --output costs.json`."""
 import argparse
 import dataclasses
-import importlib.util
 import json
 import sys
 
 from .model_options import add_model_options, model_of
+from .own_program import module_of_file
 
 EXAMPLE = """\
 examples:
@@ -73,7 +73,5 @@ def _stages(options: argparse.Namespace):
 
 def _of_file(program: str):
     path, _, function = program.rpartition(":")
-    found = importlib.util.spec_from_file_location("staged_program", path)
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    module = module_of_file(path)
     return getattr(module, function)()

@@ -124,7 +124,7 @@ def _whole(module, x, first, loss, gradient, meter: _Meter) -> tuple[int, int]:
     return meter.run(one.backward)[0], output
 
 
-def _split(module, x, first, loss, gradient, meter: _Meter) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _split(module, x, first, loss, gradient, meter: _Meter) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
     """The peaks within F, I and W; bytes kept after F, released by I and by W."""
     one = _Pass(module, x, first, loss, gradient)
     peak_forward, kept = meter.run(one.forward)
@@ -140,7 +140,7 @@ def _once(module, x, first, loss, gradient) -> None:
     one.backward()
 
 
-def time_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None, repeats: int) -> tuple[float, ...]:
+def time_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Callable | None, repeats: int) -> tuple[float, float, float, float]:
     """Seconds of F, I, W and B: the shortest of some runs, as whatever else runs on the host only adds."""
     gradient = None if loss else torch.ones_like(module(x).detach())
     seconds: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -151,7 +151,8 @@ def time_stage(module: torch.nn.Module, x: torch.Tensor, first: bool, loss: Call
             seconds[kind].append(_seconds(action))
         whole.forward()
         seconds["B"].append(_seconds(whole.backward))
-    return tuple(min(seconds[kind]) for kind in KINDS)
+    forward, by_input, by_weight, backward = (min(seconds[kind]) for kind in KINDS)
+    return forward, by_input, by_weight, backward
 
 
 def _seconds(action: Callable[[], None]) -> float:

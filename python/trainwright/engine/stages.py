@@ -106,12 +106,14 @@ def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu",
     """Stage number `stage` of `stages` (a block and a sleep need not know); its weights depend on the
     seed and the stage alone, so any rank can build any stage and gets the same."""
     layers = spec.layers[stage % len(spec.layers)]
+    seconds = spec.seconds_of(stage)
     if spec.kind == "sleep":
-        module: nn.Module = SleepStage(spec.width, spec.seconds_of(stage), stage == 0)
+        assert seconds is not None
+        module: nn.Module = SleepStage(spec.width, seconds, stage == 0)
     elif spec.kind == "llama":
         from .llama_stages import LlamaStage, llama_config
         config = llama_config(spec.width, spec.heads, spec.vocabulary, layers)
-        module = LlamaStage(config, layers, stage == 0, stage == stages - 1, spec.seconds_of(stage))
+        module = LlamaStage(config, layers, stage == 0, stage == stages - 1, seconds)
     else:
         module = nn.Sequential(*(Block(spec.width) for _ in range(layers)))
     generator = torch.Generator().manual_seed(spec.seed * 100_003 + stage)
@@ -123,6 +125,7 @@ def build_stage(spec: ModelSpec, stage: int, device: torch.device | str = "cpu",
 
 def boundary_example(spec: ModelSpec, boundary: int, stages: int) -> torch.Tensor:
     """Shape and type of what goes into stage number `boundary`, or, at `stages`, out of the last."""
+    shape: tuple[int, ...]
     shape, dtype = (spec.microbatch_size, spec.sequence, spec.width), spec.dtype
     if spec.kind == "llama" and boundary == 0:
         shape, dtype = shape[:2], torch.int64
