@@ -338,6 +338,20 @@ class Riskier:
 
 
 @dataclass
+class AutoOrder:
+    """An order of actions made for the layout `best[of]`, with the step of its fixed schedule, and a bound of any order."""
+    of: int
+    layout: str
+    step: float
+    fixed_step: float
+    gain: float  # 1 - step / fixed_step; 0 or less: the fixed schedule is no slower
+    bound: float
+    gap: float  # step / bound - 1
+    driver: int
+    oom: float
+
+
+@dataclass
 class Plan(Answer):
     """The fastest layouts that fit, best first; `recommended` is the place of the one to run."""
     model: str = ""
@@ -362,6 +376,7 @@ class Plan(Answer):
     fits_on: LargerCluster | None = None
     with_more_memory: WithMoreMemory | None = None
     riskier: Riskier | None = None
+    auto: list[AutoOrder] = field(default_factory=list)  # of the first families with a pipeline, if the trainer runs a file
     why_not: dict[str, Any] | None = None
     measured: dict[str, Any] | None = None  # the run that adjusted the step times
     today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes

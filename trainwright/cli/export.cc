@@ -258,6 +258,11 @@ Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& in
 Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
                         const std::optional<std::string>& folder) {
   const Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  return exported(invocation, setting, words, to, folder);
+}
+
+Result<Output> exported(const Invocation& invocation, const Question& setting, const Words& words,
+                        const std::string& to, const std::optional<std::string>& folder) {
   const Target target = TW_TRY(find_target(to, setting.trainer));
   const auto found = violations(setting);
   if (invocation.flag("only-settings")) return settings_alone(setting, target, found, invocation);

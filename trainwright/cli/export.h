@@ -14,6 +14,10 @@ namespace trainwright::cli {
 Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
                         const std::optional<std::string>& folder);
 
+// The same of a question that was read; its words are for whoever asks again.
+Result<Output> exported(const Invocation& invocation, const Question& setting, const Words& words,
+                        const std::string& to, const std::optional<std::string>& folder);
+
 // What a trial of the layout is started with: the same files, and the settings as words where the
 // target takes words.
 Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words);

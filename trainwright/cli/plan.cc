@@ -112,6 +112,10 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
     faults.push_back({"--within", "it needs the tokens of the run", "add --tokens 15T"});
   }
   wanted.pareto = invocation.flag("pareto");
+  wanted.auto_order = invocation.flag("auto-order");
+  if (wanted.auto_order && !invocation.text("export")) {
+    faults.push_back({"--auto-order", "it is about what --export writes", "add --export DIR"});
+  }
 }
 
 // A layout, or the trainer's own file: "launch.sh", "run/ds_config.json".
@@ -234,12 +238,29 @@ Words recommended_words(const Invocation& invocation, const Plan& plan) {
   return words;
 }
 
-// Files of the recommended layout beside the answer.
+// The recommended layout, or with --auto-order the one with the fastest order of its own.
+Result<Output> plan_files(const Invocation& invocation, const Plan& plan,
+                          const std::string& folder) {
+  Words words = recommended_words(invocation, plan);
+  const OrderedFamily* of = plan.wanted.auto_order ? faster_order(plan) : nullptr;
+  if (of != nullptr) words.layout = to_text(plan.result.best[of->family].layout);
+  Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  if (of != nullptr) {
+    setting.read.layout = of->own.plan.layout;
+    setting.schedule = of->own.order;
+    words.schedule = folder + "/schedule.csv";
+  }
+  return exported(invocation, setting, words, "", folder);
+}
+
+// Files beside the answer.
 Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output answer) {
   const auto folder = invocation.text("export");
   if (!folder || plan.result.best.empty()) return answer;
-  const Words words = recommended_words(invocation, plan);
-  Output files = TW_TRY(exported(invocation, words, "", folder));
+  Output files = TW_TRY(plan_files(invocation, plan, *folder));
+  if (plan.wanted.auto_order && faster_order(plan) == nullptr) {
+    files.text = "no order of its own is faster: the recommended layout\n" + files.text;
+  }
   for (Artefact& file : tuner_files(plan, *folder)) {
     const std::string path = *folder + '/' + file.path;
     files.text += path + '\n';
@@ -319,6 +340,9 @@ std::vector<Argument> wish_arguments() {
        "folder to write the recommended layout into, as `export` writes it for the trainer; for "
        "PaddleNLP and PaddleFormers also all layouts, as a list for Paddle's own tuner",
        false, "DIR"},
+      {"--auto-order", Kind::Flag,
+       "with --export: where the trainer runs an order of actions from a file and one made for a "
+       "layout is faster than any fixed schedule of it, writes the fastest such layout with it"},
       {"--report", Kind::Text, "HTML file to write: the plan as a page to look at", false, "FILE"},
       {"--details", Kind::Flag, "with --json: also what `report` draws"},
       {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},

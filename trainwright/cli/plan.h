@@ -30,6 +30,7 @@ struct Wanted {
   std::optional<Layout> from;          // what is run today
   std::optional<double> within;        // days in which the run has to end
   bool pareto = false;
+  bool auto_order = false;  // --export writes an order of its own where one is faster
   // Of the whole run, where its tokens are told.
   std::optional<double> tokens;
   std::optional<double> price;  // of an accelerator for an hour
@@ -44,6 +45,13 @@ std::vector<Argument> limit_arguments();
 // What more memory would be worth is told for twice as much.
 inline constexpr double kMoreMemory = 2;
 
+// Of so many families with a pipeline, the fastest first, an order of its own is looked for.
+inline constexpr std::size_t kOrdered = 3;
+struct OrderedFamily {
+  std::size_t family = 0;  // of `best`
+  OwnOrder own;
+};
+
 // What was found.
 struct Plan {
   const Wanted& wanted;
@@ -55,7 +63,10 @@ struct Plan {
   std::optional<Judged> today = {};
   std::optional<Sized> fewest = {};  // accelerators that end in time
   std::vector<FrontPoint> front = {};
+  std::vector<OrderedFamily> orders = {};
 };
+// The fastest of them that beats its family's fixed kind; nullptr where none does.
+const OrderedFamily* faster_order(const Plan& plan);
 // All of it; `hardware` knows clusters of other sizes.
 Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware);
 
@@ -71,7 +82,7 @@ RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
 // Sentences of the answer, each with what it is about: "recommended", "runner-up", "memory", "run",
-// "search", "measured", "experts", "within", "larger".
+// "order", "search", "measured", "experts", "within", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;

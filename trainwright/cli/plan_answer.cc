@@ -38,7 +38,28 @@ Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
   return std::nullopt;
 }
 
+Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
+                                             const std::vector<PlannedLayout>& best) {
+  std::vector<OrderedFamily> orders;
+  std::size_t asked = 0;
+  for (std::size_t i = 0; i < best.size() && asked < kOrdered; ++i) {
+    if (best[i].layout.pp == 1) continue;
+    ++asked;
+    if (auto own = TW_TRY(own_order(question, best[i]))) orders.push_back({i, *std::move(own)});
+  }
+  return orders;
+}
+
 }  // namespace
+
+const OrderedFamily* faster_order(const Plan& plan) {
+  const OrderedFamily* found = nullptr;
+  for (const OrderedFamily& of : plan.orders) {
+    if (gain(of.own) <= 0) continue;
+    if (found == nullptr || of.own.plan.time.step < found->own.plan.time.step) found = &of;
+  }
+  return found;
+}
 
 ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
   const bool known = parse_cluster(cluster.name, hardware).has_value();
@@ -71,6 +92,7 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
   if (plan.result.end == SearchEnd::NothingFits && !wanted.from) {
     plan.larger = TW_TRY(smallest_that_fits(question, hardware));
   }
+  plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (!plan.result.best.empty()) {
     plan.with_more_memory = TW_TRY(fastest_with_memory(question, kMoreMemory));
   }

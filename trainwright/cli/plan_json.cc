@@ -115,6 +115,25 @@ Json riskier_json(const PlannedLayout& fastest) {
   return json;
 }
 
+Json orders_json(const std::vector<OrderedFamily>& orders) {
+  Json list = Json::array();
+  for (const OrderedFamily& of : orders) {
+    const PlannedLayout& plan = of.own.plan;
+    Json json = Json::object();
+    json.add("of", Json::of(static_cast<std::int64_t>(of.family)))
+        .add("layout", Json::of(to_text(plan.layout)))
+        .add("step", Json::of(plan.time.step.value()))
+        .add("fixed_step", Json::of(of.own.fixed.value()))
+        .add("gain", Json::of(gain(of.own)))
+        .add("bound", Json::of(of.own.least.value()))
+        .add("gap", Json::of(gap(of.own)))
+        .add("driver", Json::of(plan.memory.classes[plan.memory.worst].driver.value()))
+        .add("oom", Json::of(plan.memory.oom));
+    list.push(std::move(json));
+  }
+  return list;
+}
+
 Json within_json(const Plan& plan) {
   Json json = Json::object();
   json.add("days", Json::of(*plan.wanted.within))
@@ -147,6 +166,7 @@ Json plan_json(const Plan& plan) {
   if (plan.with_more_memory) {
     json.add("with_more_memory", more_memory_json(*plan.with_more_memory));
   }
+  if (!plan.orders.empty()) json.add("auto", orders_json(plan.orders));
   if (result.riskier) json.add("riskier", riskier_json(*result.riskier));
   if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
   if (plan.today) json.add("today", today_json(plan));

@@ -371,6 +371,25 @@ std::string riskier_text(const Plan& plan) {
   return text + fmt::format(", {} less.", percent(1 - other.time.step / first));
 }
 
+std::string order_text(const Plan& plan) {
+  if (const OrderedFamily* of = faster_order(plan)) {
+    const PlannedLayout& found = of->own.plan;
+    return fmt::format(
+        "With an order of actions made for it (auto) {} takes {}, {} less, at most {} above the "
+        "shortest order possible; fullest rank {}, chance of OOM {}. --export with --auto-order "
+        "writes it.",
+        of->family + 1, seconds_text(found.time.step), percent(gain(of->own)),
+        percent(gap(of->own)), to_text(found.memory.classes[found.memory.worst].driver),
+        chance_text(found.memory.oom));
+  }
+  const OrderedFamily& of = plan.orders.front();
+  return fmt::format(
+      "No order of actions made for {} (auto) beats its {}; the shortest possible takes at most {} "
+      "less.",
+      of.family + 1, name_of(plan.result.best[of.family].layout.schedule),
+      percent(std::max(0.0, 1 - of.own.least / of.own.fixed)));
+}
+
 std::vector<PlanNote> plan_notes(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
@@ -380,6 +399,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     notes.push_back({"recommended", recommended_text(wanted, result)});
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
+    if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
   }
   if (result.riskier) notes.push_back({"risk", riskier_text(plan)});

@@ -215,9 +215,11 @@ bool fits(const Timeline& timeline, const std::vector<Bytes>& cap) {
 
 // The fixed kinds of this placement, made for these costs.
 std::vector<Schedule> fixed_kinds(const Placement& placement, int microbatches, const Costs& costs,
-                                  int chunks) {
+                                  const AutoOptions& options) {
   std::vector<Schedule> found;
+  const int chunks = options.chunks;
   for (const KindFacts& facts : kinds()) {
+    if (options.whole && facts.splits_backward) continue;
     if (chunks < facts.chunks_least || chunks > facts.chunks_most) continue;
     if (chunks > 1 && facts.placement != style_of(placement)) continue;
     const Shape shape{placement.ranks, microbatches, chunks};
@@ -309,7 +311,7 @@ void search_with_inner_peaks(Quest quest, const Costs& costs, const AutoOptions&
 
 // The same stages when each backward is one action, which needs less where I saves much for W: the
 // I of the search is B, and its W nothing.
-Quest with_whole_backward(Quest quest) {
+Quest whole_only(Quest quest) {
   for (detail::StagePrice& price : quest.pricing.stages) {
     price.time[1] = price.time[3];
     price.memory[1] = price.memory[3];
@@ -327,6 +329,7 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
               .pricing = detail::price(placement, microbatches, costs, options.clock),
               .known = {},
               .purse = {}};
+  if (options.whole) quest = whole_only(std::move(quest));
   const PipelineProblem problem = problem_of(placement, microbatches, quest.pricing, options);
   const auto smallest = detail::smallest_caps(problem), aside = set_aside(quest.pricing);
   Bytes needed;
@@ -336,10 +339,12 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
     possible = possible && smallest[r] <= problem.cap[r];
   }
   best.smallest_cap = std::min(best.smallest_cap, needed);
-  const Seconds bound = lower_bound(placement, microbatches, costs, options.cap, options.clock);
+  const Seconds bound =
+      lower_bound(placement, microbatches, options.whole ? with_whole_backward(costs) : costs,
+                  options.cap, options.clock);
   best.lower_bound = std::min(best.lower_bound, bound);
   if (!possible && !quest.pricing.inner_memory) return;
-  std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options.chunks);
+  std::vector<Schedule> fixed = fixed_kinds(placement, microbatches, costs, options);
   for (const Schedule& schedule : fixed) quest.known.push_back(order_of(schedule));
   const auto shares = static_cast<std::int64_t>(options.placements.size());
   const std::int64_t budget = options.budget > 0 ? options.budget : detail::default_budget(problem);
@@ -347,7 +352,7 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
   quest.purse.good_enough = std::max(options.good_enough, bound).value() * (1 + 1e-12);
   if (quest.pricing.inner_memory) {
     search_with_inner_peaks(quest, costs, options, best);
-    search_with_inner_peaks(with_whole_backward(quest), costs, options, best);
+    if (!quest.whole) search_with_inner_peaks(whole_only(quest), costs, options, best);
   } else {
     search_orders(quest, problem, costs, options, best);
   }
@@ -361,6 +366,17 @@ double gap(const AutoSchedule& found) {
   if (!found.schedule) return std::numeric_limits<double>::infinity();
   const double bound = found.lower_bound.value();
   return bound > 0 ? found.timeline.makespan.value() / bound - 1 : 0;
+}
+
+Costs with_whole_backward(Costs costs) {
+  for (StageCosts& stage : costs.stages) {
+    stage.backward_input = stage.backward;
+    stage.backward_weight = Seconds(0);
+    stage.released_by_input = stage.kept;
+    stage.inside.backward_input = stage.inside.backward;
+    stage.inside.backward_weight = stage.inside.first_weight = Bytes(0);
+  }
+  return costs;
 }
 
 Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,

@@ -29,13 +29,14 @@ struct AutoOptions {
   // micro-batches.
   std::int64_t budget = 0;
   Seconds good_enough = {};  // may stop at this makespan
+  bool whole = false;        // every backward is one action, B
   ClockOptions clock = {};
 };
 
 struct AutoSchedule {
   std::optional<Schedule> schedule;  // none when nothing fits the cap
   Timeline timeline;                 // totals of it, by `simulate`
-  Seconds lower_bound;               // of any schedule of these costs, placements and cap
+  Seconds lower_bound;               // of any schedule of these costs, options and cap
   // The smallest cap, the same for all ranks, that can be met; where costs have peaks inside
   // actions, the smallest that is known to be.
   Bytes smallest_cap;
@@ -49,12 +50,16 @@ double gap(const AutoSchedule& found);  // makespan / lower bound - 1; infinite 
 Result<AutoSchedule> make_auto(int ranks, int microbatches, const Costs& costs,
                                const AutoOptions& options = {});
 
+// Of the same stages where no backward is split, for bounds of such schedules: I does all of B.
+Costs with_whole_backward(Costs costs);
+
 // No schedule of that placement can be shorter, whether it splits the backward or not, unless
 // `costs.overlap` lets it run groups of more than two actions at once. `cap` as in AutoOptions.
 // Every rank r gives a bound:
 //   work      way in to r + all work of r;
 //   start     first I on r + work of r - the F that the cap admits before it;
 //   end       the same from the last F on r to the end of the step; and both together;
+//   way back  start + all F and I of r + the way of the last I's gradient to the first stage;
 //   memory    way in to r + sum of shortest lifetimes x bytes / cap.
 Seconds lower_bound(const Placement& placement, int microbatches, const Costs& costs,
                     const std::vector<Bytes>& cap = {}, const ClockOptions& clock = {});

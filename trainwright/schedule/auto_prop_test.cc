@@ -85,6 +85,47 @@ TEST_CASE("every schedule of auto is proven, fits its cap, and is not below the 
   CHECK(made > kInstances / 2);
 }
 
+TEST_CASE(
+    "asked for whole backwards auto splits none, and no fixed kind with whole ones is shorter") {
+  std::uint64_t compared = 0;
+  for (std::uint64_t seed = 0; seed < kInstances / 20; ++seed) {
+    Instance of = random_instance(seed);
+    of.options.whole = true;
+    const auto best = make_auto(of.ranks, of.microbatches, of.costs, of.options);
+    CAPTURE(seed);
+    REQUIRE(best);
+    if (!best->schedule) continue;
+    REQUIRE(check(*best->schedule).empty());
+    for (const auto& list : best->schedule->ranks) {
+      for (const Action action : list) {
+        const bool whole =
+            action.kind == ActionKind::Forward || action.kind == ActionKind::Backward;
+        REQUIRE(whole);
+      }
+    }
+    // Times and peaks are those of the costs as they were given.
+    const Timeline timeline = simulate(*best->schedule, of.costs, of.options.clock);
+    REQUIRE(timeline.makespan == best->timeline.makespan);
+    REQUIRE(peak(timeline) == peak(best->timeline));
+    REQUIRE(timeline.makespan.value() >= best->lower_bound.value() * (1 - 1e-12));
+    const Seconds any = lower_bound(best->schedule->placement, of.microbatches, of.costs,
+                                    of.options.cap, of.options.clock);
+    REQUIRE(best->lower_bound.value() >= any.value() * (1 - 1e-12));
+    for (const KindFacts& facts : kinds()) {
+      const Shape shape{of.ranks, of.microbatches, of.options.chunks};
+      const auto fixed = make(facts.kind, shape);
+      if (facts.splits_backward || !fixed || fixed->placement != best->schedule->placement) {
+        continue;
+      }
+      const Timeline other = simulate(*fixed, of.costs, of.options.clock);
+      if (!of.options.cap.empty() && peak(other) > of.options.cap[0]) continue;
+      REQUIRE(timeline.makespan.value() <= other.makespan.value() * (1 + 1e-12));
+      ++compared;
+    }
+  }
+  CHECK(compared > kInstances / 100);
+}
+
 detail::PipelineProblem random_problem(Random& random, int ranks, int chunks, int micro_batches) {
   std::vector<detail::PipelineStage> stages;
   const Placement placement = placed(StagePlacement::V, ranks, chunks);

@@ -18,6 +18,7 @@ struct Passage {
   double enters = 0;  // F starts at the earliest
   double turns = 0;   // I ends at the earliest
   double leaves = 0;  // from the end of F to the end of the step at the least
+  double drains = 0;  // the same from the end of I
 };
 
 std::vector<Passage> passages(const detail::Pricing& pricing) {
@@ -30,7 +31,9 @@ std::vector<Passage> passages(const detail::Pricing& pricing) {
     passage.input = std::min(price.time[1], price.time[3]);
     passage.weight = std::min(price.time[1] + price.time[2], price.time[3]) - passage.input;
     passage.kept = static_cast<double>(price.memory[0]);
-    passage.kept_after_input = static_cast<double>(price.memory[0] - price.memory[1]);
+    // Where I takes more than it frees, a whole backward holds less.
+    passage.kept_after_input =
+        static_cast<double>(price.memory[0] - std::max<std::int64_t>(price.memory[1], 0));
     passage.enters = time;
     time += passage.forward + (price.link[0] >= 0 ? price.send[0] : 0);
   }
@@ -39,7 +42,10 @@ std::vector<Passage> passages(const detail::Pricing& pricing) {
     time = found[s].turns + (pricing.stages[s].link[1] >= 0 ? pricing.stages[s].send[1] : 0);
   }
   const double whole = found[0].turns + found[0].weight;
-  for (Passage& passage : found) passage.leaves = whole - passage.enters - passage.forward;
+  for (Passage& passage : found) {
+    passage.leaves = whole - passage.enters - passage.forward;
+    passage.drains = std::max(whole - passage.turns, passage.weight);
+  }
   return found;
 }
 
@@ -93,6 +99,10 @@ double bound_of(const RankLoad& load, double overlap) {
   const double work = (forward + backward) * (1 - overlap / 2);
   const double start = std::max(enters, first_input - early);
   double bound = std::max(start + work, enters + work - late + leaves);
+  // Before the last I comes every F and every other I, after it the way back of its micro-batch.
+  const double inputs = load.batches * load.sum([](const Passage& s) { return s.input; });
+  const double drains = load.least([](const Passage& s) { return s.drains; });
+  bound = std::max(bound, start + (forward + inputs) * (1 - overlap / 2) + drains);
   // When not everything fits at once, the last F comes after the first W, so the idle time at the
   // start and that at the end are different time.
   if (kept > load.cap) bound = std::max(bound, start + work - late + leaves);

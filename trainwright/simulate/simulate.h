@@ -173,14 +173,6 @@ struct StepTime {
   double unsure = 1;        // half the interval's width in logarithms, over the stack's spread
 };
 StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
-// The order of a step's actions and the seconds of each, of at most so many micro-batches (at least
-// one): for drawings. Nullopt without a pipeline. Bytes are left to the caller.
-struct DrawnPipeline {
-  Schedule schedule;
-  Costs costs;
-};
-std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& pieces, const StackConstants& stack,
-                                            std::int64_t most);
 // A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
 // and sharding takes less, however its layers are dealt out, if its schedule leaves every rank idle
 // for so many micro-batches: the slowest takes at least the mean, roots add up to more. O(1).
@@ -198,3 +190,6 @@ double tokens_per_second_per_rank(const StepTime& time);
 Json to_json(const StepTime& time);
 
 }  // namespace trainwright
+
+// The rest of the public face; include this header only.
+#include "trainwright/simulate/pipeline.h"  // the order of a step's actions, and of any other

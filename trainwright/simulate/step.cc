@@ -265,12 +265,24 @@ Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipe
 
 }  // namespace
 
-StepPieces with_known_idle(StepPieces step, const StackConstants& stack) {
-  const Pipeline pipeline = pipeline_of(step, stack);
-  const double m = real(step.micro_batches);
-  step.idle = std::max(0.0, pipeline.makespan / pipeline.visit - m);
+namespace {
+
+StepPieces with_idle(StepPieces step, Seconds makespan, Seconds visit) {
+  step.idle = std::max(0.0, makespan / visit - real(step.micro_batches));
   step.order = std::nullopt;
   return step;
+}
+
+}  // namespace
+
+StepPieces with_known_idle(StepPieces step, const StackConstants& stack) {
+  const Pipeline pipeline = pipeline_of(step, stack);
+  return with_idle(std::move(step), pipeline.makespan, pipeline.visit);
+}
+
+StepPieces with_makespan(StepPieces step, const StackConstants& stack, Seconds makespan) {
+  const Seconds visit = pipeline_of(step, stack).visit;
+  return with_idle(std::move(step), makespan, visit);
 }
 
 std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& step, const StackConstants& stack,

@@ -1,0 +1,86 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "trainwright/cli/command_line.h"
+#include "trainwright/testing/folder.h"
+#include "trainwright/testing/shipped_trainers.h"
+
+namespace trainwright::cli {
+namespace {
+
+Reply reply_to(const std::vector<std::string>& words) {
+  static const DataDirectory data(kShippedData);
+  return run_command_line(words, {.data = data});
+}
+
+Json json_of(const Reply& reply) {
+  auto json = parse_json(reply.output, "reply");
+  REQUIRE_MESSAGE(json.has_value(), reply.output);
+  return *std::move(json);
+}
+
+const std::vector<std::string> kAsked = {
+    "plan", "llama-3.1-8b", "--on",       "16xH100", "--batch", "64",  "--seq",
+    "4096", "--trainer",    "torchtitan", "--json",  "--fix",   "pp=4"};
+
+const File& file_of(const Reply& reply, std::string_view ending) {
+  const auto found = std::find_if(reply.files.begin(), reply.files.end(),
+                                  [&](const File& file) { return file.path.ends_with(ending); });
+  REQUIRE(found != reply.files.end());
+  return *found;
+}
+
+TEST_CASE("the order that a plan exports has the time and memory that the plan tells of it") {
+  const Folder folder;
+  std::vector<std::string> words = kAsked;
+  words.insert(words.end(), {"--auto-order", "--export", folder.path});
+  const Reply reply = reply_to(words);
+  REQUIRE(reply.exit == Exit::Ok);
+  const Json plan = json_of(reply);
+  const auto& orders = plan.find("auto")->items;
+  REQUIRE_FALSE(orders.empty());
+  CHECK(orders.size() <= 3);
+  // The fastest of those that beat their layout's fixed schedule is written.
+  const Json* fastest = nullptr;
+  for (const Json& one : orders) {
+    CHECK(one.find("oom")->number <= plan.find("risk")->number);
+    CHECK(one.find("bound")->number <= one.find("step")->number);
+    const bool less = one.find("step")->number < one.find("fixed_step")->number;
+    CHECK(less == (one.find("gain")->number > 0));
+    const std::size_t of = static_cast<std::size_t>(one.find("of")->integer);
+    const double proven = plan.find("best")->items[of].find("time")->find("step")->number;
+    CHECK(one.find("fixed_step")->number <= proven);
+    if (less && (fastest == nullptr || one.find("step")->number < fastest->find("step")->number)) {
+      fastest = &one;
+    }
+  }
+  REQUIRE(fastest != nullptr);
+  const File& order = file_of(reply, "/schedule.csv");
+  std::ofstream(order.path) << order.content;
+  const Json estimate = json_of(
+      reply_to({"estimate", "llama-3.1-8b", "--on", "16xH100", "--trainer", "torchtitan",
+                "--layout", fastest->find("layout")->string, "--schedule", order.path, "--json"}));
+  CHECK(estimate.find("time")->find("step")->number == fastest->find("step")->number);
+  const Json& memory = *estimate.find("memory");
+  const auto worst = static_cast<std::size_t>(memory.find("worst")->integer);
+  CHECK(memory.find("classes")->items[worst].find("driver")->integer ==
+        fastest->find("driver")->integer);
+  CHECK(memory.find("oom")->number == doctest::Approx(fastest->find("oom")->number).epsilon(1e-4));
+  CHECK(file_of(reply, "/settings.sh").content.find("schedule_csv") != std::string::npos);
+}
+
+TEST_CASE("without being asked a plan exports the recommended layout and no order") {
+  std::vector<std::string> words = kAsked;
+  words.insert(words.end(), {"--export", "nowhere"});
+  const Reply reply = reply_to(words);
+  CHECK(reply.exit == Exit::Ok);
+  for (const File& file : reply.files) CHECK_FALSE(file.path.ends_with("schedule.csv"));
+  words = kAsked;
+  words.emplace_back("--auto-order");
+  CHECK(reply_to(words).exit == Exit::BadInput);  // of no export
+}
+
+}  // namespace
+}  // namespace trainwright::cli
