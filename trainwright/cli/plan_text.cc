@@ -372,22 +372,25 @@ std::string riskier_text(const Plan& plan) {
 }
 
 std::string order_text(const Plan& plan) {
+  constexpr double kNone = 0.0005;  // would be shown as 0.0 %
   if (const OrderedFamily* of = faster_order(plan)) {
     const PlannedLayout& found = of->own.plan;
     return fmt::format(
-        "With an order of actions made for it (auto) {} takes {}, {} less, at most {} above the "
-        "shortest order possible; fullest rank {}, chance of OOM {}. --export with --auto-order "
-        "writes it.",
+        "With an order of actions made for it (auto) {} takes {}, {} less, {}; fullest rank {}, "
+        "chance of OOM {}. --export with --auto-order writes it.",
         of->family + 1, seconds_text(found.time.step), percent(gain(of->own)),
-        percent(gap(of->own)), to_text(found.memory.classes[found.memory.worst].driver),
-        chance_text(found.memory.oom));
+        gap(of->own) < kNone
+            ? "and no order is shorter"
+            : fmt::format("at most {} above the shortest order possible", percent(gap(of->own))),
+        to_text(found.memory.classes[found.memory.worst].driver), chance_text(found.memory.oom));
   }
   const OrderedFamily& of = plan.orders.front();
+  const double left = 1 - of.own.least / of.own.fixed;
   return fmt::format(
-      "No order of actions made for {} (auto) beats its {}; the shortest possible takes at most {} "
-      "less.",
-      of.family + 1, name_of(plan.result.best[of.family].layout.schedule),
-      percent(std::max(0.0, 1 - of.own.least / of.own.fixed)));
+      "No order of actions made for {} (auto) beats its {}; {}.", of.family + 1,
+      name_of(plan.result.best[of.family].layout.schedule),
+      left < kNone ? "none can"
+                   : fmt::format("the shortest possible takes at most {} less", percent(left)));
 }
 
 std::vector<PlanNote> plan_notes(const Plan& plan) {

@@ -129,6 +129,28 @@ TEST_CASE(
   CHECK(!*fewest(question, of, 32 * 989e12 / (6 * 6.6e9)));
 }
 
+// Of layouts with four pipeline ranks.
+std::set<std::int64_t> chunks_listed(const std::string& trainer, const Limits& limits = {}) {
+  Job8 job;
+  job.trainer = *find_trainer(trainer, Job8::kData);
+  SearchQuestion question = job.question();
+  question.limits = limits;
+  std::set<std::int64_t> chunks;
+  for (const Layout& layout : list_layouts(question)) {
+    if (layout.pp == 4) chunks.insert(layout.vpp);
+  }
+  return chunks;
+}
+
+TEST_CASE("chunks whose layers do not come out even are listed where the trainer deals them out") {
+  // Megatron's rule even-split-chunks: 32 layers on 4 x vpp stages.
+  CHECK(chunks_listed("megatron-core") == std::set<std::int64_t>{1, 2, 4, 8});
+  // torchtitan counts both ends, 34. The largest of 4 x 2 stages has 5, of 4 x 3 and 4 x 4 3, and
+  // of 4 x 5 to 4 x 8 2: the fewest chunks of each.
+  CHECK(chunks_listed("torchtitan") == std::set<std::int64_t>{1, 2, 3, 5});
+  CHECK(chunks_listed("torchtitan", {*parse_limit("vpp=7", "test")}) == std::set<std::int64_t>{7});
+}
+
 TEST_CASE("a search keeps to what is fixed beforehand") {
   const Job8 job;
   SearchQuestion question = job.question();

@@ -213,8 +213,35 @@ std::vector<ScheduleKind> schedules_of(const Trainer& trainer, std::int64_t pp, 
   return found;
 }
 
-bool comes_out_even(const Layout& layout, std::int64_t layers) {
-  return (layers + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
+// No rule of the trainer speaks against so many layers on so many stages, whatever the rest is.
+bool deals_out(const Trainer& trainer, const Layout& layout, std::int64_t layers) {
+  Facts known;
+  known.set(Variable::Layers, layers);
+  known.set(Variable::Pp, layout.pp);
+  known.set(Variable::Vpp, layout.vpp);
+  known.set(Variable::Stages, stage_count(layout));
+  known.set(Variable::CountEmbedding, layout.count_embedding);
+  known.set(Variable::CountLoss, layout.count_loss);
+  known.set(Variable::Split, "even");
+  return std::none_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
+    return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
+  });
+}
+
+// Layers of the largest stage, ends that count included.
+std::int64_t largest_stage(const Layout& layout, std::int64_t layers) {
+  const std::int64_t slots = layers + layout.count_embedding + layout.count_loss;
+  return (slots + stage_count(layout) - 1) / stage_count(layout);
+}
+
+// Layers that do not come out even: of all numbers of chunks that leave the largest stage the same
+// layers, the fewest. More of them cut only other stages.
+bool fewest_chunks(const Layout& layout, std::int64_t layers) {
+  Layout fewer = layout;
+  --fewer.vpp;
+  const bool even =
+      (layers + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
+  return even || largest_stage(layout, layers) < largest_stage(fewer, layers);
 }
 
 Pipeline pipeline_of(const Layout& of) {
@@ -227,6 +254,14 @@ Pipeline pipeline_of(const Layout& of) {
           of.last_layers,
           of.layers,
           least_idle(of.schedule, of.pp, of.vpp)};
+}
+
+// By name, or what is run today.
+bool asks_for_chunks(const SearchQuestion& question, std::int64_t vpp) {
+  if (question.from && question.from->vpp == vpp) return true;
+  return std::any_of(question.limits.begin(), question.limits.end(), [&](const Limit& limit) {
+    return limit.key == "vpp" && limit.least == vpp && limit.most == vpp;
+  });
 }
 
 std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t pp, bool many) {
@@ -247,7 +282,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t 
       layout.schedule = schedule;
       layout.placement = usual_placement(schedule, vpp);
       for (const Layout& split : pipeline_splits(layout, layers)) {
-        if (vpp > 1 && !comes_out_even(split, layers)) continue;
+        if (vpp > 1 && !deals_out(question.trainer, split, layers)) continue;
+        if (vpp > 1 && !asks_for_chunks(question, vpp) && !fewest_chunks(split, layers)) continue;
         if (!stage_layers(split, question.model)) continue;
         found.push_back(pipeline_of(split));
       }
