@@ -73,19 +73,10 @@ Json memory_json(const std::vector<MemoryPoint>& points, Bytes standing) {
   return list;
 }
 
-// Order and seconds, and the bytes that its stages keep.
 Result<std::optional<DrawnPipeline>> drawn_of(const SearchQuestion& question,
                                               const Layout& layout) {
   const auto pieces = TW_TRY(step_pieces(step_question(question, layout)));
-  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
-  auto drawn = drawn_pipeline(pieces, stack, micro_batches_drawn(layout));
-  if (!drawn) return drawn;
-  const auto bytes = TW_TRY(stage_bytes(memory_question(question, layout)));
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    drawn->costs.stages[i].kept = bytes[i].kept;
-    drawn->costs.stages[i].released_by_input = bytes[i].kept - bytes[i].half;
-  }
-  return drawn;
+  return drawn_pipeline(question, layout, pieces, micro_batches_drawn(layout));
 }
 
 Json ranks_json(const Schedule& schedule, const Timeline& timeline, const MemoryEstimate& memory) {

@@ -75,20 +75,6 @@ std::vector<Bytes> caps_of(const Timeline& timeline, const std::vector<Bytes>& r
   return caps;
 }
 
-// Order, seconds and bytes of a layout's stages.
-Result<std::optional<DrawnPipeline>> pipeline_of(const SearchQuestion& question,
-                                                 const Layout& layout, const StepPieces& pieces,
-                                                 const StackConstants& stack) {
-  auto drawn = drawn_pipeline(pieces, stack, micro_batch_count(layout));
-  if (!drawn) return drawn;
-  const auto bytes = TW_TRY(stage_bytes(memory_question(question, layout)));
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    drawn->costs.stages[i].kept = bytes[i].kept;
-    drawn->costs.stages[i].released_by_input = bytes[i].kept - bytes[i].half;
-  }
-  return drawn;
-}
-
 // What the scheduler is given of a layout, and what its answers are held against.
 struct Ordering {
   const SearchQuestion& question;
@@ -136,6 +122,20 @@ Result<std::optional<OwnOrder>> fixed_order(const Ordering& of) {
 double gain(const OwnOrder& own) { return 1 - own.plan.time.step / own.fixed; }
 double gap(const OwnOrder& own) { return own.plan.time.step / own.least - 1; }
 
+Result<std::optional<DrawnPipeline>> drawn_pipeline(const SearchQuestion& question,
+                                                    const Layout& layout, const StepPieces& pieces,
+                                                    std::int64_t most) {
+  const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
+  auto drawn = drawn_pipeline(pieces, stack, most);
+  if (!drawn) return drawn;
+  const auto bytes = TW_TRY(stage_bytes(memory_question(question, layout)));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    drawn->costs.stages[i].kept = bytes[i].kept;
+    drawn->costs.stages[i].released_by_input = bytes[i].kept - bytes[i].half;
+  }
+  return drawn;
+}
+
 Result<std::optional<OwnOrder>> own_order(const SearchQuestion& question,
                                           const PlannedLayout& fixed) {
   const Layout layout = from_file(fixed.layout);
@@ -144,7 +144,7 @@ Result<std::optional<OwnOrder>> own_order(const SearchQuestion& question,
   if (!split && !accepts(question, layout, plain_order(layout, false))) return std::nullopt;
   const StackConstants& stack = stack_of(question.time.stacks, question.trainer).constants;
   const StepPieces pieces = TW_TRY(step_pieces(step_question(question, fixed.layout)));
-  auto drawn = TW_TRY(pipeline_of(question, fixed.layout, pieces, stack));
+  auto drawn = TW_TRY(drawn_pipeline(question, fixed.layout, pieces, micro_batch_count(layout)));
   if (!drawn) return std::nullopt;
   const auto step_of = [&](Seconds makespan) {
     return step_time(with_makespan(pieces, stack, makespan), stack).step;

@@ -40,6 +40,11 @@ struct OwnOrder {
 double gain(const OwnOrder& own);  // 1 - step / fixed; 0 or less: the fixed kind is no slower
 double gap(const OwnOrder& own);   // step / least - 1
 
+// A layout's pipeline with the bytes that its stages keep, of at most so many micro-batches.
+Result<std::optional<DrawnPipeline>> drawn_pipeline(const SearchQuestion& question,
+                                                    const Layout& layout, const StepPieces& pieces,
+                                                    std::int64_t most);
+
 // Nullopt without a pipeline, where the trainer reads no order or refuses any in this layout, where
 // the schedule is fixed beforehand, where there are too many actions, and where none that was found
 // fits.
