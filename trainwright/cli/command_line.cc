@@ -69,13 +69,16 @@ std::string footer(const Command& command) {
   if (!command.examples.empty()) text += "Examples:\n";
   for (const std::string& example : command.examples) text += "  " + example + "\n";
   for (const std::string& topic : command.topics) text += "\n" + help_text(topic, kHelpWidth);
+  if (text.ends_with('\n')) text.pop_back();  // the library adds its own
   return text;
 }
 
 void add_command(CLI::App& parent, const Command& command, Values& values,
                  std::vector<Registered>& registered) {
   CLI::App* app = parent.add_subcommand(command.name, command.summary);
-  app->footer(footer(command));
+  if (!command.details.empty() || !command.examples.empty() || !command.topics.empty()) {
+    app->footer([command] { return footer(command); });  // takes long, and few ask for help
+  }
   app->fallthrough();
   if (command.commands.empty()) {
     for (const Argument& argument : command.arguments) {
