@@ -1,19 +1,16 @@
 """Matmul FLOPs of the forward and backward pass equal what PyTorch counts.
 
-The models run under FakeTensorMode (shapes only) with eager attention, which computes all s x s
-scores whatever the mask, and with experts_implementation="batched_mm", which sends every token to
-its experts and no others. DBRX runs on real tensors, because its experts are a loop over lists of
-tokens whose lengths depend on data. Some families do other work than the model needs; `OTHER_WORK`
+The models are small and run with eager attention, which computes all s x s scores whatever the mask,
+and with experts_implementation="batched_mm", which sends every token to its experts and no others.
+They run on real tensors: fake ones take three times as long. Some families do other work than the model needs; `OTHER_WORK`
 states how much and why, and the count must be exact with it.
 """
-import contextlib
 import json
 
 import pytest
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from model_configs import EXPLICIT, FAMILIES, variations
@@ -40,15 +37,13 @@ def runnable(family, config):
 def measured(family, config):
     hf_config = transformers.AutoConfig.for_model(family, **config)
     hf_config._experts_implementation = "batched_mm"
-    with contextlib.nullcontext() if family == "dbrx" else FakeTensorMode():
-        model = transformers.AutoModelForCausalLM.from_config(
-            hf_config, attn_implementation="eager")
-        model.eval()  # OPT draws random numbers per layer in training mode
-        ids = torch.zeros(BATCH, SEQUENCE, dtype=torch.long)
-        with FlopCounterMode(display=False) as forward:
-            logits = model(input_ids=ids, use_cache=False).logits
-        with FlopCounterMode(display=False) as backward:
-            logits.sum().backward()
+    model = transformers.AutoModelForCausalLM.from_config(hf_config, attn_implementation="eager")
+    model.eval()  # OPT draws random numbers per layer in training mode
+    ids = torch.zeros(BATCH, SEQUENCE, dtype=torch.long)
+    with FlopCounterMode(display=False) as forward:
+        logits = model(input_ids=ids, use_cache=False).logits
+    with FlopCounterMode(display=False) as backward:
+        logits.sum().backward()
     return forward.get_total_flops(), backward.get_total_flops()
 
 
