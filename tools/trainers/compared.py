@@ -25,6 +25,7 @@ class Case:
     ranks: int = 4
     more: list[str] = dataclasses.field(default_factory=list)  # words for the trainer
     differs: bool = False  # it is wrong, and known to be
+    planned: bool = False  # of the layout are only the keys that `plan` is given; it finds the rest, and an order
 
 
 Train = Callable[[int, Case], str]  # the log of a case, which is the so-manieth
@@ -75,8 +76,12 @@ def compare(cases: list[Case], steps: Callable[[int, Case], Steps], say: Output)
 
 def export(program: pathlib.Path, case: Case, model: pathlib.Path, trainer: str, folder: pathlib.Path) -> None:
     """The plan of a case for 8 sequences of 64 tokens in fp32."""
-    words = [program, "export", f"{case.layout},precision=fp32", "--model", model, "--on", f"{case.ranks}xH100", "--batch", "8",
-             "--seq", "64", "--trainer", trainer, "--out", folder]
+    job = ["--on", f"{case.ranks}xH100", "--batch", "8", "--seq", "64", "--trainer", trainer]
+    if case.planned:
+        fixed = [word for key in case.layout.split(",") for word in ("--fix", key)]
+        run([program, "plan", model, *job, "--precision", "fp32", *fixed, "--export", folder, "--auto-order"])
+        return
+    words = [program, "export", f"{case.layout},precision=fp32", "--model", model, *job, "--out", folder]
     if case.schedule:
         order = folder.with_suffix(".csv")
         run([program, "schedule", "make", *case.schedule, "--csv", order])

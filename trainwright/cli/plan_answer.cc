@@ -52,10 +52,12 @@ Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
 
 }  // namespace
 
+constexpr double kFeltGain = 1e-3;  // of a step; less is not worth a file
+
 const OrderedFamily* faster_order(const Plan& plan) {
   const OrderedFamily* found = nullptr;
   for (const OrderedFamily& of : plan.orders) {
-    if (gain(of.own) <= 0) continue;
+    if (gain(of.own) < kFeltGain) continue;
     if (found == nullptr || of.own.plan.time.step < found->own.plan.time.step) found = &of;
   }
   return found;

@@ -327,6 +327,7 @@ std::string manner_text(const Layout& layout) {
     text += fmt::format(" {}", name_of(layout.dispatcher));
   }
   if (layout.order != Layout{}.order) text += ' ' + to_text(layout.order);
+  if (!layout.loss.empty()) text += fmt::format(" {}", layout.loss);
   return text;
 }
 
@@ -361,6 +362,8 @@ std::string nothing_text(const Plan& plan) {
                                           : nothing_text(plan.wanted, result);
 }
 
+constexpr double kNone = 0.0005;  // would be shown as 0.0 %
+
 std::string riskier_text(const Plan& plan) {
   const PlannedLayout& other = *plan.result.riskier;
   std::string text = fmt::format(
@@ -371,14 +374,23 @@ std::string riskier_text(const Plan& plan) {
   return text + fmt::format(", {} less.", percent(1 - other.time.step / first));
 }
 
+// The step with the fixed kind, where the clock over all of its actions tells another than the
+// table.
+std::string same_clock_text(const Plan& plan, const OrderedFamily& of) {
+  const Seconds shown = plan.result.best[of.family].time.step;
+  if (of.own.fixed / shown > 1 - kNone) return "";
+  return fmt::format(" than the {} that its own schedule takes by the same clock",
+                     seconds_text(of.own.fixed));
+}
+
 std::string order_text(const Plan& plan) {
-  constexpr double kNone = 0.0005;  // would be shown as 0.0 %
   if (const OrderedFamily* of = faster_order(plan)) {
     const PlannedLayout& found = of->own.plan;
     return fmt::format(
-        "With an order of actions made for it (auto) {} takes {}, {} less, {}; fullest rank {}, "
+        "With an order of actions made for it (auto) {} takes {}, {} less{}, {}; fullest rank {}, "
         "chance of OOM {}. --export with --auto-order writes it.",
         of->family + 1, seconds_text(found.time.step), percent(gain(of->own)),
+        same_clock_text(plan, *of),
         gap(of->own) < kNone
             ? "and no order is shorter"
             : fmt::format("at most {} above the shortest order possible", percent(gap(of->own))),

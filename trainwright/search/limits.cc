@@ -14,7 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kDegreeKeys = {"tp", "pp",  "vpp", "cp",  "dp",
                                                          "ep", "etp", "mbs", "zero"};
 constexpr std::string_view kKeys =
-    "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind or schedule";
+    "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind, loss or "
+    "schedule";
 
 std::vector<std::string> kinds_of(std::string_view key) {
   if (key == "recompute") return to_strings(all_names(RecomputeKind{}));
@@ -60,6 +61,10 @@ Result<Limit> parse_limit(std::string_view text, const std::string& where) {
   }
   const std::string value = lower_case(trim(text.substr(equals + 1)));
   if (is_degree(limit.key)) return range_of(std::move(limit), value, where);
+  if (limit.key == "loss") {  // which there are, the trainer knows
+    limit.kind = value;
+    return limit;
+  }
   const std::vector<std::string> kinds = kinds_of(limit.key);
   if (kinds.empty()) {
     return fail(where, fmt::format("'{}' cannot be fixed", limit.key),

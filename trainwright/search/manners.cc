@@ -86,11 +86,36 @@ std::vector<DispatcherKind> other_dispatchers(const Trainer& trainer, Dispatcher
   return found;
 }
 
+// The first that has to be asked for and lets backward passes be split, if the usual one does not.
+std::vector<std::string> losses_for_split(const Layout& base, const Trainer& trainer) {
+  Layout split = base;
+  split.pp = 2;
+  split.schedule = ScheduleKind::ZbH1;
+  if (!base.loss.empty() || runs_with_loss(split, trainer)) return {};
+  for (const Loss& loss : trainer.losses) {
+    split.loss = loss.name;
+    if (loss.use == Use::OptIn && runs_with_loss(split, trainer)) return {loss.name};
+  }
+  return {};
+}
+
 }  // namespace
+
+bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
+  const std::size_t loss = running_loss(layout, trainer);
+  if (loss >= trainer.losses.size()) return true;
+  Facts known;
+  known.set(Variable::Pp, layout.pp);
+  known.set(Variable::SplitBackward, facts_of(layout.schedule).splits_backward ? 1 : 0);
+  known.set(Variable::LossChunks, trainer.losses[loss].chunks);
+  return std::none_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
+    return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
+  });
+}
 
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base) {
   const Trainer& trainer = question.trainer;
-  std::vector<Manner> manners = {{base.order, base.dispatcher, {}, {}}};
+  std::vector<Manner> manners = {{base.order, base.dispatcher, {}, {}, base.loss}};
   if (question.also.has(Also::Overlaps)) add_overlaps(manners, trainer);
   if (question.also.has(Also::Dispatcher) && has_experts(question.model)) {
     times(manners, other_dispatchers(trainer, base.dispatcher),
@@ -100,12 +125,16 @@ std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& bas
     times(manners, other_orders(trainer, base.order),
           [](Manner& manner, const RankOrder& order) { manner.order = order; });
   }
+  if (!question.from) {
+    times(manners, losses_for_split(base, trainer),
+          [](Manner& manner, const std::string& loss) { manner.loss = loss; });
+  }
   return manners;
 }
 
 bool is_felt(const Manner& manner, const Layout& layout) {
   const bool several = layout.pp > 1, copies = layout.dp * layout.cp > 1;
-  if (manner.order != layout.order && !several) return false;
+  if ((manner.order != layout.order || manner.loss != layout.loss) && !several) return false;
   if (manner.dispatcher != layout.dispatcher && layout.ep == 1) return false;
   Flags<Switch> asked = manner.on;
   asked.bits |= manner.off.bits;
@@ -118,6 +147,7 @@ bool is_felt(const Manner& manner, const Layout& layout) {
 Layout in_manner(Layout layout, const Manner& manner) {
   layout.order = manner.order;
   layout.dispatcher = manner.dispatcher;
+  layout.loss = manner.loss;
   layout.on.bits |= manner.on.bits;
   layout.off.bits |= manner.off.bits;
   return layout;
@@ -129,12 +159,14 @@ std::vector<std::string> not_looked_at(const SearchQuestion& question) {
   std::vector<std::string> found;
   if (question.from) return found;
   const Layout base = usual_layout(question.trainer);
+  SearchQuestion wider = question;
+  wider.also = {};
+  const std::size_t unasked = detail::manners_of(wider, base).size();
   for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
     const Also axis = static_cast<Also>(i);
     if (question.also.has(axis)) continue;
-    SearchQuestion wider = question;
     wider.also = {axis};
-    if (detail::manners_of(wider, base).size() > 1) found.emplace_back(all_names(Also{})[i]);
+    if (detail::manners_of(wider, base).size() > unasked) found.emplace_back(all_names(Also{})[i]);
   }
   return found;
 }

@@ -6,9 +6,13 @@
 //                stays on; that of transfers between stages takes memory, so it is tried off too
 //   dispatcher   of tokens to experts
 //   order        of ranks
+//   loss         one that has to be asked for, where backward passes are split in two and the
+//   trainer's
+//                rules forbid that with its usual loss
 //
 // What a layout cannot feel (an order without a pipeline, an overlap of what does not travel) is
 // left as it is; what the trainer's rules forbid is refused like any other layout.
+#include <string>
 #include <vector>
 
 #include "trainwright/search/search.h"
@@ -19,9 +23,12 @@ struct Manner {
   RankOrder order;
   DispatcherKind dispatcher = DispatcherKind::AllToAll;
   Flags<Switch> on, off;  // beside those that the layout asks for
+  std::string loss;
 };
 // The layout's own first; only that of axes that are not asked for.
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base);
+// No rule of the trainer speaks against the schedule with the loss, whatever the rest is.
+bool runs_with_loss(const Layout& layout, const Trainer& trainer);
 // Whether a layout with these degrees differs in it from its own.
 bool is_felt(const Manner& manner, const Layout& layout);
 Layout in_manner(Layout layout, const Manner& manner);

@@ -89,6 +89,7 @@ TEST_CASE("no backward is split where the trainer refuses it, and the bound know
   const Ordered of = ordered(job, question);
   REQUIRE(of.own);
   Layout resharded = of.fixed.layout, gathered = of.fixed.layout;
+  resharded.loss = gathered.loss = "loss-parallel";
   resharded.zero = 3;
   gathered.zero = 2;
   question.risk = 1;

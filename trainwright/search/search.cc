@@ -71,6 +71,7 @@ std::string family_of(Layout layout) {
   layout.on = layout.off = {};
   layout.order = Layout{}.order;
   layout.dispatcher = {};
+  layout.loss.clear();
   return to_text(layout);
 }
 

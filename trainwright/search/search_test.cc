@@ -151,6 +151,26 @@ TEST_CASE("chunks whose layers do not come out even are listed where the trainer
   CHECK(chunks_listed("torchtitan", {*parse_limit("vpp=7", "test")}) == std::set<std::int64_t>{7});
 }
 
+// docs/trainers.md: with the default loss ten steps end at 2.95288 instead of 2.95261.
+TEST_CASE("a split backward comes with a loss under which torchtitan trains as it should") {
+  Job8 job;
+  job.trainer = *find_trainer("torchtitan@0.3", kData);
+  const auto losses = [&](const std::vector<Layout>& layouts, bool split) {
+    std::set<std::string> found;
+    for (const Layout& layout : layouts) {
+      if (facts_of(layout.schedule).splits_backward == split) found.insert(layout.loss);
+    }
+    return found;
+  };
+  SearchQuestion question = job.question();
+  CHECK(losses(list_layouts(question), true) == std::set<std::string>{"loss-parallel"});
+  CHECK(losses(list_layouts(question), false) == std::set<std::string>{""});
+  question.limits = {*parse_limit("loss=loss-parallel", "--fix")};
+  CHECK(losses(list_layouts(question), false) == std::set<std::string>{"loss-parallel"});
+  question.limits = {*parse_limit("loss=chunked", "--fix")};
+  CHECK(losses(list_layouts(question), true).empty());
+}
+
 TEST_CASE("a search keeps to what is fixed beforehand") {
   const Job8 job;
   SearchQuestion question = job.question();

@@ -108,6 +108,9 @@ Layout base_of(const SearchQuestion& question) {
   layout.gbs = question.gbs;
   layout.seq = question.seq;
   layout.precision = question.precision;
+  for (const Limit& limit : question.limits) {
+    if (limit.key == "loss") layout.loss = limit.kind;
+  }
   return layout;
 }
 
@@ -264,10 +267,19 @@ bool asks_for_chunks(const SearchQuestion& question, std::int64_t vpp) {
   });
 }
 
-std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t pp, bool many) {
-  const std::int64_t layers = std::ssize(question.model.layers);
+bool has_many(const Layout& trunk) { return micro_batch_count(trunk) >= trunk.pp; }
+
+// Another loss than the usual one is there for schedules that do not run with that.
+bool runs_with_loss(const SearchQuestion& question, const Layout& layout) {
+  const bool usual = layout.loss == base_of(question).loss;
+  return detail::runs_with_loss(layout, question.trainer) &&
+         (usual || facts_of(layout.schedule).splits_backward);
+}
+
+std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk) {
+  const std::int64_t layers = std::ssize(question.model.layers), pp = trunk.pp;
   // Ends that count as layers add two.
-  const std::int64_t most = pp == 1 || !many ? 1 : (layers + 2) / pp;
+  const std::int64_t most = pp == 1 || !has_many(trunk) ? 1 : (layers + 2) / pp;
   std::vector<Pipeline> found;
   if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
     found.push_back(pipeline_of(*question.from));
@@ -281,6 +293,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t 
       layout.vpp = vpp;
       layout.schedule = schedule;
       layout.placement = usual_placement(schedule, vpp);
+      layout.loss = trunk.loss;
+      if (!runs_with_loss(question, layout)) continue;
       for (const Layout& split : pipeline_splits(layout, layers)) {
         if (vpp > 1 && !deals_out(question.trainer, split, layers)) continue;
         if (vpp > 1 && !asks_for_chunks(question, vpp) && !fewest_chunks(split, layers)) continue;
@@ -293,8 +307,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, std::int64_t 
 }
 
 std::pair<std::int64_t, bool> sharing_key(const Layout& trunk) { return {trunk.dp, trunk.cp > 1}; }
-std::pair<std::int64_t, bool> pipeline_key(const Layout& trunk) {
-  return {trunk.pp, micro_batch_count(trunk) >= trunk.pp};
+std::tuple<std::int64_t, bool, std::string> pipeline_key(const Layout& trunk) {
+  return {trunk.pp, has_many(trunk), trunk.loss};
 }
 
 }  // namespace
@@ -404,11 +418,10 @@ Space::Space(const SearchQuestion& question)
     const auto [sharing, unshared] = sharings_.try_emplace(sharing_key(trunk));
     if (unshared) sharing->second = sharings_of(question, trunk.dp, trunk.cp > 1);
     sharings_of_.push_back(&sharing->second);
-    const auto key = pipeline_key(trunk);
-    const auto [pipeline, fresh] = pipelines_.try_emplace(key);
+    const auto [pipeline, fresh] = pipelines_.try_emplace(pipeline_key(trunk));
     if (fresh) {
       Pipelines& made = pipeline->second;
-      made.list = pipelines_of(question, key.first, key.second);
+      made.list = pipelines_of(question, trunk);
       made.by_idle.resize(made.list.size());
       std::iota(made.by_idle.begin(), made.by_idle.end(), 0);
       std::stable_sort(made.by_idle.begin(), made.by_idle.end(), [&](auto a, auto b) {

@@ -10,6 +10,8 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,13 +72,13 @@ class Space {
   std::vector<Recompute> recomputes_;
   // By ranks that hold the same weights: (dp, cp > 1).
   std::map<std::pair<std::int64_t, bool>, std::vector<Sharing>> sharings_;
-  // By pp and whether there are as many micro-batches.
+  // By pp, whether there are as many micro-batches, and the loss.
   struct Pipelines {
     std::vector<Pipeline> list;
     std::vector<std::int32_t> by_idle;
     std::int64_t held = 0;  // with a way to recompute, wherever weights are shared
   };
-  std::map<std::pair<std::int64_t, bool>, Pipelines> pipelines_;
+  std::map<std::tuple<std::int64_t, bool, std::string>, Pipelines> pipelines_;
   // By trunk.
   std::vector<const std::vector<Sharing>*> sharings_of_;
   std::vector<const Pipelines*> pipelines_of_;
