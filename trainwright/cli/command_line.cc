@@ -41,20 +41,39 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   const bool several = argument.kind == Argument::Kind::Texts;
   option->expected(several ? -1 : 1)->allow_extra_args(several);
   if (!argument.value_name.empty()) option->type_name(argument.value_name);
-  if (argument.kind == Argument::Kind::Integer) {
-    option->check([](const std::string& text) {
-      return parse_count(text) ? "" : fmt::format("'{}' is not a whole number", text);
-    });
+}
+
+// What is wrong with a value of this kind, and what it may look like.
+std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argument::Kind kind,
+                                                                         const std::string& text) {
+  using Fault = std::pair<std::string_view, std::string_view>;
+  switch (kind) {
+    case Argument::Kind::Integer:
+      if (!parse_count(text)) return Fault{"is not a whole number", "for instance 64 or 4k"};
+      break;
+    case Argument::Kind::Share:
+      if (!parse_share(text))
+        return Fault{"is neither a number nor per cent", "for instance 0.05 or 5%"};
+      break;
+    case Argument::Kind::Number:
+      if (!parse_number(text)) return Fault{"is not a number", "for instance 2.5"};
+      break;
+    default: break;
   }
-  if (argument.kind == Argument::Kind::Share) {
-    option->check([](const std::string& text) {
-      return parse_share(text) ? "" : fmt::format("'{}' is neither a number nor per cent", text);
-    });
-  }
-  if (argument.kind == Argument::Kind::Number) {
-    option->check([](const std::string& text) {
-      return parse_number(text) ? "" : fmt::format("'{}' is not a number", text);
-    });
+  return std::nullopt;
+}
+
+void add_value_faults(const std::vector<Argument>& arguments, const Values& values,
+                      std::vector<Diagnostic>& faults) {
+  for (const Argument& argument : arguments) {
+    const auto given = values.find(bare_name(argument.name));
+    if (given == values.end()) continue;
+    for (const std::string& text : given->second) {
+      if (const auto fault = value_fault(argument.kind, text)) {
+        faults.push_back({"--" + given->first, fmt::format("'{}' {}", text, fault->first),
+                          std::string(fault->second)});
+      }
+    }
   }
 }
 
@@ -161,17 +180,14 @@ Reply refused(const Error& error, bool json) {
   return reply;
 }
 
-Reply run(const std::vector<Registered>& registered, const Invocation& invocation) {
+Reply run(const Command& command, const Invocation& invocation) {
   std::error_code fault;
   const std::string& data = invocation.data.path();
   if (!std::filesystem::is_directory(data, fault)) {
     return refused(Error{{{data, "no data directory found", "give it with --data DIR"}}},
                    invocation.json);
   }
-  const auto chosen = std::find_if(registered.begin(), registered.end(),
-                                   [](const Registered& one) { return one.app->parsed(); });
-  if (chosen == registered.end()) return {.exit = Exit::BadInput};
-  Result<Output> output = chosen->command.run(invocation);
+  Result<Output> output = command.run(invocation);
   if (!output) return refused(output.error(), invocation.json);
   return {
       .output = std::move(output->text), .exit = output->exit, .files = std::move(output->files)};
@@ -212,6 +228,13 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
     const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
     return refused(Error{{explain_parse_fault(app, fault, words)}}, json);
   }
+  const auto chosen = std::find_if(registered.begin(), registered.end(),
+                                   [](const Registered& one) { return one.app->parsed(); });
+  if (chosen == registered.end()) return {.exit = Exit::BadInput};
+  std::vector<Diagnostic> faults;
+  add_value_faults(common_arguments(), values, faults);
+  add_value_faults(chosen->command.arguments, values, faults);
+  if (!faults.empty()) return refused(Error{std::move(faults)}, values.contains("json"));
   std::optional<DataDirectory> named;
   if (const auto given = values.find("data"); given != values.end() && !given->second.empty()) {
     named.emplace(given->second.front());
@@ -231,7 +254,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
     }
     invocation.width = static_cast<int>(*width);
   }
-  return run(registered, invocation);
+  return run(chosen->command, invocation);
 }
 
 }  // namespace trainwright::cli

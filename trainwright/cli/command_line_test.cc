@@ -37,7 +37,7 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
        "unknown option '--latout'"},
       {{"estimate", "llama-2-7b", "--on", "8xH100", "--json"}, "--layout is required"},
       {{"schedule", "make", "1f1b", "--ranks", "four", "--microbatches", "4", "--json"},
-       "--ranks: 'four' is not a whole number"},
+       "'four' is not a whole number"},
       {{"show", "model", "lama-2-7b", "--json"},
        "there is no model of this name and no such file"}};
   for (const auto& [words, fault] : cases) {
@@ -51,6 +51,13 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
     CHECK(reply_to(plain).output.empty());
     CHECK(reply_to(plain).error == reply.error);
   }
+}
+
+TEST_CASE("all values that are no numbers are told at once") {
+  const Reply reply = reply_to({"plan", "llama-2-7b", "--on", "8xH100", "--batch", "sixty", "--seq",
+                                "4k", "--risk", "7x", "--price", "cheap", "--json"});
+  CHECK(reply.exit == Exit::BadInput);
+  CHECK(faults_in(reply).size() == 3);
 }
 
 TEST_CASE("plan --export writes the recommended layout as export does") {
