@@ -1,7 +1,7 @@
 """accelerate's verdict on a configuration: its reader, its launcher's checks, and the plugins that the environment of the
 launched processes makes; transformers' verdict on the arguments of its trainer.
 
-    python accelerate_judge.py < questions.json > answers.json
+    python accelerate_judge.py < questions.jsonl > answers.jsonl
 
 A question has `world`, `text` of the YAML file and `arguments` of the trainer.
 """

@@ -1,6 +1,6 @@
 """NeMo AutoModel's verdict on a recipe: its reader, and its meshes on a process group that moves nothing.
 
-    python automodel_judge.py [FOLDER] < questions.json > answers.json
+    python automodel_judge.py [FOLDER] < questions.jsonl > answers.jsonl
 
 FOLDER holds an unpacked wheel, if it is not installed. A question has `world` and `text` of the recipe.
 """

@@ -1,6 +1,6 @@
 """DeepSpeed's verdict on a configuration: its own reader, given the ranks that an engine would give it.
 
-    python deepspeed_judge.py < questions.json > answers.json
+    python deepspeed_judge.py < questions.jsonl > answers.jsonl
 
 A question has `world`, `text` of a ds_config.json, and `stages` of the pipeline.
 """

@@ -1,9 +1,10 @@
 """What the judges share. A judge is a program that has a trainer's own code rule on questions, without an accelerator:
 
-    python x_judge.py ARGUMENTS < questions.json > answers.json
+    python x_judge.py ARGUMENTS < questions.jsonl > answers.jsonl
 
-An answer is null or why it is refused. Each judge is a process of its own, since trainers need packages of their own.
-`check.py` asks one about an export; tests/oracle ask them about many.
+A line has a list of questions and is answered by a line with as many answers, each null or why it is refused. Each judge is
+a process of its own, since trainers need packages of their own. `check.py` asks one about an export; tests/oracle ask them
+about many.
 """
 import contextlib
 import importlib.machinery
@@ -64,4 +65,5 @@ def answer_all(verdict):
     logging.disable(logging.WARNING)
     answers = sys.stdout
     sys.stdout = sys.stderr
-    json.dump([refusal(verdict, question) for question in json.load(sys.stdin)], answers)
+    for line in sys.stdin:
+        print(json.dumps([refusal(verdict, question) for question in json.loads(line)]), file=answers, flush=True)

@@ -1,7 +1,7 @@
 """Megatron's own verdict on command lines, without an accelerator: a program of its own, because each version is a
 package `megatron` and has to be imported by itself.
 
-    python megatron_judge.py [FOLDER] < questions.json > answers.json
+    python megatron_judge.py [FOLDER] < questions.jsonl > answers.jsonl
 
 FOLDER holds an unpacked wheel of megatron-core, if it is not installed. A question has `world`, `flags`, `environment`, `capability` (of the
 accelerator) and `transformer_engine` (its version), or is whether there is an `option`. An answer is null or why the line is refused. From 0.17 on the wheel

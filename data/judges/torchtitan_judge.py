@@ -1,6 +1,6 @@
 """torchtitan's verdict on settings: its parser, its sizes of meshes, and what its trainer asks before it starts.
 
-    python torchtitan_judge.py [FOLDER of an unpacked 0.2 wheel] < questions.json > answers.json
+    python torchtitan_judge.py [FOLDER of an unpacked 0.2 wheel] < questions.jsonl > answers.jsonl
 
 A question has `world` and `words` of a command line (0.3) or `text` of a TOML file (0.2). No mesh is made.
 """

@@ -2,6 +2,7 @@
 import concurrent.futures
 import dataclasses
 import json
+import math
 import os
 import subprocess
 
@@ -41,14 +42,30 @@ def settled(space, layout):
 
 
 def random_case(space, pick):
-    model = pick.choice(sorted(space.models))
-    layers, experts = MODELS[model]
-    layout = {}
-    for key, chance in space.chances.items():
-        if pick.random() < chance and (experts or key not in MODEL_KEYS):
-            layout[key] = drawn_value(space, key, pick, layers, layout.get("pp", 1))
-    return {"model": model, "gpu": pick.choice(space.accelerators), "nodes": pick.choice([1, 2, 4, 6, 8]),
-            "layout": settled(space, layout)}
+    """One whose degrees fill the cluster: no other can even be read."""
+    while True:
+        model = pick.choice(sorted(space.models))
+        layers, experts = MODELS[model]
+        layout = {}
+        for key, chance in space.chances.items():
+            if pick.random() < chance and (experts or key not in MODEL_KEYS):
+                layout[key] = drawn_value(space, key, pick, layers, layout.get("pp", 1))
+        case = {"model": model, "gpu": pick.choice(space.accelerators), "nodes": pick.choice([1, 2, 4, 6, 8]),
+                "layout": settled(space, layout)}
+        if replicas(case):
+            return case
+
+
+def replicas(case):
+    """How many ranks see data of their own, or None if the degrees do not fill the cluster."""
+    whole, rest = divmod(case["nodes"] * 8, math.prod(case["layout"].get(key, 1) for key in ("tp", "pp", "cp")))
+    return None if rest else whole
+
+
+def batch_splits(case):
+    """What no trainer goes without, so that layouts without it need not be asked about."""
+    ranks, layout = replicas(case), case["layout"]
+    return ranks is not None and layout["gbs"] % (layout["mbs"] * ranks) == 0
 
 
 def changed_case(space, pick, case):
@@ -93,7 +110,7 @@ def all_exported(space, cases, *options):
 
 def half_near_legal(space, pick, count):
     """So many cases with our verdict and the settings: random ones, then some that are one change from a legal one."""
-    asked = all_exported(space, [random_case(space, pick) for _ in range(count)], "--only-settings")[:count // 2]
+    asked = all_exported(space, [random_case(space, pick) for _ in range(count // 2)], "--only-settings")
     legal = [case for case, answer in asked if answer["legal"]]
     assert legal, "no random layout is legal"
     changed = [changed_case(space, pick, pick.choice(legal)) for _ in range(count - len(asked))]
@@ -101,12 +118,14 @@ def half_near_legal(space, pick, count):
 
 
 def legal_exports(space, pick, count):
-    """So many legal cases with the files of their export."""
-    found = []
-    for _ in range(40):
-        asked = all_exported(space, [random_case(space, pick) for _ in range(count)], "--only-settings")
-        # The verdict alone is asked for twice as fast, and most are illegal.
-        found += all_exported(space, [case for case, answer in asked if answer["legal"]])
+    """So many legal cases with the files of their export: a third random, the others one change from one before."""
+    found = {}  # by their text: none twice
+    for _ in range(100):
+        near = [case for case, _ in found.values()] if len(found) > count // 3 else []
+        drawn = [changed_case(space, pick, pick.choice(near)) if near else random_case(space, pick) for _ in range(count)]
+        new = {case_text(case): case for case in drawn if batch_splits(case) and case_text(case) not in found}
+        asked = all_exported(space, list(new.values()))
+        found |= {case_text(case): (case, answer) for case, answer in asked if answer["legal"]}
         if len(found) >= count:
             break
-    return found[:count]
+    return list(found.values())[:count]

@@ -1,6 +1,6 @@
 """Exports judged by the target's own code: every plan that we export is accepted, and no key is outside the closed list.
 
-The files are judged as they are written: scripts by a shell, the others by the target's reader. `TRAINWRIGHT_PLANS=200`
+The files are judged as they are written: scripts by a shell, the others by the target's reader. `TRAINWRIGHT_PLANS=500`
 exports as many of each.
 """
 import json
@@ -12,19 +12,18 @@ import pytest
 from layouts import case_text, legal_exports
 from trainer_oracles import JUDGES, ORACLES, needed
 
-PLANS = int(os.environ.get("TRAINWRIGHT_PLANS", "0"))
+PLANS = int(os.environ.get("TRAINWRIGHT_PLANS", "200"))
 TARGETS = [name for name in ORACLES if name not in ("megatron-core 0.16.1", "megatron-core 0.17.1")]
 
 
-@pytest.mark.parametrize("name", TARGETS)
-def test_exported_plans_are_accepted(name):
-    oracle = needed(ORACLES[name])
-    count = PLANS or oracle.plans
-    plans = legal_exports(oracle.space, random.Random(f"exports {name}"), count)
-    assert len(plans) == count, f"only {len(plans)} of {count} plans"
+@pytest.mark.parametrize("oracle", TARGETS, indirect=True, scope="session")
+def test_exported_plans_are_accepted(oracle, request):
+    name = request.node.callspec.id
+    plans = legal_exports(oracle.space, random.Random(f"exports {name}"), PLANS)
+    assert len(plans) == PLANS, f"only {len(plans)} of {PLANS} plans"
     questions = [oracle.of_files(case, {file["path"]: file["text"] for file in answer["files"]}) for case, answer in plans]
     refused = [f"{case_text(case)}: {reason}" for (case, _), reason in zip(plans, oracle.answers(questions)) if reason]
-    print(f"\n{name}: {count - len(refused)} of {count} exported plans accepted")
+    print(f"\n{name}: {PLANS - len(refused)} of {PLANS} exported plans accepted")
     assert not refused, "\n".join(refused[:20])
 
 
@@ -37,9 +36,8 @@ def options_in(shown, inside=False):
     return {word for word in shown.split() if word.startswith("--")} if inside and isinstance(shown, str) else set()
 
 
-@pytest.mark.parametrize("version", ["0.17.1", "0.19.2"])
-def test_every_option_is_one_of_megatrons(version):
-    oracle = needed(ORACLES[f"megatron-core {version}"])
+@pytest.mark.parametrize("oracle", ["megatron-core 0.17.1", "megatron-core 0.19.2"], indirect=True, scope="session")
+def test_every_option_is_one_of_megatrons(oracle):
     shown = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "show", "trainer", oracle.space.trainer, "--json"],
                            capture_output=True, text=True, check=True).stdout
     options = sorted(options_in(json.loads(shown)))

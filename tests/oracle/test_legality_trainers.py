@@ -9,14 +9,14 @@ import random
 
 import pytest
 from layouts import case_text, half_near_legal
-from trainer_oracles import ORACLES, needed
+from trainer_oracles import ORACLES
 
 LAYOUTS = int(os.environ.get("TRAINWRIGHT_LAYOUTS", "0"))
 
 
-@pytest.mark.parametrize("name", ORACLES)
-def test_what_a_trainer_refuses_is_refused(name):
-    oracle = needed(ORACLES[name])
+@pytest.mark.parametrize("oracle", ORACLES, indirect=True, scope="session")
+def test_what_a_trainer_refuses_is_refused(oracle, request):
+    name = request.node.callspec.id
     asked = half_near_legal(oracle.space, random.Random(name), LAYOUTS or oracle.layouts)
     ours = [[one["id"] for one in answer["violations"] if one["forbidden"]] for _, answer in asked]
     theirs = oracle.answers([oracle.of_settings(*one) for one in asked])

@@ -32,15 +32,22 @@ class Oracle:
     python: str = sys.executable
     folder: bool = False  # the judge is told the place
     layouts: int = 200  # as many as take half a minute
-    plans: int = 60
+    process: subprocess.Popen = None  # the judge, once it was asked
 
     def answers(self, questions):
-        """Those of the judge, which is started for them."""
-        run = subprocess.run([self.python, str(JUDGES / self.judge), *([str(self.place)] if self.folder else [])],
-                             input=json.dumps(questions), capture_output=True, text=True,
-                             env={**os.environ, **check.ENVIRONMENT})
-        assert run.returncode == 0, run.stderr[-2000:]
-        return json.loads(run.stdout)
+        """Those of the judge, whose imports take longest: it is started once."""
+        self.process = self.process or subprocess.Popen(
+            [self.python, str(JUDGES / self.judge), *([str(self.place)] if self.folder else [])], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env={**os.environ, **check.ENVIRONMENT})
+        print(json.dumps(questions), file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        assert answer, f"{self.judge} ended; see what it said above"
+        return json.loads(answer)
+
+    def dismiss(self):
+        if self.process:
+            self.process.communicate()
+            self.process = None
 
 
 def needed(oracle):
@@ -100,7 +107,7 @@ def torchtitan():
         lambda case, answer: {"world": world_of(case), "words": shlex.split(answer["text"])},
         lambda case, files: {"world": world_of(case),
                              "words": shell_arrays(files["settings.sh"], "SETTINGS", "SUBCOMMANDS")},
-        python=str(environment / "bin/python"), layouts=60, plans=20)
+        python=str(environment / "bin/python"), layouts=60)
 
 
 def old_torchtitan():
@@ -108,7 +115,7 @@ def old_torchtitan():
         spaces.torchtitan("0.2.2"), "torchtitan_judge.py", BUILD / "torchtitan-0.2.2",
         lambda case, answer: {"world": world_of(case), "text": answer["text"]},
         lambda case, files: {"world": world_of(case), "text": files["torchtitan.toml"]},
-        python=str(BUILD / "torchtitan/bin/python"), folder=True, layouts=60, plans=20)
+        python=str(BUILD / "torchtitan/bin/python"), folder=True, layouts=60)
 
 
 def deepspeed():
