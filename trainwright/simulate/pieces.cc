@@ -1,7 +1,7 @@
 // From a layout to the pieces of its step: lists timed once, stages as sums of them.
 #include <algorithm>
-#include <bit>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <unordered_map>
 
@@ -10,6 +10,13 @@
 
 namespace trainwright {
 namespace {
+
+// std::bit_cast, which the compiler of the playground does not have.
+std::int64_t bits_of(double value) {
+  std::int64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
 
 using detail::Call;
 using detail::ListTime;
@@ -278,7 +285,7 @@ struct StepModel::State {
     return on_links[{number(GroupKind::Tp), number(GroupKind::Cp), number(GroupKind::Ep),
                      number(GroupKind::Etp), layout.vocab_parallel ? number(GroupKind::Pp) : 0,
                      layout.ep, hidden, static_cast<std::int64_t>(layout.dispatcher),
-                     std::bit_cast<std::int64_t>(wires.busiest)}];
+                     bits_of(wires.busiest)}];
   }
 
   using Shares = std::vector<std::pair<Seconds RankPieces::*, Seconds>>;
