@@ -58,11 +58,11 @@ function(trainwright_test_program program label)
                          ENVIRONMENT "RC_PARAMS=seed=1")
 endfunction()
 
-# trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...])
+# trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...] [COST cost])
 # A pytest file run by the oracle environment's Python; left out when that environment is missing.
 # The built program is passed in TRAINWRIGHT_BINARY.
 function(trainwright_python_test name script)
-  cmake_parse_arguments(ARG "" "" "LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "" "COST" "LABELS;ARGS" ${ARGN})
   if(NOT EXISTS "${TRAINWRIGHT_PYTHON}")
     message(STATUS "no ${TRAINWRIGHT_PYTHON}: leaving out ${name}")
     return()
@@ -70,7 +70,10 @@ function(trainwright_python_test name script)
   add_test(NAME "${name}" COMMAND "${TRAINWRIGHT_PYTHON}" -m pytest -q -rs -p no:cacheprovider -p ctest_skips
            "${script}" ${ARG_ARGS})
   # What takes long starts first, so that no core idles at the end.
-  set_tests_properties("${name}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${TRAINWRIGHT_HANGS} COST 100
+  if(NOT ARG_COST)
+    set(ARG_COST 100)
+  endif()
+  set_tests_properties("${name}" PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${TRAINWRIGHT_HANGS} COST ${ARG_COST}
     SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED}
     ENVIRONMENT "TRAINWRIGHT_BINARY=${CMAKE_BINARY_DIR}/trainwright;TRAINWRIGHT_BUILD=${CMAKE_BINARY_DIR};TRAINWRIGHT_SHARED=${TRAINWRIGHT_SHARED};PYTHONPATH=${PROJECT_SOURCE_DIR}/python:${PROJECT_SOURCE_DIR}/tests;PYTHONDONTWRITEBYTECODE=1;OMP_NUM_THREADS=1")
 endfunction()
