@@ -1,35 +1,18 @@
 #pragma once
-// The free blocks of a pool in order of size: a sorted list cut into short pages, so that a change
-// moves a few hundred bytes and asks nobody for memory. Private to the module.
-#include <algorithm>
+// The free blocks of a pool in order of size. Sizes fall into bins, eight for each power of two, so
+// that most searches end where they begin. Private to the module.
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <vector>
 
+#include "trainwright/allocator/sorted_blocks.h"
+
 namespace trainwright::detail {
 
-// Ordered for best fit: smallest first, lowest address among equals.
-struct FreeBlock {
-  std::int64_t size = 0;
-  std::int64_t address = 0;
-  std::int32_t block = -1;
-
-  friend bool operator<(const FreeBlock& a, const FreeBlock& b) {
-    // Without branches, which a search for random sizes would mispredict.
-    return (a.size < b.size) | ((a.size == b.size) & (a.address < b.address));
-  }
-};
-
 class FreeBlocks {
-  // A page has this many entries at most, and one at least; 16 and 64 are about as fast.
-  static constexpr std::size_t kMost = 32;
-  struct Page {
-    std::array<FreeBlock, kMost> entries;
-    std::size_t count = 0;
-  };
-
  public:
   // Valid until the next change.
   class Iterator {
@@ -41,115 +24,92 @@ class FreeBlocks {
     using reference = const FreeBlock&;
 
     Iterator() = default;
-    Iterator(const FreeBlocks& blocks, std::size_t place, std::size_t entry)
-        : blocks_(&blocks), place_(place), entry_(entry) {}
-    reference operator*() const { return blocks_->page(place_).entries[entry_]; }
-    pointer operator->() const { return &**this; }
+    Iterator(const FreeBlocks& blocks, std::size_t bin, SortedBlocks::Iterator at)
+        : blocks_(&blocks), bin_(bin), at_(at) {}
+    reference operator*() const { return *at_; }
+    pointer operator->() const { return &*at_; }
     Iterator& operator++() {
-      if (++entry_ == blocks_->page(place_).count) {
-        ++place_;
-        entry_ = 0;
-      }
+      if (++at_ == blocks_->bins_[bin_].end()) *this = blocks_->first_from(bin_ + 1);
       return *this;
     }
     Iterator& operator--() {
-      if (entry_ == 0) entry_ = blocks_->page(--place_).count;
-      --entry_;
+      if (bin_ == kBins || at_ == blocks_->bins_[bin_].begin()) {
+        do --bin_;
+        while (!blocks_->has(bin_));
+        at_ = blocks_->bins_[bin_].end();
+      }
+      --at_;
       return *this;
     }
-    friend bool operator==(const Iterator& a, const Iterator& b) {
-      return a.place_ == b.place_ && a.entry_ == b.entry_;
+    bool operator==(const Iterator& other) const {
+      return bin_ == other.bin_ && (bin_ == kBins || at_ == other.at_);
     }
 
    private:
     friend class FreeBlocks;
     const FreeBlocks* blocks_ = nullptr;
-    std::size_t place_ = 0, entry_ = 0;
+    std::size_t bin_ = 0;
+    SortedBlocks::Iterator at_;
   };
 
-  Iterator begin() const { return {*this, 0, 0}; }
-  Iterator end() const { return {*this, order_.size(), 0}; }
+  Iterator begin() const { return first_from(0); }
+  Iterator end() const { return {*this, kBins, {}}; }
   auto rend() const { return std::make_reverse_iterator(begin()); }
 
   // The first that is not smaller.
   Iterator lower_bound(const FreeBlock& key) const {
-    const std::size_t place = place_of(key);
-    if (place == order_.size()) return end();
-    const Page& found = page(place);
-    const auto entry = std::lower_bound(found.entries.begin(),
-                                        found.entries.begin() + signed_of(found.count), key);
-    return {*this, place, static_cast<std::size_t>(entry - found.entries.begin())};
+    const std::size_t bin = bin_of(key.size);
+    if (has(bin)) {
+      const auto found = bins_[bin].lower_bound(key);
+      if (found != bins_[bin].end()) return {*this, bin, found};
+    }
+    return first_from(bin + 1);
   }
 
   void insert(const FreeBlock& block) {
-    if (order_.empty()) add_page(0);
-    std::size_t place = std::min(place_of(block), order_.size() - 1);
-    if (page(place).count == kMost) {
-      split(place);
-      if (largest_[place] < block) ++place;
-    }
-    Page& into = page(place);
-    const auto last = into.entries.begin() + signed_of(into.count);
-    const auto at = std::lower_bound(into.entries.begin(), last, block);
-    std::move_backward(at, last, last + 1);
-    *at = block;
-    ++into.count;
-    largest_[place] = into.entries[into.count - 1];
+    if (bins_.empty()) bins_.resize(kBins);
+    const std::size_t bin = bin_of(block.size);
+    bins_[bin].insert(block);
+    used_[bin / 64] |= std::uint64_t{1} << (bin % 64);
   }
-
-  void erase(const FreeBlock& block) { erase(lower_bound(block)); }
+  void erase(const FreeBlock& block) {
+    const std::size_t bin = bin_of(block.size);
+    bins_[bin].erase(block);
+    forget_if_empty(bin);
+  }
   void erase(Iterator at) {
-    Page& from = page(at.place_);
-    const auto first = from.entries.begin() + signed_of(at.entry_);
-    std::move(first + 1, from.entries.begin() + signed_of(from.count), first);
-    if (--from.count == 0) {
-      unused_.push_back(order_[at.place_]);
-      order_.erase(order_.begin() + signed_of(at.place_));
-      largest_.erase(largest_.begin() + signed_of(at.place_));
-    } else {
-      largest_[at.place_] = from.entries[from.count - 1];
-    }
+    bins_[at.bin_].erase(at.at_);
+    forget_if_empty(at.bin_);
   }
 
  private:
-  static std::ptrdiff_t signed_of(std::size_t value) { return static_cast<std::ptrdiff_t>(value); }
-  Page& page(std::size_t place) { return pages_[order_[place]]; }
-  const Page& page(std::size_t place) const { return pages_[order_[place]]; }
+  static constexpr std::size_t kBins = 61 * 8;  // of sizes below 2^63
 
-  // Where in the order is the page whose largest entry is not smaller.
-  std::size_t place_of(const FreeBlock& key) const {
-    const auto found = std::lower_bound(largest_.begin(), largest_.end(), key);
-    return static_cast<std::size_t>(found - largest_.begin());
+  // Sizes below 8 have one each, then the three bits after the first decide.
+  static std::size_t bin_of(std::int64_t size) {
+    const auto bits = static_cast<std::uint64_t>(size);
+    if (bits < 8) return bits;
+    const auto log2 = static_cast<std::size_t>(std::bit_width(bits)) - 1;
+    return (log2 - 2) * 8 + ((bits >> (log2 - 3)) & 7U);
   }
-
-  void add_page(std::size_t place) {
-    std::size_t made = pages_.size();
-    if (unused_.empty()) {
-      pages_.emplace_back();
-    } else {
-      made = unused_.back();
-      unused_.pop_back();
-      pages_[made].count = 0;
+  bool has(std::size_t bin) const { return (used_[bin / 64] >> (bin % 64) & 1U) != 0; }
+  void forget_if_empty(std::size_t bin) {
+    if (bins_[bin].empty()) used_[bin / 64] &= ~(std::uint64_t{1} << (bin % 64));
+  }
+  // The smallest block of that bin and those after it.
+  Iterator first_from(std::size_t bin) const {
+    for (std::size_t word = bin / 64; word < used_.size(); ++word) {
+      std::uint64_t left = used_[word];
+      if (word == bin / 64) left &= ~std::uint64_t{0} << (bin % 64);
+      if (left == 0) continue;
+      const std::size_t found = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
+      return {*this, found, bins_[found].begin()};
     }
-    order_.insert(order_.begin() + signed_of(place), made);
-    largest_.insert(largest_.begin() + signed_of(place), FreeBlock{});
+    return end();
   }
 
-  // The upper half of a full page becomes a page of its own.
-  void split(std::size_t place) {
-    add_page(place + 1);
-    Page& lower = page(place);
-    Page& upper = page(place + 1);
-    std::copy(lower.entries.begin() + kMost / 2, lower.entries.end(), upper.entries.begin());
-    lower.count = upper.count = kMost / 2;
-    largest_[place + 1] = largest_[place];
-    largest_[place] = lower.entries[lower.count - 1];
-  }
-
-  std::vector<Page> pages_;
-  std::vector<std::size_t> order_;   // of the pages
-  std::vector<FreeBlock> largest_;   // entry of each, in the same order
-  std::vector<std::size_t> unused_;  // pages to use again
+  std::vector<SortedBlocks> bins_;                       // none before the first block
+  std::array<std::uint64_t, (kBins + 63) / 64> used_{};  // a bit for each bin that has any
 };
 
 }  // namespace trainwright::detail

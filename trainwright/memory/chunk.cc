@@ -71,7 +71,7 @@ void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
     chunk.kept += bytes.count * bytes.kept;
     chunk.half += bytes.count * bytes.half;
     chunk.gathered += bytes.count * bytes.gathered;
-    for (std::int64_t i = 0; i < portion.count; ++i) chunk.held += portion.totals->parameters;
+    chunk.held.add(portion.totals->parameters, portion.count);
     chunk.portions.push_back(bytes);
   }
   RealBytes half_after;

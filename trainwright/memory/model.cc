@@ -287,18 +287,21 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
 // that of the whole model on one.
 std::optional<Bytes> MemoryModel::states(const Layout& layout) {
   State& state = *state_;
-  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
+  Slice first = slice_of(layout, state.trainer, 0, state.attention);
   if (too_large(state.widths, first)) return std::nullopt;
-  const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
+  // What a rank holds hangs neither on its tokens nor on what is run again.
+  first.mbs = 1;
+  first.recompute = {};
+  const auto rules = detail::state_rules(layout, state.job, state.trainer, state.cluster);
   Layout one_stage;
   one_stage.precision = layout.precision;
   const KnownPartition* known = state.partition_for(one_stage);
   if (!rules || known == nullptr) return std::nullopt;
   HeldParameters held;
   for (std::size_t chunk = 0; chunk < known->contents.size(); ++chunk) {
-    held += state.chunk_for(layout, first, *known, chunk, rules->states).held;
+    held += state.chunk_for(layout, first, *known, chunk, *rules).held;
   }
-  const detail::States of = detail::states_of(rules->states, held);
+  const detail::States of = detail::states_of(*rules, held);
   const RealBytes all = of.weights + of.main_weights + of.gradients + of.states;
   return Bytes(static_cast<std::int64_t>(all.value() / static_cast<double>(layout.pp)));
 }

@@ -69,10 +69,16 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
   HeldParameters held;
   StandIns stand_ins;
   RealBytes gradients, kept_gradients;
+  std::size_t before = 0;
   for (const std::size_t chunk : group.chunks) {
     const ChunkContent& content = partition.contents[chunk];
     const ChunkBytes& of = *bytes[chunk];
-    terms.chunks.push_back(chunk_terms(of, content, rules.states, rules.pipeline));
+    // Most chunks of a rank hold the same as the one before.
+    const bool as_before = !terms.chunks.empty() && chunk == before;
+    terms.chunks.push_back(as_before
+                               ? ChunkTerms(terms.chunks.back())
+                               : chunk_terms(of, content, rules.states, rules.pipeline));
+    before = chunk;
     terms.transport += transport_bytes(of, rules.pipeline, rules.microbatches);
     if (rules.microbatches > 1) terms.left_behind += of.left_behind;
     terms.left_behind += of.head_share;

@@ -288,6 +288,11 @@ RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
 
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
   Highest best{.bytes = RealBytes(-1)};
+  // Most chunks have none of what is added without a micro-batch in flight.
+  const bool plain = std::all_of(chunks.begin(), chunks.end(), [](const ChunkTerms& of) {
+    return of.gathered == kNothing && of.sent_forward == kNothing && of.sent_input == kNothing &&
+           of.kept_gradients == kNothing && of.gradients == kNothing;
+  });
   const InFlight* counts = moments.counts.data();
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const MomentAction& action = moments.actions[i];
@@ -295,10 +300,16 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
     RealBytes bytes = spot_of(chunks, action).total;
     for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
       const ChunkTerms& of = chunks[c];
+      const bool has_gradient = (action.has_gradient >> c & 1U) != 0;
+      if (plain) {
+        bytes += counts->whole * of.whole + counts->half * of.half;
+        if (has_gradient) bytes += of.last_gradient;
+        continue;
+      }
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
                (counts->forwards + extra) * of.sent_forward +
                (counts->inputs + extra) * of.sent_input + still_kept(chunks, c, action);
-      if ((action.has_gradient >> c & 1U) != 0) bytes += of.gradients + of.last_gradient;
+      if (has_gradient) bytes += of.gradients + of.last_gradient;
     }
     if (bytes > best.bytes) best = {bytes, i};
   }

@@ -34,7 +34,11 @@ std::optional<StepPieces> Fastest::whole(const Branch& branch) {
   auto pieces = steps_.whole(layout);
   if (!pieces) return std::nullopt;
   ++looked_.bounded;
-  if (branch.sharing < 0) pieces->ranks = {RankPieces{}};
+  if (branch.sharing >= 0) {
+    const auto rank = steps_.whole_rank(layout);
+    if (!rank) return std::nullopt;
+    pieces->ranks = {*rank};
+  }
   return *std::move(pieces);
 }
 

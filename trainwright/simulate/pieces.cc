@@ -5,7 +5,9 @@
 #include <map>
 #include <unordered_map>
 
+#include "trainwright/base/few.h"
 #include "trainwright/base/hash.h"
+#include "trainwright/simulate/dealt_stages.h"
 #include "trainwright/simulate/list_time.h"
 
 namespace trainwright {
@@ -217,7 +219,8 @@ struct StepModel::State {
   // By precision: recipes differ.
   struct Lists {
     Recipe recipe;
-    WorkCache work;
+    WorkCache work;                       // to be timed: no sums of memory
+    std::optional<WorkCache> for_others;  // once they ask
     ListTimer timer;
     std::unordered_map<const Totals*, ListTime> timed = {};
     std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
@@ -225,10 +228,12 @@ struct StepModel::State {
 
     Lists(const Model& model, Recipe of, ListTimer with)
         : recipe(std::move(of)),
-          work(model, recipe,
-               [this](const Totals& totals, const OperatorList& list) {
-                 timed.emplace(&totals, timer.timed(list));
-               }),
+          work(
+              model, recipe,
+              [this](const Totals& totals, const OperatorList& list) {
+                timed.emplace(&totals, timer.timed(list));
+              },
+              WorkCache::Sums::Work),
           timer(with) {}
   };
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
@@ -249,6 +254,8 @@ struct StepModel::State {
   std::unordered_map<std::array<std::int64_t, 9>, OnLinks, NumbersHash> on_links = {};
 
   std::map<std::pair<std::int64_t, double>, double> busiest = {};  // by ep and rows
+
+  detail::DealtStages dealt = {};
 
   double busiest_of(const Layout& layout) {
     if (expert_load.kind == ExpertLoad::Kind::Balanced) return 1;
@@ -288,16 +295,21 @@ struct StepModel::State {
                      bits_of(wires.busiest)}];
   }
 
-  using Shares = std::vector<std::pair<Seconds RankPieces::*, Seconds>>;
+  struct Share {
+    Seconds RankPieces::* part = nullptr;
+    Seconds seconds;
+  };
+  using Shares = Few<Share, 12>;
   // A stage on the layout's links, and what it adds to the pieces of its rank.
   struct StageWork {
     StagePieces pieces = {};
     Shares shares = {};
     std::array<Flops, 4> flops{};  // by pass
   };
-  Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages,
-                          std::int64_t ranks);
-  void set_surroundings(StepPieces& step, const Layout& layout, Lists& of, Wires& wires);
+  Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages);
+  Result<StepPieces> whole_step(const Layout& layout);
+  void set_surroundings(StepPieces& step, const Slice& slice, Lists& of, Wires& wires);
+  void set_flops(StepPieces& step, const Layout& layout, const std::vector<Flops>& of_ranks) const;
 
   Lists& lists_for(PrecisionKind precision) {
     auto& found = lists[static_cast<int>(precision)];
@@ -344,10 +356,11 @@ struct StepModel::State {
   StageSums sums_of(Lists& of, const Stage& stage, const Slice& slice) {
     StageSums sums{.portions = of.work.stage(stage, slice), .held = {}};
     for (const Portion& share : of.work.shares(stage, slice)) sums.portions.push_back(share);
-    const Totals all = compose(sums.portions);
-    sums.held = all.parameters;
-    for (std::size_t pass = 0; pass < all.effort.size(); ++pass) {
-      sums.flops[pass] = all.effort[pass].matmul;
+    for (const Portion& portion : sums.portions) {
+      sums.held.add(portion.totals->parameters, portion.count);
+      for (std::size_t pass = 0; pass < sums.flops.size(); ++pass) {
+        sums.flops[pass] += portion.totals->effort[pass].matmul * real(portion.count);
+      }
     }
     return sums;
   }
@@ -376,10 +389,9 @@ struct StepModel::State {
       const bool forward = traffic.pass == Pass::Forward;
       const bool reduced = traffic.pass == Pass::WeightGradient;
       if (traffic.every_micro_batch) {
-        shares.emplace_back(forward ? &RankPieces::every_forward : &RankPieces::every_backward,
-                            one);
+        shares.push_back({forward ? &RankPieces::every_forward : &RankPieces::every_backward, one});
       } else {
-        shares.emplace_back(reduced ? &RankPieces::reduced : &RankPieces::gathered, one);
+        shares.push_back({reduced ? &RankPieces::reduced : &RankPieces::gathered, one});
       }
     }
     add_optimizer(shares, held, sharding, trained.model, wires.layout);
@@ -405,45 +417,36 @@ struct StepModel::State {
       return rounded(RealBytes(of)) / slowest_accelerator(cluster).host_link;
     };
     if (away.has(Offload::Optimizer)) {
-      shares.emplace_back(
-          &RankPieces::host_step,
-          rounded(RealBytes(moved * real(cluster.groups.front().per_node))) / kHostUpdates +
-              crossing(trained * (bytes.gradient + bytes.weight)));
+      shares.push_back(
+          {&RankPieces::host_step,
+           rounded(RealBytes(moved * real(cluster.groups.front().per_node))) / kHostUpdates +
+               crossing(trained * (bytes.gradient + bytes.weight))});
     } else {
-      shares.emplace_back(&RankPieces::optimizer,
-                          streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates));
+      shares.push_back({&RankPieces::optimizer,
+                        streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates)});
     }
     if (away.has(Offload::Parameters)) {
       const Seconds once =
           crossing(of_rank(held.dense, held.expert, sharding.weights) * bytes.weight);
-      shares.emplace_back(&RankPieces::every_forward, once);
-      shares.emplace_back(&RankPieces::every_backward, once);
+      shares.push_back({&RankPieces::every_forward, once});
+      shares.push_back({&RankPieces::every_backward, once});
     }
   }
 
-  StageWork work_of(const Layout& layout, const Stage& stage, Lists& of,
-                    const TrainedBytes& trained, Wires& wires, OnLinks& known) {
-    const Slice slice = slice_of(layout, trainer, stage.id.index(), attention);
-    StageWork work;
-    const auto fill = [&](const StageSums& sums) {
-      work.shares = parameter_shares(sums.held, stage.count, of.recipe, trained, wires);
-      work.flops = sums.flops;
-    };
-    if (&stage == &one_stage.front()) {
-      const StageSums& sums = whole_sums(of, slice);
-      const auto [pieces, fresh] = known.whole.try_emplace(&sums);
-      if (fresh) pieces->second = this->stage(of, sums.portions, wires, known);
-      work.pieces = pieces->second;
-      fill(sums);
-    } else {
-      const StageSums sums = sums_of(of, stage, slice);
-      work.pieces = this->stage(of, sums.portions, wires, known);
-      fill(sums);
-    }
-    if (layout.pp > 1) {  // sends and receives
-      work.pieces.forward.kernels += 2;
-      work.pieces.backward_input.kernels += 2;
-    }
+  // Sends and receives.
+  static void add_transfers(StagePieces& pieces, const Layout& layout) {
+    if (layout.pp == 1) return;
+    pieces.forward.kernels += 2;
+    pieces.backward_input.kernels += 2;
+  }
+
+  StageWork work_of(const Slice& slice, const Stage& stage, Lists& of, const TrainedBytes& trained,
+                    Wires& wires, OnLinks& known) {
+    const StageSums sums = sums_of(of, stage, slice);
+    StageWork work{.pieces = this->stage(of, sums.portions, wires, known),
+                   .shares = parameter_shares(sums.held, stage.count, of.recipe, trained, wires),
+                   .flops = sums.flops};
+    add_transfers(work.pieces, wires.layout);
     return work;
   }
 
@@ -455,22 +458,25 @@ struct StepModel::State {
   }
 };
 
-Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages,
-                                          std::int64_t ranks) {
+Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages) {
   const TrainedBytes trained = TW_TRY(bytes_of(layout));
-  if (const auto large = too_large(widths, slice_of(layout, trainer))) return fail({*large});
+  const Slice slice = slice_of(layout, trainer, 0, attention);
+  if (const auto large = too_large(widths, slice)) return fail({*large});
   Lists& of = lists_for(layout.precision);
   Wires wires = wires_of(layout);
   OnLinks& known = on_links_of(wires);
   StepPieces step;
-  step.ranks.resize(static_cast<std::size_t>(ranks));
+  step.ranks.resize(static_cast<std::size_t>(layout.pp));
   step.stages.reserve(stages.size());
   std::vector<Flops> flops(step.ranks.size());
   StageWork work;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (i == 0 || !alike(layout, stages[i - 1], stage)) {
-      work = work_of(layout, stage, of, trained, wires, known);
+      const Slice own = layout.recompute_by_stage.empty()
+                            ? slice
+                            : slice_of(layout, trainer, stage.id.index(), attention);
+      work = work_of(own, stage, of, trained, wires, known);
     }
     step.stages.push_back(work.pieces);
     step.stages.back().rank = stage.rank;
@@ -478,16 +484,42 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vecto
     for (const auto& [part, seconds] : work.shares) step.ranks[rank].*part += seconds;
     for (const Flops& of_pass : work.flops) flops[rank] += of_pass;
   }
-  set_surroundings(step, layout, of, wires);
-  const double m = real(step.micro_batches);
-  const FlopsPerSecond peak = rates.of(compute_type(layout.precision)).peak;
-  step.bound = *std::max_element(flops.begin(), flops.end()) * m / peak;
-  for (const Flops& all : flops) step.executed += all * (m * real(step.world / layout.pp));
+  set_surroundings(step, slice, of, wires);
+  set_flops(step, layout, flops);
   return step;
 }
 
-void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, Lists& of,
+Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
+  const Slice slice = slice_of(layout, trainer, 0, attention);
+  if (const auto large = too_large(widths, slice)) return fail({*large});
+  Lists& of = lists_for(layout.precision);
+  Wires wires = wires_of(layout);
+  OnLinks& known = on_links_of(wires);
+  const StageSums& sums = whole_sums(of, slice);
+  const auto [pieces, fresh] = known.whole.try_emplace(&sums);
+  if (fresh) pieces->second = stage(of, sums.portions, wires, known);
+  StepPieces step;
+  step.stages = {pieces->second};
+  step.ranks = {RankPieces{}};
+  add_transfers(step.stages.front(), layout);
+  set_surroundings(step, slice, of, wires);
+  Flops all;
+  for (const Flops& of_pass : sums.flops) all += of_pass;
+  set_flops(step, layout, {all});
+  return step;
+}
+
+void StepModel::State::set_flops(StepPieces& step, const Layout& layout,
+                                 const std::vector<Flops>& of_ranks) const {
+  const double m = real(step.micro_batches);
+  const FlopsPerSecond peak = rates.of(compute_type(layout.precision)).peak;
+  step.bound = *std::max_element(of_ranks.begin(), of_ranks.end()) * m / peak;
+  for (const Flops& all : of_ranks) step.executed += all * (m * real(step.world / layout.pp));
+}
+
+void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Lists& of,
                                         Wires& wires) {
+  const Layout& layout = wires.layout;
   step.schedule = running_schedule(layout);
   step.pp = layout.pp;
   step.vpp = layout.vpp;
@@ -497,7 +529,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Layout& layout, 
   step.tensor_apart = wires.place(GroupKind::Tp).node.together < layout.tp;
   if (layout.pp > 1) {
     step.stages_apart = wires.place(GroupKind::Pp).node.together < layout.pp;
-    step.transfer = transfer_time(boundary_bytes(model, slice_of(layout, trainer), of.recipe),
+    step.transfer = transfer_time(boundary_bytes(model, slice, of.recipe),
                                   wires.place(GroupKind::Pp), cluster, rates);
   }
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
@@ -528,15 +560,13 @@ StepModel::StepModel(StepModel&&) noexcept = default;
 StepModel& StepModel::operator=(StepModel&&) noexcept = default;
 
 Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* schedule) {
-  const std::vector<Stage> stages = TW_TRY(stage_layers(layout, state_->model));
-  StepPieces step = TW_TRY(state_->step(layout, stages, layout.pp));
+  const std::vector<Stage>* stages = TW_TRY(state_->dealt.of(layout, state_->model));
+  StepPieces step = TW_TRY(state_->step(layout, *stages));
   if (schedule != nullptr) step.order = *schedule;
   return step;
 }
 
-Result<StepPieces> StepModel::whole(const Layout& layout) {
-  return state_->step(layout, state_->one_stage, 1);
-}
+Result<StepPieces> StepModel::whole(const Layout& layout) { return state_->whole_step(layout); }
 
 Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   State& s = *state_;
@@ -554,7 +584,11 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   return rank;
 }
 
-WorkCache& StepModel::work(PrecisionKind precision) { return state_->lists_for(precision).work; }
+WorkCache& StepModel::work(PrecisionKind precision) {
+  State::Lists& lists = state_->lists_for(precision);
+  if (!lists.for_others) lists.for_others.emplace(state_->model, lists.recipe);
+  return *lists.for_others;
+}
 
 Result<StepPieces> step_pieces(const StepQuestion& q) {
   return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention, q.expert_load)

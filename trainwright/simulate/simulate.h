@@ -137,8 +137,8 @@ class StepModel {
   StepModel(StepModel&&) noexcept;
   StepModel& operator=(StepModel&&) noexcept;
   Result<StepPieces> pieces(const Layout& layout, const Schedule* schedule = nullptr);
-  // As if one stage on one rank held all layers, on the layout's links: for least_step. Its passes
-  // hang on recompute, what travels on sharding.
+  // As if one stage on one rank held all layers, on the layout's links: for least_step. What
+  // travels between replicas is none in the first and told by the second.
   Result<StepPieces> whole(const Layout& layout);
   Result<RankPieces> whole_rank(const Layout& layout);
   WorkCache& work(PrecisionKind precision);  // its lists, for others who read them

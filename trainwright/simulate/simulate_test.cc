@@ -239,6 +239,18 @@ TEST_CASE(
   CHECK(part(eight.time(behind), TimePart::Expert) / (all * 100) > 0.9);
 }
 
+TEST_CASE("a module that predicts further tokens runs once, however many layers are run again") {
+  Eight many("64xH100");
+  many.model = *find_model("deepseek-v3", kData);
+  const auto loss = [&](const char* recompute) {
+    const std::string text = "pp=1,ep=64,mbs=1,gbs=64,seq=4096,recompute=";
+    return part(many.time((text + recompute).c_str()), TimePart::Loss);
+  };
+  CHECK(loss("none") > Seconds(0));
+  CHECK(loss("block:8").value() == doctest::Approx(loss("none").value()));
+  CHECK(loss("full").value() == doctest::Approx(loss("none").value()));
+}
+
 TEST_CASE("a scale is on all parts, but no machine beats its peak") {
   const Eight eight;
   const StepPieces pieces = eight.pieces("dp=8,zero=1,gbs=64,seq=4096");

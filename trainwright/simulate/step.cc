@@ -1,6 +1,7 @@
 // From the pieces of a step to its seconds.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <tuple>
 
 #include "trainwright/simulate/simulate.h"
@@ -93,9 +94,13 @@ struct Visit {
   Seconds total() const { return sum(forward) + sum(backward); }
 };
 
+// Byte by byte: this is asked of every stage of every layout.
 bool alike(const StagePieces& a, const StagePieces& b) {
-  return a.forward == b.forward && a.backward_input == b.backward_input &&
-         a.backward_weight == b.backward_weight;
+  const auto same = [](const PassPieces& x, const PassPieces& y) {
+    return std::memcmp(&x, &y, sizeof(PassPieces)) == 0;
+  };
+  return same(a.forward, b.forward) && same(a.backward_input, b.backward_input) &&
+         same(a.backward_weight, b.backward_weight);
 }
 
 // `blocking`: the transfer that each pass waits for.

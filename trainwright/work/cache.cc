@@ -47,12 +47,13 @@ struct WorkCache::State {
   Recipe recipe;
   std::int64_t first_trained = -1;
   Reader reader = {};
+  Sums sums = Sums::All;
   std::unordered_map<ListOf, Totals, ListHash> made = {};
   std::unordered_map<ListOf, HeldParameters, ListHash> held = {};
 
   // A key without what its list does not hang on: lists are shared by more slices that way.
   ListOf plainly(ListOf of) const {
-    const bool end = of.what != What::Layer && of.what != What::Mtp;
+    const bool end = of.what != What::Layer;
     const bool dense = of.what == What::Layer && !std::holds_alternative<MixtureOfExperts>(
                                                      model.kinds[of.kind.at()].feed_forward);
     if (end) of.slice.recompute = {};
@@ -74,7 +75,7 @@ struct WorkCache::State {
       held.emplace(key, sum.parameters);
       return sum;
     }
-    Totals sum = totals(list);
+    Totals sum = sums == Sums::Work ? efforts(list) : totals(list);
     sum.parameters = known->second;
     return sum;
   }
@@ -136,9 +137,9 @@ struct WorkCache::State {
   }
 };
 
-WorkCache::WorkCache(const Model& model, const Recipe& recipe, Reader reader)
-    : state_(std::make_unique<State>(
-          State{model, recipe, first_trained_layer(model, recipe.training), std::move(reader)})) {}
+WorkCache::WorkCache(const Model& model, const Recipe& recipe, Reader reader, Sums sums)
+    : state_(std::make_unique<State>(State{
+          model, recipe, first_trained_layer(model, recipe.training), std::move(reader), sums})) {}
 WorkCache::~WorkCache() = default;
 WorkCache::WorkCache(WorkCache&&) noexcept = default;
 WorkCache& WorkCache::operator=(WorkCache&&) noexcept = default;

@@ -44,29 +44,29 @@ void add(Effort& sum, const Effort& one, std::int64_t times) {
   sum.written += one.written * times;
 }
 
-void add(HeldParameters& sum, const HeldParameters& one, std::int64_t times) {
-  sum.dense += one.dense * times;
-  sum.expert += one.expert * times;
-  sum.trained_dense += one.trained_dense * times;
-  sum.trained_expert += one.trained_expert * times;
-  sum.adapter_dense += one.adapter_dense * times;
-  sum.adapter_expert += one.adapter_expert * times;
-  sum.quantised_dense += one.quantised_dense * times;
-  sum.quantised_expert += one.quantised_expert * times;
-  sum.stored_dense += one.stored_dense * times;
-  sum.stored_expert += one.stored_expert * times;
-  sum.states_dense += one.states_dense * times;
-  sum.states_expert += one.states_expert * times;
-  sum.step_dense += one.step_dense * times;
-  sum.step_expert += one.step_expert * times;
-  sum.replicated += one.replicated * times;
-  sum.low_precision += one.low_precision * times;
-}
-
 }  // namespace
 
+void HeldParameters::add(const HeldParameters& other, std::int64_t times) {
+  dense += other.dense * times;
+  expert += other.expert * times;
+  trained_dense += other.trained_dense * times;
+  trained_expert += other.trained_expert * times;
+  adapter_dense += other.adapter_dense * times;
+  adapter_expert += other.adapter_expert * times;
+  quantised_dense += other.quantised_dense * times;
+  quantised_expert += other.quantised_expert * times;
+  stored_dense += other.stored_dense * times;
+  stored_expert += other.stored_expert * times;
+  states_dense += other.states_dense * times;
+  states_expert += other.states_expert * times;
+  step_dense += other.step_dense * times;
+  step_expert += other.step_expert * times;
+  replicated += other.replicated * times;
+  low_precision += other.low_precision * times;
+}
+
 HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {
-  add(*this, other, 1);
+  add(other, 1);
   return *this;
 }
 
@@ -133,7 +133,7 @@ Totals compose(std::span<const Portion> portions) {
     sum.kept_of_experts += one.kept_of_experts * n;
     sum.kept_for_weights += one.kept_for_weights * n;
     sum.held_gradients += one.held_gradients * n;
-    add(sum.parameters, one.parameters, n);
+    sum.parameters.add(one.parameters, n);
     add_shapes(sum.stand_ins, one.stand_ins);
     sum.traffic.add(one.traffic, n);
   }

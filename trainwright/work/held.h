@@ -23,6 +23,7 @@ struct HeldParameters {
   Bytes step_dense, step_expert;      // temporaries of its step
   Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
   Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
+  void add(const HeldParameters& other, std::int64_t times);
   HeldParameters& operator+=(const HeldParameters& other);
   friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
 };

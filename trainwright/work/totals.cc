@@ -9,14 +9,18 @@ using detail::Stay;
 
 Effort& effort_of(Totals& sum, Pass pass) { return sum.effort[static_cast<std::size_t>(pass)]; }
 
-void add_work(const OperatorList& list, Totals& sum) {
+void add_efforts(const OperatorList& list, Totals& sum) {
   for (const Operator& op : list.operators) {
-    const bool again = detail::runs_again(op.again);
-    if (op.stand_in.in > 0) add_shapes(sum.stand_ins, {op.stand_in});
     effort_of(sum, Pass::Forward) += op.forward;
     effort_of(sum, Pass::InputGradient) += op.input_gradient;
     effort_of(sum, Pass::WeightGradient) += op.weight_gradient;
-    if (again) effort_of(sum, Pass::Recompute) += op.forward;
+    if (detail::runs_again(op.again)) effort_of(sum, Pass::Recompute) += op.forward;
+  }
+}
+
+void add_traffic(const OperatorList& list, Totals& sum) {
+  for (const Operator& op : list.operators) {
+    const bool again = detail::runs_again(op.again);
     for (const Collective& call : op.collectives) {
       const Traffic one{1, call.bytes};
       if (call.pass != Pass::Recompute) sum.traffic.add(call.group, call.kind, call.pass, one);
@@ -95,7 +99,17 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   sum.output = list.at(list.output).bytes();
   sum.parameters = parameters;
   add_parameters(list, sum.parameters);
-  add_work(list, sum);
+  add_efforts(list, sum);
+  add_traffic(list, sum);
+  for (const Operator& op : list.operators) {
+    if (op.stand_in.in > 0) add_shapes(sum.stand_ins, {op.stand_in});
+  }
+  return sum;
+}
+
+Totals efforts(const OperatorList& list) {
+  Totals sum;
+  add_efforts(list, sum);
   return sum;
 }
 

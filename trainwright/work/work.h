@@ -85,6 +85,8 @@ struct Totals {
   friend bool operator==(const Totals&, const Totals&) = default;
 };
 Totals totals(const OperatorList& list, const HeldParameters& parameters = {});
+// No more than its efforts: nothing is walked through.
+Totals efforts(const OperatorList& list);
 // {"tensors": [...], "operators": [...]}; tensors are named by their place in the array.
 Json to_json(const OperatorList& list);
 Json to_json(const Totals& totals);
@@ -143,7 +145,9 @@ class WorkCache {
  public:
   // Who wants more of a list than its sums reads it when it is made.
   using Reader = std::function<void(const Totals&, const OperatorList&)>;
-  WorkCache(const Model& model, const Recipe& recipe, Reader reader = {});
+  // Work: of each list no more than efforts and parameters, which takes half as long.
+  enum class Sums : std::uint8_t { All, Work };
+  WorkCache(const Model& model, const Recipe& recipe, Reader reader = {}, Sums sums = Sums::All);
   ~WorkCache();
   WorkCache(WorkCache&&) noexcept;
   WorkCache& operator=(WorkCache&&) noexcept;
