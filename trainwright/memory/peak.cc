@@ -75,9 +75,8 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     const ChunkBytes& of = *bytes[chunk];
     // Most chunks of a rank hold the same as the one before.
     const bool as_before = !terms.chunks.empty() && chunk == before;
-    terms.chunks.push_back(as_before
-                               ? ChunkTerms(terms.chunks.back())
-                               : chunk_terms(of, content, rules.states, rules.pipeline));
+    terms.chunks.push_back(as_before ? ChunkTerms(terms.chunks.back())
+                                     : chunk_terms(of, content, rules.states, rules.pipeline));
     before = chunk;
     terms.transport += transport_bytes(of, rules.pipeline, rules.microbatches);
     if (rules.microbatches > 1) terms.left_behind += of.left_behind;

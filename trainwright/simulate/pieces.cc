@@ -295,11 +295,7 @@ struct StepModel::State {
                      bits_of(wires.busiest)}];
   }
 
-  struct Share {
-    Seconds RankPieces::* part = nullptr;
-    Seconds seconds;
-  };
-  using Shares = Few<Share, 12>;
+  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 12>;
   // A stage on the layout's links, and what it adds to the pieces of its rank.
   struct StageWork {
     StagePieces pieces = {};
