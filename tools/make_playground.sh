@@ -13,11 +13,11 @@ cp build/wasm/trainwright.{js,wasm} web/playground/{index.html,worker.js} "$out"
 for name in page.js page.css; do
   esbuild "web/playground/$name" --bundle --minify --format=iife --target=es2020 --legal-comments=none --log-level=warning --outfile="$out/$name"
 done
-# As they are, so that places in them are the program's; sources of measured runs are for fits alone.
+# All that the hash in an answer is of, as they are, so that places in them are the program's.
 python3 - "$out/data.json" <<'PYTHON'
 import json, pathlib, sys
 data = {f"/{path}": path.read_text() for path in sorted(pathlib.Path("data").rglob("*"))
-        if path.is_file() and path.parts[1] not in ("sources", "README.md")}
+        if path.is_file() and path.parts[1] != "judges"}
 pathlib.Path(sys.argv[1]).write_text(json.dumps(data, ensure_ascii=False))
 PYTHON
 total=0

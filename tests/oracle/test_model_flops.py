@@ -2,7 +2,7 @@
 
 The models are small and run with eager attention, which computes all s x s scores whatever the mask,
 and with experts_implementation="batched_mm", which sends every token to its experts and no others.
-They run on real tensors: fake ones take three times as long. Some families do other work than the model needs; `OTHER_WORK`
+They run on real tensors, which are faster than fake ones. Some families do other work than the model needs; `OTHER_WORK`
 states how much and why, and the count must be exact with it.
 """
 import json

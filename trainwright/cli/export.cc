@@ -194,7 +194,8 @@ Json check_question(const trainwright::Plan& plan, const Target& target,
   const double capability = plan.cluster.groups.front().accelerator.compute_capability;
   const int major = static_cast<int>(capability);
   Json parts = Json::array();
-  parts.push(Json::of(major)).push(Json::of(std::lround((capability - major) * 10)));
+  parts.push(Json::of(major))
+      .push(Json::of(static_cast<int>(std::lround((capability - major) * 10))));
   question.add("target", Json::of(std::string(target.name)))
       .add("form", Json::of(target.form == SettingsForm::Toml ? "toml" : "words"))
       .add("stages", Json::of(plan.layout.pp))

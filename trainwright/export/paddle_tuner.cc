@@ -55,7 +55,7 @@ std::optional<Row> row_of(const Layout& layout) {
 Json model_json(const Model& model, const Layout& layout) {
   Json json = Json::object();
   json.add("hidden_size", Json::of(model.hidden))
-      .add("num_layers", Json::of(std::ssize(model.layers)))
+      .add("num_layers", Json::of(std::int64_t{std::ssize(model.layers)}))
       .add("vocab_size", Json::of(model.vocabulary));
   for (const LayerKind& kind : model.kinds) {
     const auto* attention = std::get_if<SoftmaxAttention>(&kind.attention);
@@ -106,7 +106,7 @@ std::vector<Artefact> paddle_tuner_files(const Model& model, std::span<const Lay
   Json json = Json::object();
   json.add("search_algo", Json::object().add("name", Json::of("customize")))
       .add("configs_csv", Json::of(folder + "/auto_tuner.csv"))
-      .add("task_limit", Json::of(std::ssize(rows)))  // Past the last row it fails.
+      .add("task_limit", Json::of(std::int64_t{std::ssize(rows)}))  // Past the last row it fails.
       .add("use_sequence_parallel", Json::of(true))
       .add("model_cfg", model_json(model, layouts.front()));
   for (std::size_t column = 0; column < kColumns.size(); ++column) {
