@@ -17,13 +17,21 @@ double normal_tail_at(double chance) {
   return (low + high) / 2;
 }
 
+// Nine digits: from the thirteenth on C libraries differ in erfc, and answers shall not.
+double in_nine_digits(double chance) {
+  constexpr int kBits = 30;
+  int exponent = 0;
+  const double mantissa = std::frexp(chance, &exponent);
+  return std::ldexp(std::round(std::ldexp(mantissa, kBits)), exponent - kBits);
+}
+
 }  // namespace
 
 double chance_above(Bytes limit, Bytes figure, const Spread& spread) {
   const RealBytes room = real(limit) - real(figure);
   const RealBytes scale = room.value() >= 0 ? spread.above : spread.below;
   if (scale.value() <= 0) return room.value() >= 0 ? 0 : 1;
-  return std::erfc(room / scale / std::sqrt(2.0)) / 2;
+  return in_nine_digits(std::erfc(room / scale / std::sqrt(2.0)) / 2);
 }
 
 Bytes exceeded_with(double chance, Bytes figure, const Spread& spread) {
