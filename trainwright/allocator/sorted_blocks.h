@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <vector>
 
 namespace trainwright::detail {
@@ -36,17 +35,10 @@ class SortedBlocks {
   // Valid until the next change.
   class Iterator {
    public:
-    using iterator_category = std::bidirectional_iterator_tag;
-    using value_type = FreeBlock;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const FreeBlock*;
-    using reference = const FreeBlock&;
-
     Iterator() = default;
     Iterator(const SortedBlocks& blocks, std::size_t place, std::size_t entry)
         : blocks_(&blocks), place_(place), entry_(entry) {}
-    reference operator*() const { return blocks_->page(place_).entries[entry_]; }
-    pointer operator->() const { return &**this; }
+    const FreeBlock& operator*() const { return blocks_->page(place_).entries[entry_]; }
     Iterator& operator++() {
       if (++entry_ == blocks_->page(place_).count) {
         ++place_;

@@ -101,6 +101,12 @@ std::vector<std::string> losses_for_split(const Layout& base, const Trainer& tra
 
 }  // namespace
 
+bool forbids(const Trainer& trainer, const Facts& known) {
+  return std::any_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
+    return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
+  });
+}
+
 bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
   const std::size_t loss = running_loss(layout, trainer);
   if (loss >= trainer.losses.size()) return true;
@@ -108,9 +114,7 @@ bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
   known.set(Variable::Pp, layout.pp);
   known.set(Variable::SplitBackward, facts_of(layout.schedule).splits_backward ? 1 : 0);
   known.set(Variable::LossChunks, trainer.losses[loss].chunks);
-  return std::none_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
-    return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
-  });
+  return !forbids(trainer, known);
 }
 
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base) {

@@ -27,7 +27,9 @@ struct Manner {
 };
 // The layout's own first; only that of axes that are not asked for.
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base);
-// No rule of the trainer speaks against the schedule with the loss, whatever the rest is.
+// Whether a rule of the trainer forbids this, whatever the rest is.
+bool forbids(const Trainer& trainer, const Facts& known);
+// No rule speaks against the schedule with the loss.
 bool runs_with_loss(const Layout& layout, const Trainer& trainer);
 // Whether a layout with these degrees differs in it from its own.
 bool is_felt(const Manner& manner, const Layout& layout);

@@ -226,9 +226,7 @@ bool deals_out(const Trainer& trainer, const Layout& layout, std::int64_t layers
   known.set(Variable::CountEmbedding, layout.count_embedding);
   known.set(Variable::CountLoss, layout.count_loss);
   known.set(Variable::Split, "even");
-  return std::none_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
-    return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
-  });
+  return !detail::forbids(trainer, known);
 }
 
 // Layers of the largest stage, ends that count included.
@@ -269,17 +267,12 @@ bool asks_for_chunks(const SearchQuestion& question, std::int64_t vpp) {
 
 bool has_many(const Layout& trunk) { return micro_batch_count(trunk) >= trunk.pp; }
 
-// Another loss than the usual one is there for schedules that do not run with that.
-bool runs_with_loss(const SearchQuestion& question, const Layout& layout) {
-  const bool usual = layout.loss == base_of(question).loss;
-  return detail::runs_with_loss(layout, question.trainer) &&
-         (usual || facts_of(layout.schedule).splits_backward);
-}
-
 std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk) {
   const std::int64_t layers = std::ssize(question.model.layers), pp = trunk.pp;
   // Ends that count as layers add two.
   const std::int64_t most = pp == 1 || !has_many(trunk) ? 1 : (layers + 2) / pp;
+  // Another loss than the usual one is there for schedules that do not run with that.
+  const bool usual_loss = trunk.loss == base_of(question).loss;
   std::vector<Pipeline> found;
   if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
     found.push_back(pipeline_of(*question.from));
@@ -294,7 +287,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout&
       layout.schedule = schedule;
       layout.placement = usual_placement(schedule, vpp);
       layout.loss = trunk.loss;
-      if (!runs_with_loss(question, layout)) continue;
+      if (!usual_loss && !facts_of(schedule).splits_backward) continue;
+      if (!detail::runs_with_loss(layout, question.trainer)) continue;
       for (const Layout& split : pipeline_splits(layout, layers)) {
         if (vpp > 1 && !deals_out(question.trainer, split, layers)) continue;
         if (vpp > 1 && !asks_for_chunks(question, vpp) && !fewest_chunks(split, layers)) continue;
