@@ -77,6 +77,7 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
   StepModel steps = step_model(question);
   question.steps = &steps;
   question.find_riskier = true;
+  question.more_memory = kMoreMemory;
   Plan plan{wanted, TW_TRY(search(question))};
   if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
     question.offload = true;
@@ -96,7 +97,8 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
   }
   plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (!plan.result.best.empty()) {
-    plan.with_more_memory = TW_TRY(fastest_with_memory(question, kMoreMemory));
+    plan.with_more_memory = plan.result.proven ? std::move(plan.result.with_more_memory)
+                                               : TW_TRY(fastest_with_memory(question, kMoreMemory));
   }
   if (wanted.within) {
     plan.fewest =

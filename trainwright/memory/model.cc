@@ -243,7 +243,8 @@ MemoryModel::~MemoryModel() = default;
 MemoryModel::MemoryModel(MemoryModel&&) noexcept = default;
 MemoryModel& MemoryModel::operator=(MemoryModel&&) noexcept = default;
 
-std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, double enough) {
+std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, double enough,
+                                                     std::optional<Bytes> capacity) {
   State& state = *state_;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
   const Slice first = slice_of(layout, state.trainer, 0, state.attention);
@@ -260,7 +261,7 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
   if (state.chunks.size() > kMostChunks) state.chunks.clear();
   state.bytes.assign(partition->contents.size(), nullptr);
   const detail::Outside& outside = state.outside_for(layout);
-  const Bytes capacity = capacity_of(state.cluster);
+  const Bytes room = capacity.value_or(capacity_of(state.cluster));
   Least least;
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
     for (const std::size_t chunk : partition->groups[g].chunks) {
@@ -277,7 +278,7 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
     const Bytes driver = allocated + beside.context + beside.communicators;
     least.driver = std::max(least.driver, driver);
     const Spread& spread = beside.spreads[static_cast<std::size_t>(Counter::Driver)];
-    least.oom = std::max(least.oom, chance_above(capacity, driver, spread));
+    least.oom = std::max(least.oom, chance_above(room, driver, spread));
     if (least.oom > enough) break;
   }
   return least;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace trainwright::detail {
 namespace {
@@ -22,7 +23,8 @@ Fastest::Fastest(const SearchQuestion& question, const Space& space)
       steps_(question.steps != nullptr ? *question.steps : *own_steps_),
       memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
               question.attention,
-              [&steps = steps_](PrecisionKind kind) { return &steps.work(kind); }) {
+              [&steps = steps_](PrecisionKind kind) { return &steps.work(kind); }),
+      capacity_(capacity_of(question.cluster)) {
   push_trunks();
 }
 
@@ -49,6 +51,33 @@ void Fastest::push_trunks() {
     const double idle = least_idle_of(space_.pipelines(t));
     if (const auto pieces = whole(trunk)) {
       push({least_step(*pieces, stack_).with_idle(idle), Level::Trunk, trunk});
+    }
+  }
+}
+
+void Fastest::push_twig(const Branch& twig) {
+  const double idle = least_idle_of(space_.pipelines(twig.trunk));
+  if (const auto pieces = whole(twig)) {
+    push({least_step(*pieces, stack_).with_idle(idle), Level::Twig, twig});
+  }
+}
+
+// All that is faster than `most` was looked at, so what may fit now is among what did not.
+void Fastest::begin_again(Bytes capacity, Seconds most) {
+  capacity_ = capacity;
+  most_ = most;
+  heap_.clear();
+  known_ = 0;
+  looked_ = {};
+  stopped_ = SearchStop::Not;
+  for (const Large& of : std::exchange(large_, {})) {
+    if (of.branch.pipeline >= 0) {
+      push({of.bound, Level::Leaves, of.branch});
+    } else if (of.bytes <= capacity) {
+      Branch twig = of.branch;
+      for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
+        push_twig(twig);
+      }
     }
   }
 }
@@ -83,7 +112,7 @@ void Fastest::split_trunk(const Branch& trunk) {
 bool Fastest::cut_by_states(const Branch& branch) {
   if (question_.risk > kEvenOdds) return false;
   const auto states = memory_.states(space_.layout(branch));
-  if (!states || *states <= capacity_of(question_.cluster)) return false;
+  if (!states || *states <= capacity_) return false;
   looked_.cut += space_.leaves_of(branch.trunk, branch.sharing);
   large_.push_back({*states, Seconds(0), Fit::DoesNotFit, branch});
   return true;
@@ -112,13 +141,14 @@ void Fastest::push_leaf(std::int32_t split, std::size_t next) {
 }
 
 void Fastest::next_leaf(const Node& leaves) {
-  push_leaf(leaves.split, static_cast<std::size_t>(leaves.next) + 1);
+  if (leaves.split >= 0) push_leaf(leaves.split, static_cast<std::size_t>(leaves.next) + 1);
   weigh_leaf(leaves.bound, leaves.branch);
 }
 
 // Whether a layout fits is cheaper to tell than its time.
 void Fastest::weigh_leaf(Seconds bound, const Branch& leaf) {
-  const auto least = memory_.least(space_.layout(leaf), std::max(question_.risk, kEvenOdds));
+  const auto least =
+      memory_.least(space_.layout(leaf), std::max(question_.risk, kEvenOdds), capacity_);
   if (!least) return;
   ++looked_.evaluated;
   const Fit fit = fit_of(least->oom, question_.risk);
@@ -208,6 +238,7 @@ bool Fastest::later(const Node& a, const Node& b) const {
 }
 
 void Fastest::push(const Node& node) {
+  if (node.bound > most_) return;
   heap_.push_back(node);
   known_ += is_known(heap_.back()) ? 1 : 0;
   std::push_heap(heap_.begin(), heap_.end(),

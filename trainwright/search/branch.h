@@ -9,6 +9,7 @@
 //
 // Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
 // slice, cost more than all of it.
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -51,6 +52,9 @@ class Fastest {
   // Nullopt when there is none. Once it is stopped, what looks best of those met so far; a spent
   // budget lets it go on until one is met.
   std::optional<Layout> next();
+  // Again on accelerators of more memory, once all below `most` seconds is known: what was cut or
+  // did not fit and takes no longer. The rest is as before.
+  void begin_again(Bytes capacity, Seconds most);
   // With more to look at.
   SearchStop stopped() const { return heap_.empty() ? SearchStop::Not : stopped_; }
   Seconds bound() const;  // none that is still to come takes less
@@ -68,13 +72,13 @@ class Fastest {
   std::vector<Met> met() const;
 
  private:
-  // Leaves: those of a split twig that are still to come, the next one's bound.
+  // Leaves: those of a split twig that are still to come, the next one's bound; or one leaf alone.
   enum class Level : std::uint8_t { Trunk, Twig, Leaves, Fitting, Timed };
   struct Node {
     Seconds bound;
     Level level = Level::Trunk;
     Branch branch = {};
-    std::int32_t split = -1;  // of Leaves
+    std::int32_t split = -1;  // of Leaves that are not alone
     std::int32_t next = 0;
   };
   // A twig whose leaves come in the order of their pipelines' idle time.
@@ -84,6 +88,7 @@ class Fastest {
   };
 
   void push_trunks();
+  void push_twig(const Branch& twig);
   void split_trunk(const Branch& trunk);
   // Cuts all layouts with this trunk and sharing if their states alone are too large.
   bool cut_by_states(const Branch& branch);
@@ -111,7 +116,9 @@ class Fastest {
 
   std::vector<Node> heap_;
   std::vector<SplitTwig> splits_ = {};
-  std::int64_t known_ = 0;  // layouts in it that may fit
+  Bytes capacity_;
+  Seconds most_ = Seconds(std::numeric_limits<double>::infinity());  // nothing above is looked at
+  std::int64_t known_ = 0;                                           // layouts in it that may fit
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};

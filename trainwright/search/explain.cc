@@ -147,14 +147,18 @@ Result<std::vector<Neighbour>> neighbours(const SearchQuestion& question, const 
   return Neighbours(question, layout).all();
 }
 
-Result<std::optional<PlannedLayout>> fastest_with_memory(const SearchQuestion& question,
-                                                         double times) {
-  Cluster larger = question.cluster;
-  for (Group& group : larger.groups) {
+Cluster with_memory(Cluster cluster, double times) {
+  for (Group& group : cluster.groups) {
     for (Bytes* bytes : {&group.accelerator.memory, &group.accelerator.memory_visible}) {
       *bytes = Bytes(static_cast<std::int64_t>(static_cast<double>(bytes->value()) * times));
     }
   }
+  return cluster;
+}
+
+Result<std::optional<PlannedLayout>> fastest_with_memory(const SearchQuestion& question,
+                                                         double times) {
+  const Cluster larger = with_memory(question.cluster, times);
   SearchQuestion more = with_cluster(question, larger);
   more.most = 1;
   more.steps = question.steps;

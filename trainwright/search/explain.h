@@ -32,6 +32,8 @@ struct Neighbour {
 };
 Result<std::vector<Neighbour>> neighbours(const SearchQuestion& question, const Layout& layout);
 
+// The same, but that every accelerator has so many times the memory.
+Cluster with_memory(Cluster cluster, double times);
 // The fastest layout if every accelerator had so many times the memory; nullopt if none fits.
 Result<std::optional<PlannedLayout>> fastest_with_memory(const SearchQuestion& question,
                                                          double times);

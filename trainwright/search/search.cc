@@ -113,6 +113,9 @@ class Asking {
     if (result_.best.empty() && question_.find_smallest) result_.smallest = TW_TRY(smallest());
     finish();
     if (question_.find_riskier) result_.riskier = TW_TRY(riskier());
+    if (question_.more_memory && result_.proven && !result_.best.empty()) {
+      result_.with_more_memory = TW_TRY(with_more_memory(*question_.more_memory));
+    }
     return std::move(result_);
   }
 
@@ -126,7 +129,7 @@ class Asking {
     if (fit != Fit::Fits) {
       ++(fit == Fit::Tight ? result_.tight : result_.too_large);
       large_.push_back({driver_of(plan), std::ssize(asked_), {}});
-      asked_.push_back(layout);
+      asked_.emplace_back(layout, plan.time.step);
       const bool faster = !tight_ || plan.time.step < tight_->time.step;
       if (fit == Fit::Tight && faster) tight_ = std::move(plan);
       return fit;
@@ -179,7 +182,7 @@ class Asking {
         refine(of, heap);
         continue;
       }
-      const Layout layout = of.branch.trunk < 0 ? asked_[static_cast<std::size_t>(of.order)]
+      const Layout layout = of.branch.trunk < 0 ? asked_[static_cast<std::size_t>(of.order)].first
                                                 : space_.layout(of.branch);
       if (!refusals_.accepts(question_, layout)) continue;
       PlannedLayout plan = TW_TRY(planned(question_, layout));
@@ -239,6 +242,35 @@ class Asking {
     return found;
   }
 
+  // What is faster than the best was refused, and stays so, or did not fit: with a replay, or by
+  // what the search knew without one.
+  Result<std::optional<PlannedLayout>> with_more_memory(double times) {
+    const Cluster larger = with_memory(question_.cluster, times);
+    const SearchQuestion more = with_cluster(question_, larger);
+    PlannedLayout found = result_.best.front();
+    const auto improve = [&](const Layout& layout) -> Result<bool> {
+      PlannedLayout plan = TW_TRY(planned(more, layout));
+      const auto order = [](const PlannedLayout& of) {
+        return std::pair(of.time.step, to_text(of.layout));
+      };
+      const bool better =
+          fit_of(plan.memory.oom, more.risk) == Fit::Fits && order(plan) < order(found);
+      if (better) found = std::move(plan);
+      return better;
+    };
+    for (const auto& [layout, step] : asked_) {
+      if (step > found.time.step || TW_TRY(improve(layout))) break;
+    }
+    fastest_.begin_again(capacity_of(larger), found.time.step);
+    while (true) {
+      const std::optional<Layout> layout = fastest_.next();
+      if (fastest_.stopped() != SearchStop::Not) return std::nullopt;
+      if (!layout) break;
+      if (refusals_.accepts(more, *layout) && TW_TRY(improve(*layout))) break;
+    }
+    return found;
+  }
+
   void remember() {
     const std::vector<detail::Met> met = fastest_.met();
     const std::int64_t stride = (std::ssize(met) + kMostConsidered - 1) / kMostConsidered;
@@ -290,8 +322,8 @@ class Asking {
   Refusals refusals_ = {};
   std::map<std::string, std::size_t> families_ = {};
   std::vector<LargeLayout> large_ = {};
-  std::vector<Layout> asked_ = {};           // those of `large_`
-  std::optional<PlannedLayout> tight_ = {};  // the fastest of them that is no worse
+  std::vector<std::pair<Layout, Seconds>> asked_ = {};  // those of `large_`, with their times
+  std::optional<PlannedLayout> tight_ = {};             // the fastest of them that is no worse
 };
 
 }  // namespace

@@ -73,6 +73,8 @@ struct SearchQuestion {
   bool remember = false;      // what was looked at, for pictures
   bool find_smallest = true;  // when nothing fits; else nobody asks whether that is accepted
   bool find_riskier = false;
+  // Times the memory, above 1: what it would be worth is looked for too.
+  std::optional<double> more_memory = std::nullopt;
 };
 StepModel step_model(const SearchQuestion& question);
 // The same about one layout.
@@ -151,6 +153,9 @@ struct SearchResult {
   std::optional<Refusal> refusal;  // when all are refused
   // If asked for: the fastest with more risk, up to kEvenOdds, at least kMargin below the best.
   std::optional<PlannedLayout> riskier;
+  // If asked for and proven: the fastest with more memory, as fastest_with_memory has it; the first
+  // of `best` where none is faster.
+  std::optional<PlannedLayout> with_more_memory;
   // Where the question asks to remember them: in the order in which they were met, and why the
   // trainer refused others, most frequent first.
   std::vector<Considered> considered;

@@ -157,6 +157,22 @@ TEST_CASE("what a higher risk is worth is what a search at even odds finds") {
   }));
 }
 
+TEST_CASE("what more memory is worth is what a search with that memory finds") {
+  CHECK(rc::check([] {
+    const Sought sought = any_search();
+    SearchQuestion question = sought.question();
+    question.more_memory = *rc::gen::element(1.1, 1.5, 2.0);
+    const SearchResult result = search(question).value();
+    RC_ASSERT(result.with_more_memory.has_value() == !result.best.empty());
+    if (result.best.empty()) return;
+    const PlannedLayout& found = *result.with_more_memory;
+    const PlannedLayout asked = *fastest_with_memory(question, *question.more_memory).value();
+    RC_CLASSIFY(asked.time.step < result.best.front().time.step, "worth it");
+    RC_ASSERT(found.layout == asked.layout);
+    RC_ASSERT(found.time.step == asked.time.step);
+  }));
+}
+
 TEST_CASE("fewer layouts asked for are the first of more, and more memory is never slower") {
   CHECK(rc::check([] {
     Sought sought = any_search();
