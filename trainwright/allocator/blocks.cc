@@ -17,22 +17,16 @@ std::int32_t new_block(AllocatorState& state, const BlockNode& node) {
   return static_cast<std::int32_t>(state.blocks.size() - 1);
 }
 
-FreeBlocks& free_blocks(AllocatorState& state, const BlockNode& node) {
-  auto& sets = state.pool_of(node).free;
-  const auto stream = static_cast<std::size_t>(node.stream);
-  if (stream >= sets.size()) sets.resize(stream + 1);
-  return sets[stream];
-}
-
 void insert_free(AllocatorState& state, std::int32_t block) {
   BlockNode& node = state.at(block);
-  node.searches_when_freed = state.pool_of(node).searches;
-  free_blocks(state, node).insert({node.size, node.address, block});
+  BlockPool& pool = state.pool_of(node);
+  node.searches_when_freed = pool.searches;
+  pool.free_on(node.stream).insert({node.size, node.address, block});
 }
 
 void erase_free(AllocatorState& state, std::int32_t block) {
   const BlockNode& node = state.at(block);
-  free_blocks(state, node).erase({node.size, node.address, block});
+  state.pool_of(node).free_on(node.stream).erase({node.size, node.address, block});
 }
 
 std::int32_t split_front(AllocatorState& state, std::int32_t block, std::int64_t size) {

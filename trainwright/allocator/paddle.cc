@@ -12,9 +12,7 @@ namespace {
 constexpr std::int64_t kAlignment = 256;
 
 FreeBlocks& blocks_of(AllocatorState& state, std::int32_t stream) {
-  BlockNode key;
-  key.stream = stream;
-  return free_blocks(state, key);
+  return state.large.free_on(stream);
 }
 
 void release_idle(AllocatorState& state, const FreeBlocks& free) {

@@ -69,10 +69,7 @@ std::int64_t expandable_size(const AllocatorState& state, std::int32_t block) {
 }
 
 FreeBlocks& blocks_for(AllocatorState& state, const Request& request) {
-  BlockNode key;
-  key.stream = request.stream;
-  key.small = request.small;
-  return free_blocks(state, key);
+  return (request.small ? state.small : state.large).free_on(request.stream);
 }
 
 // Takes the best free block out of its set; kNone if there is none or it must not be used.

@@ -70,25 +70,20 @@ class SortedBlocks {
   Iterator lower_bound(const FreeBlock& key) const {
     const std::size_t place = place_of(key);
     if (place == order_.size()) return end();
-    const Page& found = page(place);
-    const auto entry = std::lower_bound(found.entries.begin(),
-                                        found.entries.begin() + signed_of(found.count), key);
-    return {*this, place, static_cast<std::size_t>(entry - found.entries.begin())};
+    return {*this, place, entry_of(page(place), key)};
   }
 
   void insert(const FreeBlock& block) {
     if (order_.empty()) add_page(0);
-    std::size_t place = std::min(place_of(block), order_.size() - 1);
+    std::size_t place = order_.size() == 1 ? 0 : std::min(place_of(block), order_.size() - 1);
     if (page(place).count == kMost) {
       split(place);
       if (largest_[place] < block) ++place;
     }
     Page& into = page(place);
-    const auto last = into.entries.begin() + signed_of(into.count);
-    const auto at = std::lower_bound(into.entries.begin(), last, block);
-    std::move_backward(at, last, last + 1);
-    *at = block;
-    ++into.count;
+    std::size_t at = into.count++;
+    for (; at > 0 && block < into.entries[at - 1]; --at) into.entries[at] = into.entries[at - 1];
+    into.entries[at] = block;
     largest_[place] = into.entries[into.count - 1];
   }
 
@@ -111,8 +106,21 @@ class SortedBlocks {
   Page& page(std::size_t place) { return pages_[order_[place]]; }
   const Page& page(std::size_t place) const { return pages_[order_[place]]; }
 
+  static std::size_t entry_of(const Page& page, const FreeBlock& key) {
+    constexpr std::size_t kFew = 8;
+    std::size_t at = 0;
+    if (page.count > kFew) {
+      const auto first = page.entries.begin();
+      return static_cast<std::size_t>(
+          std::lower_bound(first, first + signed_of(page.count), key) - first);
+    }
+    while (at < page.count && page.entries[at] < key) ++at;
+    return at;
+  }
+
   // Where in the order is the page whose largest entry is not smaller.
   std::size_t place_of(const FreeBlock& key) const {
+    if (largest_.size() == 1) return largest_.front() < key ? 1 : 0;
     const auto found = std::lower_bound(largest_.begin(), largest_.end(), key);
     return static_cast<std::size_t>(found - largest_.begin());
   }

@@ -33,6 +33,11 @@ struct BlockNode {
 };
 
 struct BlockPool {
+  FreeBlocks& free_on(std::int32_t stream) {
+    const auto at = static_cast<std::size_t>(stream);
+    if (at >= free.size()) free.resize(at + 1);
+    return free[at];
+  }
   std::vector<FreeBlocks> free;                                // by stream
   std::vector<std::map<std::int64_t, std::int32_t>> unmapped;  // by stream: address -> block
   std::int64_t searches = 0;
@@ -69,7 +74,6 @@ struct AllocatorState {
 
 // Blocks and their neighbours (blocks.cc).
 std::int32_t new_block(AllocatorState& state, const BlockNode& node);
-FreeBlocks& free_blocks(AllocatorState& state, const BlockNode& node);
 void insert_free(AllocatorState& state, std::int32_t block);
 void erase_free(AllocatorState& state, std::int32_t block);
 // Cuts the first `size` bytes off as a block of their own, which is returned; both stay out of the

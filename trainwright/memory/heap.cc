@@ -6,13 +6,13 @@
 
 namespace trainwright::detail {
 
-BlockId Heap::make(RealBytes bytes, StreamId stream) {
+BlockId Heap::make(Bytes bytes, StreamId stream) {
   ++calls_;
   ++launched_;
   while (!sent_.empty() && static_cast<double>(launched_ - sent_.front().launched) > lead_) {
     take_back();
   }
-  const auto block = allocator_.allocate(rounded(bytes), stream);
+  const auto block = allocator_.allocate(bytes, stream);
   TW_CHECK(block.has_value(), "an allocator without limit ran out");
   most_requested_ = std::max(most_requested_, stats().requested - sent_bytes_);
   return *block;

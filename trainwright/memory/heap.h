@@ -22,7 +22,8 @@ class Heap {
  public:
   Heap(const AllocatorSettings& settings, double lead) : allocator_(settings), lead_(lead) {}
 
-  BlockId make(RealBytes bytes, StreamId stream = kKernels);
+  BlockId make(Bytes bytes, StreamId stream = kKernels);
+  BlockId make(RealBytes bytes, StreamId stream = kKernels) { return make(rounded(bytes), stream); }
   void drop(BlockId& block);  // leaves kNone; of kNone nothing
   void drop(Blocks& blocks);  // leaves none
   // The program has it no more, but a collective may still read it.

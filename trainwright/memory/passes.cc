@@ -127,7 +127,7 @@ void Passes::play(const std::vector<StorageEvent>& events, Blocks& blocks) {
   for (const StorageEvent& event : events) {
     BlockId& block = block_at(blocks, event.storage);
     if (event.made) {
-      block = heap_.make(real(event.bytes));
+      block = heap_.make(event.bytes);
       make_workspace(++made);
     } else if (event.sent) {
       heap_.drop_sent(block, event.bytes);
