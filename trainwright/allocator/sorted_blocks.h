@@ -111,8 +111,8 @@ class SortedBlocks {
     std::size_t at = 0;
     if (page.count > kFew) {
       const auto first = page.entries.begin();
-      return static_cast<std::size_t>(
-          std::lower_bound(first, first + signed_of(page.count), key) - first);
+      return static_cast<std::size_t>(std::lower_bound(first, first + signed_of(page.count), key) -
+                                      first);
     }
     while (at < page.count && page.entries[at] < key) ++at;
     return at;

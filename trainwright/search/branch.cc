@@ -55,11 +55,10 @@ void Fastest::push_trunks() {
   }
 }
 
-void Fastest::push_twig(const Branch& twig) {
+void Fastest::push_twig(const Branch& twig, const LeastStep& least) {
   const double idle = least_idle_of(space_.pipelines(twig.trunk));
-  if (const auto pieces = whole(twig)) {
-    push({least_step(*pieces, stack_).with_idle(idle), Level::Twig, twig});
-  }
+  twigs_.push_back({twig, least});
+  push({least.with_idle(idle), Level::Twig, twig, static_cast<std::int32_t>(twigs_.size() - 1)});
 }
 
 // All that is faster than `most` was looked at, so what may fit now is among what did not.
@@ -76,14 +75,13 @@ void Fastest::begin_again(Bytes capacity, Seconds most) {
     } else if (of.bytes <= capacity) {
       Branch twig = of.branch;
       for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
-        push_twig(twig);
+        if (const auto pieces = whole(twig)) push_twig(twig, least_step(*pieces, stack_));
       }
     }
   }
 }
 
 void Fastest::split_trunk(const Branch& trunk) {
-  const double idle = least_idle_of(space_.pipelines(trunk.trunk));
   std::vector<std::optional<RankPieces>> ranks;
   Branch twig = trunk;
   for (twig.sharing = 0; twig.sharing < std::ssize(space_.sharings(trunk.trunk)); ++twig.sharing) {
@@ -103,7 +101,7 @@ void Fastest::split_trunk(const Branch& trunk) {
       const auto& rank = ranks[static_cast<std::size_t>(twig.sharing)];
       if (!rank) continue;
       pieces->ranks = {*rank};
-      push({least_step(*pieces, stack_).with_idle(idle), Level::Twig, twig});
+      push_twig(twig, least_step(*pieces, stack_));
     }
   }
 }
@@ -118,16 +116,15 @@ bool Fastest::cut_by_states(const Branch& branch) {
   return true;
 }
 
-void Fastest::split_twig(const Branch& twig) {
-  const LeastStep least = least_step(*whole(twig), stack_);
-  splits_.push_back({twig, least});
-  push_leaf(static_cast<std::int32_t>(splits_.size() - 1), 0);
+void Fastest::split_twig(std::int32_t twig) {
+  ++looked_.bounded;
+  push_leaf(twig, 0);
 }
 
 // The first leaf from there on that is in the space. Pipelines are sorted, so no later one has a
 // lower bound.
-void Fastest::push_leaf(std::int32_t split, std::size_t next) {
-  const SplitTwig& of = splits_[static_cast<std::size_t>(split)];
+void Fastest::push_leaf(std::int32_t twig, std::size_t next) {
+  const KnownTwig& of = twigs_[static_cast<std::size_t>(twig)];
   const std::vector<Pipeline>& pipelines = space_.pipelines(of.twig.trunk);
   const std::vector<std::int32_t>& order = space_.by_idle(of.twig.trunk);
   Branch leaf = of.twig;
@@ -135,13 +132,13 @@ void Fastest::push_leaf(std::int32_t split, std::size_t next) {
     leaf.pipeline = order[next];
     if (!space_.holds(leaf)) continue;
     const double idle = pipelines[static_cast<std::size_t>(leaf.pipeline)].idle;
-    push({of.least.with_idle(idle), Level::Leaves, leaf, split, static_cast<std::int32_t>(next)});
+    push({of.least.with_idle(idle), Level::Leaves, leaf, twig, static_cast<std::int32_t>(next)});
     return;
   }
 }
 
 void Fastest::next_leaf(const Node& leaves) {
-  if (leaves.split >= 0) push_leaf(leaves.split, static_cast<std::size_t>(leaves.next) + 1);
+  if (leaves.twig >= 0) push_leaf(leaves.twig, static_cast<std::size_t>(leaves.next) + 1);
   weigh_leaf(leaves.bound, leaves.branch);
 }
 
@@ -204,7 +201,7 @@ std::optional<Layout> Fastest::next() {
     const Node node = pop();
     switch (node.level) {
       case Level::Trunk: split_trunk(node.branch); break;
-      case Level::Twig: split_twig(node.branch); break;
+      case Level::Twig: split_twig(node.twig); break;
       case Level::Leaves: next_leaf(node); break;
       case Level::Fitting: time_leaf(node.branch); break;
       case Level::Timed: return space_.layout(node.branch);

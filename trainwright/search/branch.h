@@ -78,23 +78,23 @@ class Fastest {
     Seconds bound;
     Level level = Level::Trunk;
     Branch branch = {};
-    std::int32_t split = -1;  // of Leaves that are not alone
+    std::int32_t twig = -1;  // of Twig, and of Leaves that are not alone
     std::int32_t next = 0;
   };
-  // A twig whose leaves come in the order of their pipelines' idle time.
-  struct SplitTwig {
+  // A twig, whose leaves come in the order of their pipelines' idle time.
+  struct KnownTwig {
     Branch twig;
     LeastStep least;
   };
 
   void push_trunks();
-  void push_twig(const Branch& twig);
+  void push_twig(const Branch& twig, const LeastStep& least);
   void split_trunk(const Branch& trunk);
   // Cuts all layouts with this trunk and sharing if their states alone are too large.
   bool cut_by_states(const Branch& branch);
-  void split_twig(const Branch& twig);
+  void split_twig(std::int32_t twig);
   void next_leaf(const Node& leaves);
-  void push_leaf(std::int32_t split, std::size_t next);
+  void push_leaf(std::int32_t twig, std::size_t next);
   void weigh_leaf(Seconds bound, const Branch& leaf);
   void time_leaf(const Branch& leaf);
   // What no recompute is, and nothing travelling, where those are not chosen.
@@ -115,7 +115,7 @@ class Fastest {
   static bool is_known(const Node& node) { return node.level >= Level::Fitting; }
 
   std::vector<Node> heap_;
-  std::vector<SplitTwig> splits_ = {};
+  std::vector<KnownTwig> twigs_ = {};
   Bytes capacity_;
   Seconds most_ = Seconds(std::numeric_limits<double>::infinity());  // nothing above is looked at
   std::int64_t known_ = 0;                                           // layouts in it that may fit

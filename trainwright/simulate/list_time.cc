@@ -43,33 +43,37 @@ ListTime ListTimer::timed(const OperatorList& list) const {
 void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
   const Bytes moved = effort.read + effort.written;
   if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
-  PassPieces pieces;
   const bool elementwise = op.kind == OperatorKind::Elementwise;
-  pieces.kernels += elementwise ? kElementwise : 1.0;
   const bool backward = pass == Pass::InputGradient || pass == Pass::WeightGradient;
+  Piece piece = Piece::Streams;
+  Seconds seconds;
   if (op.kind == OperatorKind::Matmul && op.matrix.in > 0) {
-    pieces.at(Piece::Products) += product(op, effort, pass);
+    piece = Piece::Products;
+    seconds = product(op, effort, pass);
   } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
-    pieces.at(Piece::AttentionCores) += attention_time({.flops = effort.matmul,
-                                                        .head_width = op.head_width,
-                                                        .keys = op.keys,
-                                                        .backward = backward,
-                                                        .flash = flash_},
-                                                       rates_);
+    piece = Piece::AttentionCores;
+    seconds = attention_time({.flops = effort.matmul,
+                              .head_width = op.head_width,
+                              .keys = op.keys,
+                              .backward = backward,
+                              .flash = flash_},
+                             rates_);
   } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
     const AttentionCall unfused{
         .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
-    pieces.at(Piece::AttentionCores) +=
-        std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
+    piece = Piece::AttentionCores;
+    seconds = std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
   } else if (op.kind == OperatorKind::Loss) {
-    pieces.at(Piece::Loss) += streamed_time(moved, backward, rates_);
+    piece = Piece::Loss;
+    seconds = streamed_time(moved, backward, rates_);
   } else {
-    pieces.at(Piece::Streams) += streamed_time(moved, backward && !elementwise, rates_);
+    seconds = streamed_time(moved, backward && !elementwise, rates_);
   }
-  time.passes[static_cast<std::size_t>(pass)] += pieces;
+  PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
+  all.at(piece) += seconds;
+  all.kernels += elementwise ? kElementwise : 1.0;
   if (op.part != Part::RoutedExperts) return;
-  pieces.kernels = 0;
-  time.of_experts[static_cast<std::size_t>(pass)] += pieces;
+  time.of_experts[static_cast<std::size_t>(pass)].at(piece) += seconds;
 }
 
 // Rows follow from the FLOPs, 2 m n k of each of the matrices.

@@ -46,6 +46,9 @@ Few<Save, 8> needed(const Few<Save, 8>& saves, GradientSet made) {
 }
 
 void drop_calls(Operator& op, Pass pass) {
+  const bool any = std::any_of(op.collectives.begin(), op.collectives.end(),
+                               [&](const Collective& call) { return call.pass == pass; });
+  if (!any) return;
   Few<Collective, 6> left;
   for (const Collective& call : op.collectives) {
     if (call.pass != pass) left.push_back(call);
