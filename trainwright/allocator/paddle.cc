@@ -47,7 +47,7 @@ std::int32_t new_chunk(AllocatorState& state, std::int64_t size, std::int32_t st
 
 void empty_cache_paddle(AllocatorState& state) {
   free_waiting(state);
-  for (const FreeBlocks& free : state.large.free) release_idle(state, free);
+  for (const auto& free : state.large.free) release_idle(state, *free);
 }
 
 std::int32_t allocate_paddle(AllocatorState& state, std::int64_t requested, std::int32_t stream) {

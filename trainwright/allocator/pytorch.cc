@@ -109,8 +109,8 @@ void collect_garbage(AllocatorState& state) {
     return static_cast<double>(state.large.searches - state.at(block).searches_when_freed);
   };
   if (state.stats.reserved.value() <= threshold) return;
-  for (const FreeBlocks& free : state.large.free) {
-    for (const FreeBlock& entry : free) {
+  for (const auto& free : state.large.free) {
+    for (const FreeBlock& entry : *free) {
       if (!is_whole_segment(state.at(entry.block))) continue;
       old.push_back(entry.block);
       age_sum += age(entry.block);
@@ -161,8 +161,8 @@ bool release_oversize(AllocatorState& state, const Request& request) {
 
 void release_pool(AllocatorState& state, BlockPool& pool) {
   std::vector<std::int32_t> whole, expandable;
-  for (const FreeBlocks& free : pool.free) {
-    for (const FreeBlock& entry : free) {
+  for (const auto& free : pool.free) {
+    for (const FreeBlock& entry : *free) {
       const BlockNode& node = state.at(entry.block);
       if (node.expandable) expandable.push_back(entry.block);
       if (is_whole_segment(node)) whole.push_back(entry.block);

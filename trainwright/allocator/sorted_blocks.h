@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace trainwright::detail {
@@ -62,97 +63,79 @@ class SortedBlocks {
   };
 
   Iterator begin() const { return {*this, 0, 0}; }
-  Iterator end() const { return {*this, order_.size(), 0}; }
+  Iterator end() const { return {*this, pages_.size(), 0}; }
   // A last page stays when it is emptied: it will be wanted again.
-  bool empty() const { return order_.empty() || page(0).count == 0; }
+  bool empty() const { return pages_.empty() || page(0).count == 0; }
 
   // The first that is not smaller.
   Iterator lower_bound(const FreeBlock& key) const {
     const std::size_t place = place_of(key);
-    if (place == order_.size()) return end();
+    if (place == pages_.size()) return end();
     return {*this, place, entry_of(page(place), key)};
   }
 
   void insert(const FreeBlock& block) {
-    if (order_.empty()) add_page(0);
-    std::size_t place = order_.size() == 1 ? 0 : std::min(place_of(block), order_.size() - 1);
+    if (pages_.empty()) pages_.push_back(std::make_unique<Page>());
+    std::size_t place = pages_.size() == 1 ? 0 : std::min(place_of(block), pages_.size() - 1);
     if (page(place).count == kMost) {
       split(place);
-      if (largest_[place] < block) ++place;
+      if (largest(place) < block) ++place;
     }
     Page& into = page(place);
     std::size_t at = into.count++;
     for (; at > 0 && block < into.entries[at - 1]; --at) into.entries[at] = into.entries[at - 1];
     into.entries[at] = block;
-    largest_[place] = into.entries[into.count - 1];
   }
 
   void erase(const FreeBlock& block) { erase(lower_bound(block)); }
   void erase(Iterator at) {
     Page& from = page(at.place_);
-    const auto first = from.entries.begin() + signed_of(at.entry_);
-    std::move(first + 1, from.entries.begin() + signed_of(from.count), first);
-    if (--from.count == 0 && order_.size() > 1) {
-      unused_.push_back(order_[at.place_]);
-      order_.erase(order_.begin() + signed_of(at.place_));
-      largest_.erase(largest_.begin() + signed_of(at.place_));
-    } else if (from.count > 0) {
-      largest_[at.place_] = from.entries[from.count - 1];
+    --from.count;
+    for (std::size_t i = at.entry_; i < from.count; ++i) from.entries[i] = from.entries[i + 1];
+    if (from.count == 0 && pages_.size() > 1) {
+      pages_.erase(pages_.begin() + static_cast<std::ptrdiff_t>(at.place_));
     }
   }
 
  private:
-  static std::ptrdiff_t signed_of(std::size_t value) { return static_cast<std::ptrdiff_t>(value); }
-  Page& page(std::size_t place) { return pages_[order_[place]]; }
-  const Page& page(std::size_t place) const { return pages_[order_[place]]; }
+  Page& page(std::size_t place) { return *pages_[place]; }
+  const Page& page(std::size_t place) const { return *pages_[place]; }
+  const FreeBlock& largest(std::size_t place) const {
+    return page(place).entries[page(place).count - 1];
+  }
 
   static std::size_t entry_of(const Page& page, const FreeBlock& key) {
     constexpr std::size_t kFew = 8;
     std::size_t at = 0;
     if (page.count > kFew) {
       const auto first = page.entries.begin();
-      return static_cast<std::size_t>(std::lower_bound(first, first + signed_of(page.count), key) -
-                                      first);
+      const auto last = first + static_cast<std::ptrdiff_t>(page.count);
+      return static_cast<std::size_t>(std::lower_bound(first, last, key) - first);
     }
     while (at < page.count && page.entries[at] < key) ++at;
     return at;
   }
 
-  // Where in the order is the page whose largest entry is not smaller.
+  // The page whose largest entry is not smaller.
   std::size_t place_of(const FreeBlock& key) const {
-    if (largest_.size() == 1) return largest_.front() < key ? 1 : 0;
-    const auto found = std::lower_bound(largest_.begin(), largest_.end(), key);
-    return static_cast<std::size_t>(found - largest_.begin());
-  }
-
-  void add_page(std::size_t place) {
-    std::size_t made = pages_.size();
-    if (unused_.empty()) {
-      pages_.emplace_back();
-    } else {
-      made = unused_.back();
-      unused_.pop_back();
-      pages_[made].count = 0;
-    }
-    order_.insert(order_.begin() + signed_of(place), made);
-    largest_.insert(largest_.begin() + signed_of(place), FreeBlock{});
+    if (pages_.size() == 1) return empty() || largest(0) < key ? 1 : 0;
+    const auto found = std::partition_point(
+        pages_.begin(), pages_.end(),
+        [&](const std::unique_ptr<Page>& of) { return of->entries[of->count - 1] < key; });
+    return static_cast<std::size_t>(found - pages_.begin());
   }
 
   // The upper half of a full page becomes a page of its own.
   void split(std::size_t place) {
-    add_page(place + 1);
+    const auto after = pages_.begin() + static_cast<std::ptrdiff_t>(place) + 1;
+    pages_.insert(after, std::make_unique<Page>());
     Page& lower = page(place);
     Page& upper = page(place + 1);
     std::copy(lower.entries.begin() + kMost / 2, lower.entries.end(), upper.entries.begin());
     lower.count = upper.count = kMost / 2;
-    largest_[place + 1] = largest_[place];
-    largest_[place] = lower.entries[lower.count - 1];
   }
 
-  std::vector<Page> pages_;
-  std::vector<std::size_t> order_;   // of the pages
-  std::vector<FreeBlock> largest_;   // entry of each, in the same order
-  std::vector<std::size_t> unused_;  // pages to use again
+  std::vector<std::unique_ptr<Page>> pages_;
 };
 
 }  // namespace trainwright::detail

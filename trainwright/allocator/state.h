@@ -3,6 +3,7 @@
 // the free ones in order of size. Private to the module.
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -35,10 +36,10 @@ struct BlockNode {
 struct BlockPool {
   FreeBlocks& free_on(std::int32_t stream) {
     const auto at = static_cast<std::size_t>(stream);
-    if (at >= free.size()) free.resize(at + 1);
-    return free[at];
+    while (at >= free.size()) free.push_back(std::make_unique<FreeBlocks>());
+    return *free[at];
   }
-  std::vector<FreeBlocks> free;                                // by stream
+  std::vector<std::unique_ptr<FreeBlocks>> free;               // by stream
   std::vector<std::map<std::int64_t, std::int32_t>> unmapped;  // by stream: address -> block
   std::int64_t searches = 0;
 };

@@ -19,7 +19,7 @@ TimedRun run_of(double products, double scale) {
   StagePieces stage;
   stage.forward.at(Piece::Products) = stage.backward_input.at(Piece::Products) =
       stage.backward_weight.at(Piece::Products) = Seconds(products);
-  run.pieces.stages.push_back(stage);
+  run.pieces.add(stage, 0);
   run.measured = scale * step_time(run.pieces, usual_stack()).step.value();
   return run;
 }
@@ -60,7 +60,7 @@ TEST_CASE("one run determines the scale alone, runs that differ also what they d
   std::vector<const TimedRun*> all;
   for (int i = 1; i <= 10; ++i) {
     runs.push_back(run_of(0.01, 1));
-    runs.back().pieces.stages[0].forward.kernels = 40.0 * i * i;
+    runs.back().pieces.kinds[0].forward.kernels = 40.0 * i * i;
     runs.back().measured = step_time(runs.back().pieces, usual_stack()).step.value();
   }
   for (const TimedRun& of : runs) all.push_back(&of);

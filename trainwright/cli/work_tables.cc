@@ -227,7 +227,7 @@ std::string collectives_table(const Totals& sum, int width) {
   for (const GroupKind group : {GroupKind::Tp, GroupKind::Cp, GroupKind::Ep, GroupKind::Etp}) {
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const Pass pass : kPasses) {
-        const Traffic& traffic = sum.traffic.at(group, kind, pass);
+        const Traffic traffic = sum.traffic.at(group, kind, pass);
         if (traffic.calls == 0) continue;
         table.rows.push_back({std::string(name_of(kind)), std::string(name_of(group)),
                               std::string(name_of(pass)), with_thousands(traffic.calls),

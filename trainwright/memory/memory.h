@@ -184,10 +184,8 @@ class MemoryModel {
     double oom = 0;  // of the class most likely to run out of memory
   };
   // Nullopt where estimate_memory fails. Ends at the first class whose chance is above `enough`,
-  // mostly the first one: then both are lower bounds of the others too. On accelerators of another
-  // capacity if asked.
-  std::optional<Least> least(const Layout& layout, double enough = 1,
-                             std::optional<Bytes> capacity = std::nullopt);
+  // mostly the first one: then both are lower bounds of the others too. `capacity`: another one.
+  std::optional<Least> least(const Layout&, double enough = 1, std::optional<Bytes> capacity = {});
   // Weights, gradients and states of a pipeline rank on average: however layers are dealt out, run
   // again and scheduled, some rank needs as much.
   std::optional<Bytes> states(const Layout& layout);

@@ -94,7 +94,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& 
     terms.largest = std::max(terms.largest, of.largest);
     held += of.held;
     if (content.shares_embedding) terms.shares_embedding = true;
-    add_shapes(stand_ins, of.stand_ins);
+    if (!as_before) add_shapes(stand_ins, of.stand_ins);
   }
   if (own_products) terms.workspaces += rules.workspaces.own_products;
   terms.product_workspace = 2 * rules.product_workspace;

@@ -1,6 +1,7 @@
 #include "trainwright/memory/terms.h"
 
 #include <algorithm>
+#include <array>
 
 namespace trainwright::detail {
 namespace {
@@ -286,6 +287,36 @@ RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
   return made && !made_anew ? chunks[chunk].kept_gradients : kNothing;
 }
 
+namespace {
+
+// Of chunks whose bytes hang on micro-batches in flight and the last gradient alone: what a search
+// asks most, so these lie together.
+Highest highest_of_plain(std::span<const ChunkTerms> chunks, const Moments& moments) {
+  struct InChunk {
+    RealBytes whole, half;
+  };
+  std::array<InChunk, kMaxChunks> of;
+  bool last_gradients = false;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    of[c] = {chunks[c].whole, chunks[c].half};
+    last_gradients |= chunks[c].last_gradient != kNothing;
+  }
+  Highest best{.bytes = RealBytes(-1)};
+  const InFlight* counts = moments.counts.data();
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const MomentAction& action = moments.actions[i];
+    RealBytes bytes = spot_of(chunks, action).total;
+    for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
+      bytes += counts->whole * of[c].whole + counts->half * of[c].half;
+      if (last_gradients && (action.has_gradient >> c & 1U) != 0) bytes += chunks[c].last_gradient;
+    }
+    if (bytes > best.bytes) best = {bytes, i};
+  }
+  return best;
+}
+
+}  // namespace
+
 Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
   Highest best{.bytes = RealBytes(-1)};
   // Most chunks have none of what is added without a micro-batch in flight.
@@ -293,6 +324,7 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
     return of.gathered == kNothing && of.sent_forward == kNothing && of.sent_input == kNothing &&
            of.kept_gradients == kNothing && of.gradients == kNothing;
   });
+  if (plain) return highest_of_plain(chunks, moments);
   const InFlight* counts = moments.counts.data();
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const MomentAction& action = moments.actions[i];
@@ -301,11 +333,6 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
     for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
       const ChunkTerms& of = chunks[c];
       const bool has_gradient = (action.has_gradient >> c & 1U) != 0;
-      if (plain) {
-        bytes += counts->whole * of.whole + counts->half * of.half;
-        if (has_gradient) bytes += of.last_gradient;
-        continue;
-      }
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
                (counts->forwards + extra) * of.sent_forward +
                (counts->inputs + extra) * of.sent_input + still_kept(chunks, c, action);

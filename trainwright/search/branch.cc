@@ -70,24 +70,25 @@ void Fastest::begin_again(Bytes capacity, Seconds most) {
   looked_ = {};
   stopped_ = SearchStop::Not;
   for (const Large& of : std::exchange(large_, {})) {
-    if (of.branch.pipeline >= 0) {
-      push({of.bound, Level::Leaves, of.branch});
-    } else if (of.bytes <= capacity) {
-      Branch twig = of.branch;
-      for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
-        if (const auto pieces = whole(twig)) push_twig(twig, least_step(*pieces, stack_));
-      }
-    }
+    const bool may_fit = of.bytes <= capacity || question_.risk >= kEvenOdds;
+    if (of.branch.pipeline >= 0 && may_fit) push({of.bound, Level::Leaves, of.branch});
+  }
+  for (const auto& [states, of] : cut_) {
+    if (states <= capacity) push_twig(of.twig, of.least);
   }
 }
 
 void Fastest::split_trunk(const Branch& trunk) {
-  std::vector<std::optional<RankPieces>> ranks;
+  struct Shared {
+    std::optional<RankPieces> rank;
+    std::optional<Bytes> cut;
+  };
+  std::vector<Shared> sharings;
   Branch twig = trunk;
   for (twig.sharing = 0; twig.sharing < std::ssize(space_.sharings(trunk.trunk)); ++twig.sharing) {
     const auto rank = steps_.whole_rank(space_.layout(twig));
-    const bool kept = rank && !cut_by_states(twig);
-    ranks.push_back(kept ? std::optional(*rank) : std::nullopt);
+    sharings.push_back(
+        {rank ? std::optional(*rank) : std::nullopt, rank ? cut_by_states(twig) : std::nullopt});
   }
   std::optional<StepPieces> pieces;
   for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
@@ -97,23 +98,28 @@ void Fastest::split_trunk(const Branch& trunk) {
     const bool again = recompute.kind == RecomputeKind::Block && recompute.n > 1;
     if (!again) pieces = whole(twig);
     if (!pieces) continue;
-    for (twig.sharing = 0; twig.sharing < std::ssize(ranks); ++twig.sharing) {
-      const auto& rank = ranks[static_cast<std::size_t>(twig.sharing)];
+    for (twig.sharing = 0; twig.sharing < std::ssize(sharings); ++twig.sharing) {
+      const auto& [rank, cut] = sharings[static_cast<std::size_t>(twig.sharing)];
       if (!rank) continue;
       pieces->ranks = {*rank};
-      push_twig(twig, least_step(*pieces, stack_));
+      const LeastStep least = least_step(*pieces, stack_);
+      if (cut) {
+        cut_.push_back({*cut, {twig, least}});
+      } else {
+        push_twig(twig, least);
+      }
     }
   }
 }
 
 // What needs more than there is does so with a chance of one half and more, whatever its spread.
-bool Fastest::cut_by_states(const Branch& branch) {
-  if (question_.risk > kEvenOdds) return false;
+std::optional<Bytes> Fastest::cut_by_states(const Branch& branch) {
+  if (question_.risk > kEvenOdds) return std::nullopt;
   const auto states = memory_.states(space_.layout(branch));
-  if (!states || *states <= capacity_) return false;
+  if (!states || *states <= capacity_) return std::nullopt;
   looked_.cut += space_.leaves_of(branch.trunk, branch.sharing);
   large_.push_back({*states, Seconds(0), Fit::DoesNotFit, branch});
-  return true;
+  return states;
 }
 
 void Fastest::split_twig(std::int32_t twig) {
@@ -139,6 +145,8 @@ void Fastest::push_leaf(std::int32_t twig, std::size_t next) {
 
 void Fastest::next_leaf(const Node& leaves) {
   if (leaves.twig >= 0) push_leaf(leaves.twig, static_cast<std::size_t>(leaves.next) + 1);
+  // With more memory most fit, and are slower than what fits without.
+  if (most_ < kForever && time_of(leaves.branch) > most_) return;
   weigh_leaf(leaves.bound, leaves.branch);
 }
 

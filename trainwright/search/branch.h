@@ -90,8 +90,9 @@ class Fastest {
   void push_trunks();
   void push_twig(const Branch& twig, const LeastStep& least);
   void split_trunk(const Branch& trunk);
-  // Cuts all layouts with this trunk and sharing if their states alone are too large.
-  bool cut_by_states(const Branch& branch);
+  // Cuts all layouts with this trunk and sharing if their states alone, so many bytes, are too
+  // large.
+  std::optional<Bytes> cut_by_states(const Branch& branch);
   void split_twig(std::int32_t twig);
   void next_leaf(const Node& leaves);
   void push_leaf(std::int32_t twig, std::size_t next);
@@ -116,9 +117,11 @@ class Fastest {
 
   std::vector<Node> heap_;
   std::vector<KnownTwig> twigs_ = {};
+  std::vector<std::pair<Bytes, KnownTwig>> cut_ = {};  // by states of so many bytes
   Bytes capacity_;
-  Seconds most_ = Seconds(std::numeric_limits<double>::infinity());  // nothing above is looked at
-  std::int64_t known_ = 0;                                           // layouts in it that may fit
+  static constexpr Seconds kForever = Seconds(std::numeric_limits<double>::infinity());
+  Seconds most_ = kForever;  // nothing above is looked at
+  std::int64_t known_ = 0;   // layouts in it that may fit
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};

@@ -47,12 +47,12 @@ TEST_CASE("a busier rank of experts prolongs their kernels and their traffic, an
   const Setting eight("mixtral-8x7b", "8xH100", "megatron-core@0.12",
                       "ep=2,dp=8,zero=1,mbs=1,gbs=64,seq=4096");
   const auto of = [](const StepPieces& step, Piece piece) {
-    return step.stages.front().forward.at(piece).value();
+    return step.kinds.front().forward.at(piece).value();
   };
   const StepPieces even = eight.pieces({}), same = eight.pieces(first_receives(1, 8, 2));
   const StepPieces quarter = eight.pieces(first_receives(1.25, 8, 2));
   const StepPieces half = eight.pieces(first_receives(1.5, 8, 2));
-  CHECK(same.stages.front().forward == even.stages.front().forward);
+  CHECK(same.kinds.front().forward == even.kinds.front().forward);
   for (const Piece piece : {Piece::Products, Piece::Streams}) {
     const double more = of(quarter, piece) - of(even, piece);
     CHECK(more > 0);
@@ -60,7 +60,7 @@ TEST_CASE("a busier rank of experts prolongs their kernels and their traffic, an
   }
   CHECK(of(half, Piece::Expert) > of(even, Piece::Expert));
   CHECK(of(half, Piece::AttentionCores) == of(even, Piece::AttentionCores));
-  CHECK(half.stages.front().forward.kernels == even.stages.front().forward.kernels);
+  CHECK(half.kinds.front().forward.kernels == even.kinds.front().forward.kernels);
   // Of a layer's weights that a token meets, 2 x 3 x 4096 x 14336 = 352 M are of experts, 42 M of
   // attention: half as much again on the first is 1.45 times both.
   CHECK(of(half, Piece::Products) / of(even, Piece::Products) ==

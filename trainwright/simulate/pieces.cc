@@ -305,7 +305,7 @@ struct StepModel::State {
   Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages);
   Result<StepPieces> whole_step(const Layout& layout);
   void set_surroundings(StepPieces& step, const Slice& slice, Lists& of, Wires& wires);
-  void set_flops(StepPieces& step, const Layout& layout, const std::vector<Flops>& of_ranks) const;
+  void set_flops(StepPieces& step, const Layout& layout, std::span<const Flops> of_ranks) const;
 
   Lists& lists_for(PrecisionKind precision) {
     auto& found = lists[static_cast<int>(precision)];
@@ -473,9 +473,9 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vecto
                             ? slice
                             : slice_of(layout, trainer, stage.id.index(), attention);
       work = work_of(own, stage, of, trained, wires, known);
+      step.kinds.push_back(work.pieces);
     }
-    step.stages.push_back(work.pieces);
-    step.stages.back().rank = stage.rank;
+    step.stages.push_back({std::ssize(step.kinds) - 1, stage.rank});
     const auto rank = static_cast<std::size_t>(stage.rank);
     for (const auto& [part, seconds] : work.shares) step.ranks[rank].*part += seconds;
     for (const Flops& of_pass : work.flops) flops[rank] += of_pass;
@@ -495,18 +495,18 @@ Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
   const auto [pieces, fresh] = known.whole.try_emplace(&sums);
   if (fresh) pieces->second = stage(of, sums.portions, wires, known);
   StepPieces step;
-  step.stages = {pieces->second};
+  step.add(pieces->second, 0);
   step.ranks = {RankPieces{}};
-  add_transfers(step.stages.front(), layout);
+  add_transfers(step.kinds.front(), layout);
   set_surroundings(step, slice, of, wires);
   Flops all;
   for (const Flops& of_pass : sums.flops) all += of_pass;
-  set_flops(step, layout, {all});
+  set_flops(step, layout, {&all, 1});
   return step;
 }
 
 void StepModel::State::set_flops(StepPieces& step, const Layout& layout,
-                                 const std::vector<Flops>& of_ranks) const {
+                                 std::span<const Flops> of_ranks) const {
   const double m = real(step.micro_batches);
   const FlopsPerSecond peak = rates.of(compute_type(layout.precision)).peak;
   step.bound = *std::max_element(of_ranks.begin(), of_ranks.end()) * m / peak;

@@ -72,7 +72,6 @@ struct PassPieces {
 PassPieces operator*(PassPieces pieces, double times);
 
 struct StagePieces {
-  std::int64_t rank = 0;  // pipeline rank
   // With what is run again in the second.
   PassPieces forward = {}, backward_input = {}, backward_weight = {};
 };
@@ -84,8 +83,13 @@ struct RankPieces {
   Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
 };
 struct StepPieces {
-  std::vector<StagePieces> stages;  // in the order of the layers
-  std::vector<RankPieces> ranks;    // by pipeline rank
+  struct StageAt {
+    std::int64_t kind = 0, rank = 0;  // of `kinds`, of the pipeline
+  };
+  std::vector<StagePieces> kinds;                         // of stages in a row most hold the same
+  std::vector<StageAt> stages;                            // in the order of the layers
+  void add(const StagePieces& stage, std::int64_t rank);  // of a kind of its own
+  std::vector<RankPieces> ranks;                          // by pipeline rank
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
   double host_share = 1;  // of kernels that the host launches; 0 under CUDA graphs

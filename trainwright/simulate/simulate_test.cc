@@ -109,10 +109,11 @@ TEST_CASE("closed forms of the pipeline are those of the clock") {
     step.schedule = kind;
     step.vpp = chunks;
     step.stages.clear();
+    step.kinds.clear();
     for (int s = 0; s < 8 * chunks; ++s) {
       PassPieces pass;
       pass.at(Piece::Products) = Seconds(1 / stack.at(StackConstant::Products));
-      step.stages.push_back({s % 8, pass, pass, pass});
+      step.add({pass, pass, pass}, s % 8);
     }
     const Costs even = even_costs(8 * chunks, Seconds(1), Seconds(1), Seconds(1));
     const Timeline clock = simulate_kind(kind, {8, 64, chunks}, even).value();
@@ -151,7 +152,7 @@ TEST_CASE("ZB-H1 has a third of the bubble of 1F1B where passes take equal times
   stack.values[static_cast<std::size_t>(StackConstant::Launch)] = 0;
   PassPieces pass;
   pass.at(Piece::Products) = Seconds(1);
-  for (int s = 0; s < 4; ++s) step.stages.push_back({s, pass, pass, pass});
+  for (int s = 0; s < 4; ++s) step.add({pass, pass, pass}, s);
   const auto bubble = [&](ScheduleKind kind) {
     step.schedule = kind;
     return part(step_time(step, stack), TimePart::Bubble);
@@ -177,7 +178,7 @@ TEST_CASE("ranks behind the first hide one bucket in the drain of the pipeline")
   }
   PassPieces pass;
   pass.at(Piece::Products) = Seconds(1 / stack.at(StackConstant::Products));
-  for (int s = 0; s < 4; ++s) step.stages.push_back({s, pass, pass, pass});
+  for (int s = 0; s < 4; ++s) step.add({pass, pass, pass}, s);
   // 5 s of gradients on one rank, a visit of 3 s of which 2 are backward.
   const auto shown = [&](std::size_t rank, bool first_only) {
     for (RankPieces& of : step.ranks) of.reduced = {};
@@ -200,7 +201,7 @@ TEST_CASE("the host is a floor: where it is slow, the device waits, and not the 
   const Seconds device = step_time(pieces, none).step;
   const Seconds with_host = step_time(pieces, slow).step;
   double kernels = 0;
-  for (const StagePieces& stage : pieces.stages) {
+  for (const StagePieces& stage : pieces.kinds) {
     kernels += stage.forward.kernels + stage.backward_input.kernels + stage.backward_weight.kernels;
   }
   const double host = kernels * 5e-4 * static_cast<double>(pieces.micro_batches);

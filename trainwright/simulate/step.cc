@@ -1,7 +1,6 @@
 // From the pieces of a step to its seconds.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <tuple>
 
 #include "trainwright/simulate/simulate.h"
@@ -94,15 +93,6 @@ struct Visit {
   Seconds total() const { return sum(forward) + sum(backward); }
 };
 
-// Byte by byte: this is asked of every stage of every layout.
-bool alike(const StagePieces& a, const StagePieces& b) {
-  const auto same = [](const PassPieces& x, const PassPieces& y) {
-    return std::memcmp(&x, &y, sizeof(PassPieces)) == 0;
-  };
-  return same(a.forward, b.forward) && same(a.backward_input, b.backward_input) &&
-         same(a.backward_weight, b.backward_weight);
-}
-
 // `blocking`: the transfer that each pass waits for.
 Visit visit_of(const StagePieces& stage, Seconds blocking, const Floor& floor,
                const StackConstants& stack) {
@@ -125,22 +115,23 @@ struct Pipeline {
   Seconds visit;     // of one micro-batch on the slowest rank
 };
 
-Costs costs_of(const StepPieces& step, const std::vector<Visit>& stages, Seconds transfer) {
+Costs costs_of(const StepPieces& step, const std::vector<Visit>& kinds, Seconds transfer) {
   Costs costs;
-  for (const Visit& visit : stages) {
+  for (const StepPieces::StageAt& stage : step.stages) {
+    const Visit& visit = kinds[static_cast<std::size_t>(stage.kind)];
     costs.stages.push_back({sum(visit.forward), visit.input, visit.weight,
                             visit.input + visit.weight, Bytes(1), Bytes(1)});
   }
   // Where passes wait for transfers, these are part of them.
   const Seconds apart = step.transfers_overlap ? transfer : Seconds(0);
-  costs.boundaries.assign(stages.size() - 1, {apart, apart, Bytes(0)});
+  costs.boundaries.assign(step.stages.size() - 1, {apart, apart, Bytes(0)});
   return costs;
 }
 
 // By the clock, over at most 4 p micro-batches; from there on the slowest rank decides.
-std::optional<Seconds> clocked(const StepPieces& step, const std::vector<Visit>& stages,
+std::optional<Seconds> clocked(const StepPieces& step, const std::vector<Visit>& kinds,
                                Seconds transfer, Seconds slowest) {
-  const Costs costs = costs_of(step, stages, transfer);
+  const Costs costs = costs_of(step, kinds, transfer);
   if (step.order) return simulate(*step.order, costs).makespan;
   const std::int64_t round = step.pp * 4;
   const std::int64_t timed = std::min(step.micro_batches, round);
@@ -155,16 +146,17 @@ std::optional<Seconds> clocked(const StepPieces& step, const std::vector<Visit>&
   return simulate(*made, costs).makespan + more;
 }
 
-Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& stages,
+Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& kinds,
                     const std::vector<Visit>& ranks, Seconds transfer) {
   Seconds slowest, all, forward, backward, forwards, backwards;
   for (const Visit& rank : ranks) {
-    slowest = std::max(slowest, rank.total());
-    all += rank.total();
-    forward = std::max(forward, sum(rank.forward));
-    backward = std::max(backward, sum(rank.backward));
-    forwards += sum(rank.forward);
-    backwards += sum(rank.backward);
+    const Seconds ahead = sum(rank.forward), back = sum(rank.backward);
+    slowest = std::max(slowest, ahead + back);
+    all += ahead + back;
+    forward = std::max(forward, ahead);
+    backward = std::max(backward, back);
+    forwards += ahead;
+    backwards += back;
   }
   const double m = real(step.micro_batches), p = real(step.pp), v = real(step.vpp);
   if (step.idle) return slowest * (m + *step.idle);
@@ -178,7 +170,7 @@ Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& stages,
       return slowest * m + all * ((p - 1) / (p * v));
     }
   }
-  const auto clock = clocked(step, stages, transfer, slowest);
+  const auto clock = clocked(step, kinds, transfer, slowest);
   return clock ? std::max(*clock, slowest * m) : slowest * m + all * ((p - 1) / (p * v));
 }
 
@@ -199,27 +191,27 @@ double waiting_factor(const StepPieces& step, const StackConstants& stack) {
   return 1 + stack.at(StackConstant::Growth) * std::log2(std::max(1.0, real(step.world) / 8));
 }
 
-// One micro-batch on each stage.
-std::vector<Visit> stage_visits(const StepPieces& step, const StackConstants& stack) {
+// One micro-batch on each kind of stage.
+std::vector<Visit> kind_visits(const StepPieces& step, const StackConstants& stack) {
   const Seconds blocking = blocking_of(step, stack);
   const Floor floor = floor_of(step, stack);
-  std::vector<Visit> stages;
-  stages.reserve(step.stages.size());
-  for (std::size_t i = 0; i < step.stages.size(); ++i) {
-    const bool as_before = i > 0 && alike(step.stages[i], step.stages[i - 1]);
-    stages.push_back(as_before ? stages.back() : visit_of(step.stages[i], blocking, floor, stack));
+  std::vector<Visit> kinds;
+  kinds.reserve(step.kinds.size());
+  for (const StagePieces& kind : step.kinds) {
+    kinds.push_back(visit_of(kind, blocking, floor, stack));
   }
-  return stages;
+  return kinds;
 }
 
 Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
-  const std::vector<Visit> stages = stage_visits(step, stack);
+  const std::vector<Visit> kinds = kind_visits(step, stack);
   std::vector<Visit> ranks(step.ranks.size());
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    Visit& rank = ranks[static_cast<std::size_t>(step.stages[i].rank)];
-    rank.forward += stages[i].forward;
-    rank.backward += stages[i].backward;
+  for (const StepPieces::StageAt& stage : step.stages) {
+    const Visit& visit = kinds[static_cast<std::size_t>(stage.kind)];
+    Visit& rank = ranks[static_cast<std::size_t>(stage.rank)];
+    rank.forward += visit.forward;
+    rank.backward += visit.backward;
   }
   const double exposed = stack.at(StackConstant::DataExposed);
   const double data = data_factor(step, stack);
@@ -231,15 +223,18 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
     rank.backward[index(TimePart::Data)] +=
         shown(of.every_backward * data, sum(rank.backward), exposed);
   }
-  const auto slowest =
-      std::max_element(ranks.begin(), ranks.end(),
-                       [](const Visit& a, const Visit& b) { return a.total() < b.total(); });
   Pipeline pipeline;
+  const Visit* slowest = nullptr;
+  for (const Visit& rank : ranks) {
+    const Seconds total = rank.total();
+    if (slowest != nullptr && total <= pipeline.visit) continue;
+    slowest = &rank;
+    pipeline.visit = total;
+  }
   pipeline.busy = slowest->forward;
   pipeline.busy += slowest->backward;
   pipeline.busy = pipeline.busy * real(step.micro_batches);
-  pipeline.visit = slowest->total();
-  pipeline.makespan = std::max(makespan_of(step, stages, ranks, transfer), sum(pipeline.busy));
+  pipeline.makespan = std::max(makespan_of(step, kinds, ranks, transfer), sum(pipeline.busy));
   return pipeline;
 }
 
@@ -256,10 +251,10 @@ Seconds beside(const StepPieces& step, std::size_t rank, Seconds traffic, Second
 
 // Of gradients and weights that travel once a step, what is not hidden.
 Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipeline& pipeline,
-                   const StackConstants& stack) {
+                   double data, const StackConstants& stack) {
   const RankPieces& rank = step.ranks[index_of_rank];
   const auto left = [&](bool overlaps, Seconds traffic, double layers, double pass) {
-    traffic = traffic * data_factor(step, stack);
+    traffic = traffic * data;
     if (!overlaps) return traffic;
     return shown(traffic, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
                  stack.at(StackConstant::DataExposed));
@@ -294,7 +289,7 @@ std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& step, const StackC
                                             std::int64_t most) {
   if (step.pp == 1 && !step.order) return std::nullopt;
   Costs costs =
-      costs_of(step, stage_visits(step, stack), step.transfer * stack.at(StackConstant::Transfer));
+      costs_of(step, kind_visits(step, stack), step.transfer * stack.at(StackConstant::Transfer));
   if (step.order) return DrawnPipeline{*step.order, std::move(costs)};
   const Shape shape{static_cast<int>(step.pp), static_cast<int>(std::min(step.micro_batches, most)),
                     static_cast<int>(step.vpp)};
@@ -305,15 +300,21 @@ std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& step, const StackC
   return DrawnPipeline{*std::move(made), std::move(costs)};
 }
 
+void StepPieces::add(const StagePieces& stage, std::int64_t rank) {
+  stages.push_back({std::ssize(kinds), rank});
+  kinds.push_back(stage);
+}
+
 StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   const Pipeline pipeline = pipeline_of(step, stack);
   StepTime time;
   time.parts = pipeline.busy;
   time.parts[index(TimePart::Bubble)] = pipeline.makespan - sum(pipeline.busy);
   // The rank with the longest end.
+  const double factor = data_factor(step, stack);
   Seconds data, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
-    const Seconds travels = data_shown(step, r, pipeline, stack);
+    const Seconds travels = data_shown(step, r, pipeline, factor, stack);
     const Seconds steps =
         step.ranks[r].optimizer * stack.at(StackConstant::Optimizer) + step.ranks[r].host_step;
     if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
@@ -341,7 +342,7 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   const double ranks = real(whole.pp), data = data_factor(whole, stack);
   const double exposed = stack.at(StackConstant::DataExposed);
   const RankPieces& of = whole.ranks.front();
-  const Visit visit = visit_of(whole.stages.front(), Seconds(0), floor_of(whole, stack), stack);
+  const Visit visit = visit_of(whole.kinds.front(), Seconds(0), floor_of(whole, stack), stack);
   // A rank has at least one stage, whose passes wait for what they get and send.
   const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
   const auto pass = [&](const Parts& parts, Seconds travels) {

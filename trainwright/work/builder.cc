@@ -1,26 +1,25 @@
 #include "trainwright/work/builder.h"
 
 #include <utility>
+#include <vector>
 
 namespace trainwright::detail {
 namespace {
 
 // The bytes that an operator's tensors make it move.
-void add_moved(const OperatorList& list, Operator& op) {
+void add_moved(const OperatorList& list, const std::vector<Bytes>& sizes, Operator& op) {
   Bytes in, out, in_gradients, out_gradients, saved_for_inputs, saved_for_weights;
   for (const TensorId id : op.inputs) {
-    const Tensor& tensor = list.at(id);
-    in += tensor.bytes();
-    if (tensor.has_gradient) in_gradients += tensor.bytes();
+    in += sizes[id.at()];
+    if (list.at(id).has_gradient) in_gradients += sizes[id.at()];
   }
   for (const TensorId id : op.outputs) {
-    const Tensor& tensor = list.at(id);
-    out += tensor.bytes();
-    if (tensor.has_gradient) out_gradients += tensor.bytes();
+    out += sizes[id.at()];
+    if (list.at(id).has_gradient) out_gradients += sizes[id.at()];
   }
   for (const Save& save : op.saves) {
-    if (save.half != Half::Weight) saved_for_inputs += list.at(save.tensor).bytes();
-    if (save.half != Half::Input) saved_for_weights += list.at(save.tensor).bytes();
+    if (save.half != Half::Weight) saved_for_inputs += sizes[save.tensor.at()];
+    if (save.half != Half::Input) saved_for_weights += sizes[save.tensor.at()];
   }
   op.forward.read += in;
   op.forward.written += out;
@@ -36,7 +35,10 @@ OperatorList summed_up(Builder&& builder, TensorId output) {
   OperatorList list = std::move(builder.list);
   list.input = TensorId(0);
   list.output = output;
-  for (Operator& op : list.operators) add_moved(list, op);
+  std::vector<Bytes> sizes;
+  sizes.reserve(list.tensors.size());
+  for (const Tensor& tensor : list.tensors) sizes.push_back(tensor.bytes());
+  for (Operator& op : list.operators) add_moved(list, sizes, op);
   return list;
 }
 

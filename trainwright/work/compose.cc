@@ -1,6 +1,5 @@
 // Sums of sums: what a stage does, from what its layers do.
 #include <algorithm>
-#include <bit>
 
 #include "trainwright/work/work.h"
 
@@ -70,26 +69,32 @@ HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {
   return *this;
 }
 
+Traffic& TrafficTable::cell(std::size_t at) {
+  const auto found =
+      std::find_if(cells_.begin(), cells_.end(), [&](const Cell& one) { return one.at >= at; });
+  if (found != cells_.end() && found->at == at) return found->traffic;
+  return cells_.insert(found, {at, {}})->traffic;
+}
+
 void TrafficTable::add(GroupKind group, CollectiveKind kind, Pass pass, const Traffic& traffic) {
-  const std::size_t cell = cell_of(group, kind, pass);
-  cells_[cell].calls += traffic.calls;
-  cells_[cell].bytes += traffic.bytes;
-  used_[cell / 64] |= std::uint64_t{1} << (cell % 64);
+  Traffic& of = cell(cell_of(group, kind, pass));
+  of.calls += traffic.calls;
+  of.bytes += traffic.bytes;
 }
 
 void TrafficTable::add(const TrafficTable& other, std::int64_t times) {
-  for (std::size_t word = 0; word < used_.size(); ++word) {
-    for (std::uint64_t left = other.used_[word]; left != 0; left &= left - 1) {
-      const std::size_t cell = word * 64 + static_cast<std::size_t>(std::countr_zero(left));
-      cells_[cell].calls += other.cells_[cell].calls * times;
-      cells_[cell].bytes += other.cells_[cell].bytes * times;
-    }
-    used_[word] |= other.used_[word];
+  for (const Cell& one : other.cells_) {
+    Traffic& of = cell(one.at);
+    of.calls += one.traffic.calls * times;
+    of.bytes += one.traffic.bytes * times;
   }
 }
 
-const Traffic& TrafficTable::at(GroupKind group, CollectiveKind kind, Pass pass) const {
-  return cells_[cell_of(group, kind, pass)];
+Traffic TrafficTable::at(GroupKind group, CollectiveKind kind, Pass pass) const {
+  const std::size_t at = cell_of(group, kind, pass);
+  const auto found =
+      std::find_if(cells_.begin(), cells_.end(), [&](const Cell& one) { return one.at == at; });
+  return found == cells_.end() ? Traffic{} : found->traffic;
 }
 
 void add_shapes(StandIns& all, const StandIns& more) {

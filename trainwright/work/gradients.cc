@@ -105,7 +105,7 @@ void settle_gradients(Builder& b) {
         op.trained || std::any_of(op.outputs.begin(), op.outputs.end(),
                                   [&](TensorId id) { return has_gradient(b.list, id); });
     if (!asked) made = 0;
-    op.saves = needed(op.saves, made);
+    if (!op.saves.empty()) op.saves = needed(op.saves, made);
     if ((made & kOfWeights) == 0) drop_weights(op);
     if ((made & ~kOfWeights) == 0) {
       drop_inputs(op);

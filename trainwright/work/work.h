@@ -42,18 +42,22 @@ struct Traffic {
   Bytes bytes;
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
-// All collectives of a list or of many, summed; most are zero, and adding costs only those that are
-// not.
+// All collectives of a list or of many, summed; most are zero, and only the others are held.
 class TrafficTable {
  public:
   void add(GroupKind group, CollectiveKind kind, Pass pass, const Traffic& traffic);
   void add(const TrafficTable& other, std::int64_t times);
-  const Traffic& at(GroupKind group, CollectiveKind kind, Pass pass) const;
+  Traffic at(GroupKind group, CollectiveKind kind, Pass pass) const;
   friend bool operator==(const TrafficTable&, const TrafficTable&) = default;
 
  private:
-  std::array<Traffic, 100> cells_{};     // 5 groups, 5 kinds, 4 passes
-  std::array<std::uint64_t, 2> used_{};  // one bit a cell
+  struct Cell {
+    std::size_t at = 0;  // of 5 groups, 5 kinds, 4 passes
+    Traffic traffic;
+    friend bool operator==(const Cell&, const Cell&) = default;
+  };
+  Traffic& cell(std::size_t at);
+  std::vector<Cell> cells_;  // that are not zero, in order
 };
 
 // A moment of a list: the bytes alive beyond those that earlier lists keep, and where. The input of
@@ -132,7 +136,7 @@ struct Portion {
   std::int64_t count = 1;
   const ListOf* list = nullptr;
 };
-// The sums of a stage, in the order of its layers; allocates nothing. Its peaks are the highest of
+// The sums of a stage, in the order of its layers. Its peaks are the highest of
 //   forward   kept of all before + forward peak          backward   kept of all before + backward
 Totals compose(std::span<const Portion> portions);
 // n layers that are run again as one, of which only the first one's input is kept: `plain` is such

@@ -115,7 +115,7 @@ Json traffic_json(const TrafficTable& traffic) {
        {GroupKind::Tp, GroupKind::Cp, GroupKind::Ep, GroupKind::Etp, GroupKind::Pp}) {
     for (const CollectiveKind kind : kCollectiveKinds) {
       for (const Pass pass : kPasses) {
-        const Traffic& one = traffic.at(group, kind, pass);
+        const Traffic one = traffic.at(group, kind, pass);
         if (one.calls == 0) continue;
         Json json = Json::object();
         json.add("group", Json::of(name_of(group)))
