@@ -4,8 +4,8 @@
     tools/search_plot.py build/release/trainwright --out docs/search.svg
 
 `plan` for 8 to 1,048,576 accelerators, with batches that stay as they are: layouts in the space, branches that a bound was
-asked for, layouts whose memory was, and seconds of processor time of the whole command with its second search for what more
-memory would be worth.
+asked for, layouts whose memory was, and seconds of processor time of the whole command with what more memory would be
+worth.
 """
 import argparse
 import json
