@@ -33,6 +33,8 @@ SETTLED_NARROW = {"B200": 0.9, "GB200": 0.9, "B300": 1.0, "GB300": 1.0}
 HAND = {"streamed": {"8.0": [0.75, 0.35], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3]},
         "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.4, 0.6]},
         "MI300X": 0.55, "MI325X": 0.6, "MI355X": 0.62, "A100-PCIe-80GB": 0.74}
+# Cards of less power than the one that was timed: clocks as its root, power going with frequency and voltage, which fall together.
+CAPPED = {"H100-SXM-96GB": ("H100-SXM", (500 / 700) ** 0.5)}  # watts: pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md
 NETWORK = [0.93, 0.85, 0.85, 0.8, 0.9, 0.9]
 BACKWARD = 0.82
 
@@ -260,6 +262,10 @@ def document(facts, stacks, spreads, rows):
         if "products" in entry and "bf16" in entry["products"]:
             entry["settled"] = settled_of(name, entry["products"])
         accelerators[name] = entry
+    for name, (timed, clocks) in CAPPED.items():
+        attention = accelerators[timed]["attention"]
+        heads = [dict(head, reached=head["reached"] * clocks) for head in attention["heads"]]
+        accelerators[name] = {"attention": dict(attention, heads=heads), "settled": [of * clocks for of in accelerators[timed]["settled"]]}
     everyone = combined(facts, list(facts))
     generations = {}
     for key, names in GENERATIONS.items():

@@ -6,11 +6,12 @@
 // prior and move as far as the runs make them,
 //
 //   minimise  sum_i w_i^2 rho(((log(predicted_i / measured_i) + b) / s)^2)
-//             + sum_k (log(c_k / prior_k) / (width p_k))^2 + sum_sources (b / 0.14)^2
+//             + sum_k (log(c_k / prior_k) / (width p_k))^2 + sum_machines (b / 0.14)^2
 //
 // with s = 5 %, rho as in calibrate.h and p_k how well the constant is known beforehand. b is a
-// scale that each source has for itself: machines of one stack differ by 14 %, and without it
-// constants are bent to explain that. Of one source it becomes the constant `scale`. What ships is
+// scale that each machine (an accelerator of a source) has for itself: machines of one stack differ
+// by 14 %, and without it constants are bent to explain that. Of one source alone it is one for all
+// of its machines, and becomes the constant `scale`. What ships is
 // fitted in two steps, all stacks together from the usual values and then each of them from there
 // with width 1/2, in which each source has the say of at most 40 rows. A row has up to three
 // figures:
@@ -34,6 +35,7 @@ namespace trainwright {
 
 struct TimedRun {
   std::string source, pool, label, fold;
+  std::string accelerator;
   std::size_t of_case = 0;
   double measured = 0;  // seconds
   StepPieces pieces;

@@ -39,13 +39,13 @@ std::vector<FreeConstant> fitted_constants(const StackConstants& prior) {
   return constants;
 }
 
-// The runs that are fitted to, with the number of their source and their weight.
+// The runs that are fitted to, with the number of their machine and their weight.
 struct FittedRuns {
   std::vector<const TimedRun*> runs;
   std::vector<StepPieces> pieces;
-  std::vector<std::size_t> source;
+  std::vector<std::size_t> machine;
   std::vector<double> weight;
-  std::size_t sources = 0;
+  std::size_t machines = 0;
 };
 
 // Every so many-th run of sources with more than determine anything; no source has more say than
@@ -59,12 +59,15 @@ FittedRuns chosen(std::span<const TimedRun* const> all, const StackConstants& pr
   for (const auto& [source, runs] : by_source) {
     const std::size_t every = (runs.size() + most - 1) / most;
     const double rows = static_cast<double>((runs.size() + every - 1) / every);
+    std::map<std::string, std::size_t> machines;
     for (std::size_t i = 0; i < runs.size(); i += every) {
+      const std::string& machine = several ? runs[i]->accelerator : source;
+      const auto at = machines.try_emplace(machine, fitted.machines + machines.size()).first;
       fitted.runs.push_back(runs[i]);
-      fitted.source.push_back(fitted.sources);
+      fitted.machine.push_back(at->second);
       fitted.weight.push_back(several ? std::sqrt(std::min(1.0, double{kSay} / rows)) : 1.0);
     }
-    ++fitted.sources;
+    fitted.machines += machines.size();
   }
   // The bubble's share is nearly the same for all constants, and costs most to find.
   fitted.pieces = parallel_map(fitted.runs.size(), {}, [&](std::size_t i) {
@@ -84,20 +87,20 @@ std::vector<double> errors_of(const FittedRuns& fitted, const StackConstants& co
   return errors;
 }
 
-// The logarithm of the scale of each source that suits the errors best, in closed form so that the
+// The logarithm of the scale of each machine that suits the errors best, in closed form so that the
 // fit need not search for it: a mean, in which errors count the less the further off they are.
 std::vector<double> scales_of(const FittedRuns& fitted, std::span<const double> errors) {
   constexpr int kRounds = 4;
-  std::vector<double> scales(fitted.sources);
+  std::vector<double> scales(fitted.machines);
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<double> sum(fitted.sources),
-        weight(fitted.sources, kExpected * kExpected / (kMachine * kMachine));
+    std::vector<double> sum(fitted.machines),
+        weight(fitted.machines, kExpected * kExpected / (kMachine * kMachine));
     for (std::size_t i = 0; i < errors.size(); ++i) {
-      const std::size_t source = fitted.source[i];
-      const double off = (errors[i] + scales[source]) / (2 * kExpected);
+      const std::size_t machine = fitted.machine[i];
+      const double off = (errors[i] + scales[machine]) / (2 * kExpected);
       const double counts = fitted.weight[i] * fitted.weight[i] / (1 + (round > 0 ? off * off : 0));
-      sum[source] -= counts * errors[i];
-      weight[source] += counts;
+      sum[machine] -= counts * errors[i];
+      weight[machine] += counts;
     }
     for (std::size_t k = 0; k < scales.size(); ++k) scales[k] = sum[k] / weight[k];
   }
@@ -115,22 +118,22 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
     const std::vector<double> errors = errors_of(fitted, from_logs(logs, prior));
     const std::vector<double> scales = scales_of(fitted, errors);
     for (std::size_t i = 0; i < rows; ++i) {
-      residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.source[i]]) / kExpected;
+      residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.machine[i]]) / kExpected;
     }
     for (std::size_t k = 0; k < kFitted; ++k) {
       const double spread = width * stack_priors()[k].spread;
       residual[rows + k] = (logs[k] - std::log(prior.values[k])) / spread;
     }
-    for (std::size_t k = 0; k < fitted.sources; ++k) {
+    for (std::size_t k = 0; k < fitted.machines; ++k) {
       residual[rows + kFitted + k] = scales[k] / kMachine;
     }
     return true;
   };
-  const auto found = fit(fitted_constants(prior), rows + kFitted + fitted.sources, residuals,
+  const auto found = fit(fitted_constants(prior), rows + kFitted + fitted.machines, residuals,
                          {.robust_from = 2, .most_iterations = 40});
   if (!found) return prior;
   StackConstants constants = from_logs(found->values, prior);
-  if (fitted.sources == 1) {
+  if (fitted.machines == 1) {
     const StackPrior& known = stack_priors()[kFitted];
     double& scale = constants.values[kFitted];
     scale *= std::exp(scales_of(fitted, errors_of(fitted, constants)).front());

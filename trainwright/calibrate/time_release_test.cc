@@ -38,25 +38,25 @@ TEST_CASE("constants that ship describe the runs that they were fitted to") {
   if (!testing::shared_path("measurements")) return;
   Means found = mean_errors();
   // A tenth above what was found when they were fitted.
-  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.0698},
-                                         {"bigscience_bloom_prequel", 0.212},
-                                         {"dgxc_benchmarking", 0.0631},
-                                         {"flagperf", 0.062},
-                                         {"internevo", 0.135},
-                                         {"korthikanti2022", 0.159},
-                                         {"llm_foundry", 0.0658},
-                                         {"megatron_bridge", 0.17},
-                                         {"mlperf", 0.0875},
+  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.0738},
+                                         {"bigscience_bloom_prequel", 0.227},
+                                         {"dgxc_benchmarking", 0.0656},
+                                         {"flagperf", 0.0647},
+                                         {"internevo", 0.134},
+                                         {"korthikanti2022", 0.155},
+                                         {"llm_foundry", 0.0758},
+                                         {"megatron_bridge", 0.169},
+                                         {"mlperf", 0.0973},
                                          {"nanotron_playbook", 0.152},
-                                         {"nemo_24_07", 0.0722},
-                                         {"sailor", 0.236},
-                                         {"simumax_b200", 0.0645},
-                                         {"torchtitan", 0.102},
-                                         {"vocab_parallel", 0.0807},
-                                         {"vocab_parallel_artifact", 0.042},
+                                         {"nemo_24_07", 0.0921},
+                                         {"sailor", 0.275},
+                                         {"simumax_b200", 0.0636},
+                                         {"torchtitan", 0.106},
+                                         {"vocab_parallel", 0.0798},
+                                         {"vocab_parallel_artifact", 0.0401},
                                          {"vtrain_multi", 0.171},
-                                         {"vtrain_single", 0.254},
-                                         {"zero_bubble", 0.077}}) {
+                                         {"vtrain_single", 0.253},
+                                         {"zero_bubble", 0.0715}}) {
     CHECK_MESSAGE(found[source] < bar, source);
     CHECK(found[source] > 0);
   }

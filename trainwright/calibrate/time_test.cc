@@ -48,6 +48,31 @@ TEST_CASE("many runs outweigh the prior, and a broken one in twenty does not mat
   CHECK(error_of(runs.front(), fit_stack(all, usual_stack())) < 0.03);
 }
 
+TEST_CASE("machines of one source that differ do not bend the constants that all share") {
+  // Loss twice as slow as usual in all runs; the second machine takes 1.3 times as long for
+  // everything and has small losses, so that one scale for both would put part of that on the loss.
+  std::vector<TimedRun> runs;
+  for (int i = 0; i < 40; ++i) {
+    const bool second = i % 2 == 1;
+    TimedRun run = run_of(1, 1);
+    run.source = i < 20 ? "mixed" : "other";
+    run.accelerator = i < 20 && second ? "slow" : "fast";
+    run.pieces.kinds[0].forward.at(Piece::Loss) = Seconds((second ? 0.01 : 0.1) * (1 + i % 7));
+    StackConstants truth = usual_stack();
+    truth.values[static_cast<std::size_t>(StackConstant::Loss)] *= 2;
+    run.measured =
+        step_time(run.pieces, truth).step.value() * (run.accelerator == "slow" ? 1.3 : 1);
+    runs.push_back(run);
+  }
+  std::vector<const TimedRun*> all;
+  for (const TimedRun& run : runs) all.push_back(&run);
+  const double usual = usual_stack().at(StackConstant::Loss);
+  CHECK(fit_stack(all, usual_stack()).at(StackConstant::Loss) / usual ==
+        doctest::Approx(2).epsilon(0.1));
+  for (TimedRun& run : runs) run.accelerator.clear();
+  CHECK(fit_stack(all, usual_stack()).at(StackConstant::Loss) / usual < 1.7);
+}
+
 TEST_CASE("one run determines the scale alone, runs that differ also what they differ in") {
   // Of products alone the factor on them and the scale are one and the same: a run tells
   // 1 / 0.14^2 = 51 of the first beyond the second, less than the 1 / 0.12^2 = 69 known before.

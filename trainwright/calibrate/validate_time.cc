@@ -141,6 +141,7 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
     }
     runs.runs.push_back(
         {made.source, made.pool, made.label, made.time_fold,
+         cases.cluster_of(made).groups.front().accelerator.name,
          static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
          made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack,
          !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});

@@ -52,12 +52,12 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
     seconds = product(op, effort, pass);
   } else if (op.kind == OperatorKind::AttentionCore && op.head_width > 0) {
     piece = Piece::AttentionCores;
-    seconds = attention_time({.flops = effort.matmul,
+    const AttentionCall fused{.flops = effort.matmul,
                               .head_width = op.head_width,
                               .keys = op.keys,
                               .backward = backward,
-                              .flash = flash_},
-                             rates_);
+                              .flash = static_cast<int>(libraries_.flash)};
+    seconds = attention_time(fused, rates_) * libraries_.attention_takes;
   } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
     const AttentionCall unfused{
         .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};

@@ -23,8 +23,8 @@ struct ListTime {
 
 class ListTimer {
  public:
-  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, std::int64_t flash)
-      : rates_(rates), precision_(precision), flash_(static_cast<int>(flash)) {}
+  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const LibraryFacts& libraries)
+      : rates_(rates), precision_(precision), libraries_(libraries) {}
   ListTime timed(const OperatorList& list) const;
 
  private:
@@ -33,7 +33,7 @@ class ListTimer {
 
   const AcceleratorRates& rates_;
   PrecisionKind precision_;
-  int flash_;
+  const LibraryFacts& libraries_;
 };
 
 }  // namespace trainwright::detail

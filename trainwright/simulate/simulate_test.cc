@@ -70,6 +70,19 @@ TEST_CASE("parts add up to the step, which is never below its bound") {
   }
 }
 
+TEST_CASE("a kernel that stands in for FlashAttention takes as many times as long as is said") {
+  Eight eight;
+  const char* text = "dp=8,zero=1,gbs=64,seq=4096";
+  const Seconds flash = part(eight.time(text), TimePart::AttentionCores);
+  eight.trainer = *trainer_named(R"({"based_on": "megatron-core@0.12", "attention_takes": 1.8})",
+                                 *load_trainers(kData));
+  CHECK(part(eight.time(text), TimePart::AttentionCores) / flash == doctest::Approx(1.8));
+  const auto none = trainer_named(R"({"based_on": "megatron-core@0.12", "attention_takes": 0})",
+                                  *load_trainers(kData));
+  REQUIRE_FALSE(none);
+  CHECK(none.error().diagnostics.front().where.ends_with("/attention_takes"));
+}
+
 TEST_CASE("MFU is the model's FLOPs over the step and all peaks") {
   const Eight eight;
   const StepTime time = eight.time("dp=8,zero=1,gbs=64,seq=4096");

@@ -19,6 +19,7 @@ struct LibraryFacts {
   Version torch, nccl, cuda, transformer_engine;
   std::int64_t flash =
       0;  // generation of FlashAttention: 1, 2, 3; 0: the accelerator's best kernel
+  double attention_takes = 1;          // of that one's time, where another kernel stands in for it
   bool torch_is_trainer = false;       // PyTorch itself: of the version that is asked for
   bool avoids_record_streams = false;  // TORCH_NCCL_AVOID_RECORD_STREAMS is set
   std::string source;

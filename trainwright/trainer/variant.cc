@@ -101,6 +101,12 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   choose_loss(fields, trainer);
   const auto flash = fields.optional_integer("flash", kFlashGenerations);
   trainer.libraries.flash = flash.value_or(trainer.libraries.flash);
+  const auto takes = fields.optional_number("attention_takes");
+  trainer.libraries.attention_takes = takes.value_or(trainer.libraries.attention_takes);
+  if (takes && !(*takes > 0)) {
+    fields.fault("attention_takes", "a kernel takes some share of another one's time, above 0",
+                 "1.8 where it takes 1.8 times as long");
+  }
   if (const Json* code = fields.raw("code")) {
     Json facts = Json::object();
     facts.add("code", with_source(*code));
