@@ -6,4 +6,4 @@
 set -eu
 cd "$(dirname "$0")/.."
 RC_PARAMS="max_success=${1:-10000} max_discard_ratio=100${2:+ seed=$2}" \
-    exec build/release/search_prop_test --test-case="*, of at most 50"
+    exec build/release/search_prop_test --test-case="*of at most 50"
