@@ -165,8 +165,8 @@ def compare(log: Path, *, model: Model, on: Data, layout: Entries, **options: An
     >>> _ = log.write_text("".join(f"[rank0]:[titan] 2025-06-16 22:3{i}:04,970 - root - INFO - step: {200 + 10 * i}  loss:  "
     ...                            "6.0388  memory: 49.66GiB(52.28%)  tps: 5,856  tflops: 339.82  mfu: 34.36%\\n"
     ...                            for i in range(6)))
-    >>> trainwright.compare(log, model="llama-3.1-8b", on="8xH100", trainer="torchtitan",
-    ...                     layout="fsdp,mbs=1,gbs=8,seq=8192")  # doctest: +ELLIPSIS
+    >>> trainwright.compare(log, model="llama-3.1-8b", on="8xH100-96GB", trainer="torchtitan@0.2",
+    ...                     layout="fsdp,mbs=1,gbs=8,seq=8192,recompute=op-selective")  # doctest: +ELLIPSIS
     'predicted ... s, measured 1.4 s; memory 49.66 of ... GiB reserved'
     """
     found = calibrate(log, model=model, on=on, layout=layout, **options).logs[0]

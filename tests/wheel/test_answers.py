@@ -162,7 +162,8 @@ def test_a_schedule_is_written_as_pytorch_reads_it(tmp_path):
 
 def test_a_log_stands_beside_its_prediction():
     """5,866 tokens/s on each of 8 ranks are 8 x 8,192 / (8 x 5,866) = 1.40 s; the log says 49.66 GiB."""
-    asked = dict(model="llama-3.1-8b", on="8xH100", trainer="torchtitan", layout="fsdp,mbs=1,gbs=8,seq=8192")
+    asked = dict(model="llama-3.1-8b", on="8xH100-96GB", trainer="torchtitan@0.2",
+                 layout="fsdp,mbs=1,gbs=8,seq=8192,recompute=op-selective")
     predicted = trainwright.estimate(asked["model"], **{key: asked[key] for key in ("on", "trainer", "layout")})
     said = trainwright.compare(GOLDEN / "calibrate" / "titan.log", **asked)
     assert said == (f"predicted {predicted.time.step:.3g} s, measured 1.4 s; "
