@@ -124,6 +124,12 @@ std::string trainer_help(int width) {
                       enumerate(to_strings(all_names(KernelKind{}))) + " (default: as based_on)"},
       {"loss", "name of one of its losses (default: as based_on)"},
       {"workspaces", "object: bytes of each library's workspace (default: as based_on)"},
+      {"flash",
+       "generation of FlashAttention: 1, 2, 3, or 0 for the accelerator's best kernel "
+       "(default: as based_on)"},
+      {"attention_takes",
+       "times as long as that kernel, where another stands in for it: above 0 "
+       "(default: 1)"},
       {"code", "object: how layers are written (default: as based_on)"}};
   for (const CodeFact& fact : kCodeFacts) {
     lines.push_back({fmt::format("  {}", fact.name),
