@@ -196,9 +196,9 @@ TEST_CASE("the advice of the published sweep comes out of the model") {
       for (const AskedSpace& of : *answers) {
         const double gained = gain(of, of_one);
         INFO(name_of(of.space), ": ", gained);
-        // The one exception: two are ahead by 0.8 % there (docs/time.md).
+        // The one exception, where two are ahead (docs/time.md). At 30B on 256 both take the same.
         const bool exception = name_of(of.space) == "13B on 64, 2048 tokens";
-        CHECK(gained > (exception ? -0.02 : 0.0));
+        CHECK(gained > (exception ? -0.02 : -0.001));
       }
     }
   }
@@ -235,7 +235,7 @@ TEST_CASE("the advice of the published sweep comes out of the model") {
       const double gained = gain(of, [](const Choice& choice) { return choice.sp; });
       INFO(name_of(space), ": ", gained);
       const bool larger = space.shape.layers > 60 || (space.shape.layers == 60 && space.seq > 2048);
-      CHECK((gained > 0.015) == larger);
+      CHECK((gained > 0.01) == larger);
       CHECK((gained > 0) == larger);
     }
   }

@@ -104,7 +104,7 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
 
 // Graphs of whole layers or steps are launched at once, those of parts leave the rest to the host.
 double host_share_of(std::string_view graphs) {
-  if (graphs.empty()) return 1;
+  if (graphs.empty() || graphs == "none") return 1;
   return graphs == "parts" ? 0.5 : 0;
 }
 

@@ -197,7 +197,7 @@ Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& p
     const double elsewhere = innermost ? 1 - 1 / level.within : 1 - 1 / places;
     const double sent = real(bytes.value()) * met(places) * elsewhere;
     moving = std::max(moving, sent / level.rate + ramp_time(sent, level));
-    waiting += (level.parts - 1) * level.latency;
+    waiting += level.latency;  // a kernel writes to all of them at once
   }
   return rates.links.start + Seconds(waiting + moving);
 }

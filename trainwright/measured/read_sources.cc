@@ -144,7 +144,7 @@ class SourceReader {
       if (const Json* object = fields.raw(key)) *field = *object;
     }
     check_known(fields, "cut", rule.cut, detail::cut_names());
-    check_known(fields, "graphs", rule.graphs, {"parts", "layers", "step"});
+    check_known(fields, "graphs", rule.graphs, {"none", "parts", "layers", "step"});
     rule.fresh_model = rule.model.find("shape") != nullptr || rule.model.find("zoo") != nullptr;
     settle_model(rule.model, fields);
     if (const Json* order = fields.raw("order")) rule.order = *order;

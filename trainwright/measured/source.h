@@ -24,7 +24,7 @@
 //   pool      with what other sources' rows times are scored together
 //   stack     the software stack (simulate.h) where it is not that of the trainer
 //   no_memory why memory is not scored
-//   graphs    what CUDA graphs launch: "parts" of layers, "layers" or the whole "step"
+//   graphs    what CUDA graphs launch: "none", "parts" of layers, "layers" or the whole "step"
 //   skip, broken, time_broken, undetermined, note, correction   why
 //   learned   true: only where facts that rows taught are taken; false: only where they are not
 //

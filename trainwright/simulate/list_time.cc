@@ -22,6 +22,22 @@ std::vector<Call>& calls_of(ListTime& time, Pass pass) {
 
 }  // namespace
 
+ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)
+    : rates_(rates), precision_(precision), libraries_(trainer.libraries) {
+  // Transformer Engine's grouped product is one of cuBLAS for each expert, on streams that take
+  // turns and have a workspace each (common/gemm/cublaslt_gemm.cu multi_stream_cublas_gemm).
+  for (const Workspace& of : trainer.workspaces) {
+    if (of.grouped_gemm) expert_streams_ = real(of.count);
+  }
+}
+
+// Those that run at once on several streams count as one.
+double ListTimer::kernels(const Operator& op) const {
+  if (op.kind == OperatorKind::Elementwise) return kElementwise;
+  const bool in_turn = op.kind == OperatorKind::Matmul && expert_streams_ > 0;
+  return in_turn ? std::max(1.0, real(op.matrices) / expert_streams_) : 1.0;
+}
+
 ListTime ListTimer::timed(const OperatorList& list) const {
   ListTime time;
   for (const Operator& op : list.operators) {
@@ -71,7 +87,7 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
   }
   PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
   all.at(piece) += seconds;
-  all.kernels += elementwise ? kElementwise : 1.0;
+  all.kernels += kernels(op);
   if (op.part != Part::RoutedExperts) return;
   time.of_experts[static_cast<std::size_t>(pass)].at(piece) += seconds;
 }

@@ -23,17 +23,18 @@ struct ListTime {
 
 class ListTimer {
  public:
-  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const LibraryFacts& libraries)
-      : rates_(rates), precision_(precision), libraries_(libraries) {}
+  ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer);
   ListTime timed(const OperatorList& list) const;
 
  private:
   void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const;
   Seconds product(const Operator& op, const Effort& effort, Pass pass) const;
+  double kernels(const Operator& op) const;
 
   const AcceleratorRates& rates_;
   PrecisionKind precision_;
   const LibraryFacts& libraries_;
+  double expert_streams_ = 0;  // which take products of experts in turn; 0: all in one kernel
 };
 
 }  // namespace trainwright::detail

@@ -311,7 +311,7 @@ struct StepModel::State {
     auto& found = lists[static_cast<int>(precision)];
     if (!found) {
       found = std::make_unique<Lists>(model, recipe_of(trainer, precision, job),
-                                      ListTimer(rates, precision, trainer.libraries));
+                                      ListTimer(rates, precision, trainer));
     }
     return *found;
   }

@@ -10,6 +10,7 @@
 //      g = products + attention + streams + loss + launches x launch + exposed collectives
 //      t = (g^4 + h^4)^(1/4)          the host is a floor under the device, not an addend
 //      h = kernels x host + hops x hop     hops between members of tp on several nodes
+//    CUDA graphs need no host and a fifth of a launch; experts may be launched one by one.
 //
 // 3. The pipeline's clock runs over the stages. For m micro-batches on p ranks of v chunks, t_r the
 //    time of a micro-batch on rank r with its transfers:
@@ -92,7 +93,7 @@ struct StepPieces {
   std::vector<RankPieces> ranks;                          // by pipeline rank
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
-  double host_share = 1;  // of kernels that the host launches; 0 under CUDA graphs
+  double host_share = 1;  // of kernels that the host launches, CUDA graphs the others
   Seconds transfer;       // of one tensor to the next stage
   bool tensor_apart = false, stages_apart = false;  // on several nodes
   Regime regime;                                    // which decides how sure the answer is

@@ -222,6 +222,40 @@ TEST_CASE("the host is a floor: where it is slow, the device waits, and not the 
   CHECK(with_host.value() < host + device.value());
 }
 
+TEST_CASE("kernels of a CUDA graph need no host and a fifth of a launch") {
+  const Eight eight;
+  StepPieces pieces = eight.pieces("dp=8,mbs=1,gbs=8,seq=512");
+  pieces.bound = Seconds(0);
+  StackConstants only = eight.stack;  // nothing but launches takes time
+  for (std::size_t k = 0; k < kStackConstants - 1; ++k) only.values[k] = 0;
+  only.values[static_cast<std::size_t>(StackConstant::Launch)] = 1e-5;
+  const Seconds launched = part(step_time(pieces, only), TimePart::Streams);
+  pieces.host_share = 0;
+  CHECK(part(step_time(pieces, only), TimePart::Streams) / launched == doctest::Approx(0.2));
+  only.values[static_cast<std::size_t>(StackConstant::Host)] = 1;
+  CHECK(part(step_time(pieces, only), TimePart::Host) == Seconds(0));
+}
+
+TEST_CASE("a grouped product is one kernel, or one for each expert on four streams") {
+  // 128 experts on 8 ranks: 16 on each take turns on Transformer Engine's four streams, so that
+  // each of the two products counts as four kernels. Ranks of 4 experts have one of each stream.
+  Eight eight;
+  eight.model = *find_model("qwen3-30b-a3b", kData);
+  const auto kernels = [&](const char* trainer, const char* layout) {
+    eight.trainer = *find_trainer(trainer, kData);
+    return eight.pieces(layout).kinds.front().forward.kernels;
+  };
+  const Eight many("32xH100");
+  const std::string on_eight = "dp=8,ep=8,zero=1,gbs=64,seq=4096,on=grouped-gemm";
+  const double sixteen = kernels("megatron-core@0.15", on_eight.c_str());
+  eight.cluster = many.cluster;
+  const double four =
+      kernels("megatron-core@0.15", "dp=32,ep=32,zero=1,gbs=64,seq=4096,on=grouped-gemm");
+  CHECK(sixteen - four == doctest::Approx(48 * 2 * 3));  // layers, products, further kernels
+  CHECK(kernels("torchtitan@0.2", "dp=32,ep=32,sharding=fsdp,gbs=64,seq=4096") ==
+        kernels("torchtitan@0.2", "dp=32,ep=8,sharding=fsdp,gbs=64,seq=4096"));
+}
+
 TEST_CASE("hops of tensor parallelism wait only where it, or the pipeline, leaves its node") {
   const Eight one, two("16xH100");
   StackConstants waits = two.stack;

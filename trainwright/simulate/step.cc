@@ -40,29 +40,36 @@ Seconds shown(Seconds traffic, Seconds beside, double exposed) {
   return std::max(traffic * exposed, traffic - beside);
 }
 
-// What the host and the network's latency take at least.
-struct Floor {
-  Seconds kernel, hop;
+// What is left of a launch on the device where a CUDA graph makes it: kernels still wait for each
+// other. Chosen with all rows in view, of 0, 0.2 and 1.
+constexpr double kLaunchInGraph = 0.2;
+
+// What each kernel takes beside its work, on the device and on the host, and each hop of tp.
+struct Launching {
+  Seconds device, host, hop;
 };
-Floor floor_of(const StepPieces& step, const StackConstants& stack) {
-  Floor floor{.kernel = Seconds(stack.at(StackConstant::Host) * step.host_share), .hop = {}};
-  if (step.tensor_apart) floor.hop = Seconds(stack.at(StackConstant::Hop));
+Launching launching_of(const StepPieces& step, const StackConstants& stack) {
+  const double share = kLaunchInGraph + (1 - kLaunchInGraph) * step.host_share;
+  Launching each{.device = Seconds(stack.at(StackConstant::Launch) * share),
+                 .host = Seconds(stack.at(StackConstant::Host) * step.host_share),
+                 .hop = {}};
+  if (step.tensor_apart) each.hop = Seconds(stack.at(StackConstant::Hop));
   if (step.stages_apart) {
-    floor.hop = std::max(floor.hop, Seconds(stack.at(StackConstant::StalledHop)));
+    each.hop = std::max(each.hop, Seconds(stack.at(StackConstant::StalledHop)));
   }
-  return floor;
+  return each;
 }
 
 // A pass of a stage, by part.
-Parts pass_parts(const PassPieces& pass, const Floor& floor, const StackConstants& stack) {
+Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConstants& stack) {
   const auto factor = [&](StackConstant which) { return stack.at(which); };
   const double collectives = factor(StackConstant::Collectives);
   Parts parts{};
   parts[index(TimePart::Products)] = pass.at(Piece::Products) * factor(StackConstant::Products);
   parts[index(TimePart::AttentionCores)] =
       pass.at(Piece::AttentionCores) * factor(StackConstant::AttentionCores);
-  parts[index(TimePart::Streams)] = pass.at(Piece::Streams) * factor(StackConstant::Streams) +
-                                    Seconds(factor(StackConstant::Launch) * pass.kernels);
+  parts[index(TimePart::Streams)] =
+      pass.at(Piece::Streams) * factor(StackConstant::Streams) + each.device * pass.kernels;
   parts[index(TimePart::Loss)] = pass.at(Piece::Loss) * factor(StackConstant::Loss);
   parts[index(TimePart::Tensor)] =
       (pass.at(Piece::Tensor) + pass.at(Piece::TensorSums) * factor(StackConstant::Reductions) +
@@ -80,7 +87,7 @@ Parts pass_parts(const PassPieces& pass, const Floor& floor, const StackConstant
                 parts[index(TimePart::Streams)],
             factor(StackConstant::Exposed));
   const double device = sum(parts).value();
-  const double host = (floor.kernel * pass.kernels + floor.hop * pass.hops).value();
+  const double host = (each.host * pass.kernels + each.hop * pass.hops).value();
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
   parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
   return parts;
@@ -94,15 +101,15 @@ struct Visit {
 };
 
 // `blocking`: the transfer that each pass waits for.
-Visit visit_of(const StagePieces& stage, Seconds blocking, const Floor& floor,
+Visit visit_of(const StagePieces& stage, Seconds blocking, const Launching& each,
                const StackConstants& stack) {
   Visit visit;
-  visit.forward = pass_parts(stage.forward, floor, stack);
+  visit.forward = pass_parts(stage.forward, each, stack);
   visit.forward[index(TimePart::Pipeline)] = blocking;
-  visit.backward = pass_parts(stage.backward_input, floor, stack);
+  visit.backward = pass_parts(stage.backward_input, each, stack);
   visit.backward[index(TimePart::Pipeline)] = blocking;
   visit.input = sum(visit.backward);
-  const Parts weight = pass_parts(stage.backward_weight, floor, stack);
+  const Parts weight = pass_parts(stage.backward_weight, each, stack);
   visit.weight = sum(weight);
   visit.backward += weight;
   return visit;
@@ -194,11 +201,11 @@ double waiting_factor(const StepPieces& step, const StackConstants& stack) {
 // One micro-batch on each kind of stage.
 std::vector<Visit> kind_visits(const StepPieces& step, const StackConstants& stack) {
   const Seconds blocking = blocking_of(step, stack);
-  const Floor floor = floor_of(step, stack);
+  const Launching each = launching_of(step, stack);
   std::vector<Visit> kinds;
   kinds.reserve(step.kinds.size());
   for (const StagePieces& kind : step.kinds) {
-    kinds.push_back(visit_of(kind, blocking, floor, stack));
+    kinds.push_back(visit_of(kind, blocking, each, stack));
   }
   return kinds;
 }
@@ -342,7 +349,7 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   const double ranks = real(whole.pp), data = data_factor(whole, stack);
   const double exposed = stack.at(StackConstant::DataExposed);
   const RankPieces& of = whole.ranks.front();
-  const Visit visit = visit_of(whole.kinds.front(), Seconds(0), floor_of(whole, stack), stack);
+  const Visit visit = visit_of(whole.kinds.front(), Seconds(0), launching_of(whole, stack), stack);
   // A rank has at least one stage, whose passes wait for what they get and send.
   const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
   const auto pass = [&](const Parts& parts, Seconds travels) {
