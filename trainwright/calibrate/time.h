@@ -46,7 +46,7 @@ struct TimedRuns {
   std::vector<TimedRun> runs;
   std::vector<SkippedRun> skipped;  // that could not be asked, and why
 };
-// The pieces of a case's step, with its schedule and CUDA graphs as they were.
+// The pieces of a case's step, with its schedule as it was.
 Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels& kernels);
 // Every case with a step time, on all cores. O(cases).
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks);

@@ -102,27 +102,18 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
   return score;
 }
 
-// Graphs of whole layers or steps are launched at once, those of parts leave the rest to the host.
-double host_share_of(std::string_view graphs) {
-  if (graphs.empty() || graphs == "none") return 1;
-  return graphs == "parts" ? 0.5 : 0;
-}
-
 }  // namespace
 
 Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels& kernels) {
   Layout layout = made.layout;
   if (made.stands_for) layout.schedule = *made.stands_for;
-  StepPieces pieces =
-      TW_TRY(step_pieces({.model = cases.model_of(made),
-                          .cluster = cases.cluster_of(made),
-                          .trainer = cases.trainer_of(made),
-                          .layout = layout,
-                          .job = made.job,
-                          .kernels = kernels,
-                          .schedule = made.order && !made.stands_for ? &*made.order : nullptr}));
-  pieces.host_share = host_share_of(made.graphs);
-  return pieces;
+  return step_pieces({.model = cases.model_of(made),
+                      .cluster = cases.cluster_of(made),
+                      .trainer = cases.trainer_of(made),
+                      .layout = layout,
+                      .job = made.job,
+                      .kernels = kernels,
+                      .schedule = made.order && !made.stands_for ? &*made.order : nullptr});
 }
 
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {

@@ -22,7 +22,7 @@ struct Said {
   MeasuredRun row;  // with the columns that rules filled in
   Json model = Json::object(), trainer = Json::object(), layout = Json::object(),
        job = Json::object();
-  std::string on, cut, broken, time_broken, undetermined, pool, stack, graphs;
+  std::string on, cut, broken, time_broken, undetermined, pool, stack;
   std::optional<Json> order;
   FlopsRule flops;
   std::vector<const ReadingRule*> readings;
@@ -42,7 +42,6 @@ void add_texts(const SourceRule& rule, Said& said) {
   if (!rule.undetermined.empty()) said.undetermined = rule.undetermined;
   if (!rule.pool.empty()) said.pool = rule.pool;
   if (!rule.stack.empty()) said.stack = rule.stack;
-  if (!rule.graphs.empty()) said.graphs = rule.graphs;
   if (rule.flops) said.flops = *rule.flops;
   if (!rule.note.empty()) said.notes.push_back(rule.note);
   if (!rule.correction.empty()) said.corrections.push_back(rule.correction);
@@ -203,7 +202,6 @@ class CaseBook {
     made.undetermined = said.undetermined;
     made.pool = said.pool;
     made.stack = said.stack;
-    made.graphs = said.graphs;
     made.corrections = said.corrections;
     made.notes = said.notes;
     if (std::string reason = settle_words(made); !reason.empty()) return skip(reason);

@@ -55,8 +55,6 @@ struct Case {
   std::string broken;
   // Likewise where only its time contradicts itself or its neighbours.
   std::string time_broken;
-  std::string
-      graphs;  // what CUDA graphs launch: "parts" of layers, "layers", the "step"; or nothing
   // Why memory is not scored on it.
   std::string no_memory;
   // What had to be guessed although memory or time hangs on it: reported apart.

@@ -130,7 +130,6 @@ class SourceReader {
                                      {"no_memory", &rule.no_memory},
                                      {"pool", &rule.pool},
                                      {"stack", &rule.stack},
-                                     {"graphs", &rule.graphs},
                                      {"undetermined", &rule.undetermined},
                                      {"note", &rule.note},
                                      {"correction", &rule.correction}}) {
@@ -144,7 +143,6 @@ class SourceReader {
       if (const Json* object = fields.raw(key)) *field = *object;
     }
     check_known(fields, "cut", rule.cut, detail::cut_names());
-    check_known(fields, "graphs", rule.graphs, {"none", "parts", "layers", "step"});
     rule.fresh_model = rule.model.find("shape") != nullptr || rule.model.find("zoo") != nullptr;
     settle_model(rule.model, fields);
     if (const Json* order = fields.raw("order")) rule.order = *order;

@@ -24,7 +24,6 @@
 //   pool      with what other sources' rows times are scored together
 //   stack     the software stack (simulate.h) where it is not that of the trainer
 //   no_memory why memory is not scored
-//   graphs    what CUDA graphs launch: "none", "parts" of layers, "layers" or the whole "step"
 //   skip, broken, time_broken, undetermined, note, correction   why
 //   learned   true: only where facts that rows taught are taken; false: only where they are not
 //
@@ -64,8 +63,8 @@ struct FlopsRule {
 struct SourceRule {
   std::vector<Condition> when;  // all of them
   std::optional<Learned> only;
-  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, stack, graphs,
-      note, correction;
+  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, stack, note,
+      correction;
   Json columns = Json::object(), model = Json::object(), trainer = Json::object(),
        layout = Json::object(), job = Json::object();
   bool fresh_model = false;  // "model" names a shape or one of the zoo

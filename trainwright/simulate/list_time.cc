@@ -22,6 +22,16 @@ std::vector<Call>& calls_of(ListTime& time, Pass pass) {
 
 }  // namespace
 
+double host_share(GraphScope graphs, const Layout& layout) {
+  switch (graphs) {
+    case GraphScope::None: return 1;
+    case GraphScope::Parts: return 0.5;
+    case GraphScope::StepAlone: return layout.pp > 1 || layout.ep > 1 ? 1 : 0;
+    case GraphScope::Step: return 0;
+  }
+  return 1;
+}
+
 ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)
     : rates_(rates), precision_(precision), libraries_(trainer.libraries) {
   // Transformer Engine's grouped product is one of cuBLAS for each expert, on streams that take

@@ -21,6 +21,9 @@ struct ListTime {
   std::array<std::vector<Call>, 4> calls{};
 };
 
+// Of a layout's kernels that the host launches, where CUDA graphs launch the others.
+double host_share(GraphScope graphs, const Layout& layout);
+
 class ListTimer {
  public:
   ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer);

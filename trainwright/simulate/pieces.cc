@@ -239,8 +239,7 @@ struct StepModel::State {
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
   Widths widths = widths_of(model, job);
   std::int64_t experts_per_token = most_experts_per_token(model);
-  std::vector<Stage> one_stage = *stage_layers(Layout{}, model);  // with all layers
-
+  std::vector<Stage> one_stage = *stage_layers(Layout{}, model);               // with all layers
   bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;  // layers of a kind
 
   KnownLinks known_links = {};
@@ -528,6 +527,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
     step.transfer = transfer_time(boundary_bytes(model, slice, of.recipe),
                                   wires.place(GroupKind::Pp), cluster, rates);
   }
+  step.host_share = detail::host_share(trainer.code.graphs, layout);
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);

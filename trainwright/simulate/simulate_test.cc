@@ -236,6 +236,19 @@ TEST_CASE("kernels of a CUDA graph need no host and a fifth of a launch") {
   CHECK(part(step_time(pieces, only), TimePart::Host) == Seconds(0));
 }
 
+TEST_CASE("CUDA graphs launch what the trainer says, torchtitan 0.3 whole steps of one stage") {
+  Eight eight;
+  const auto share = [&](const char* layout) { return eight.pieces(layout).host_share; };
+  CHECK(share("dp=8,mbs=1,gbs=8,seq=512") == 1);
+  eight.trainer = *find_trainer("torchtitan@0.3", kData);
+  CHECK(share("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0);
+  CHECK(share("pp=2,dp=4,sharding=fsdp,mbs=1,gbs=8,seq=512") == 1);
+  eight.trainer.code.graphs = GraphScope::Step;
+  CHECK(share("pp=2,dp=4,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0);
+  eight.trainer.code.graphs = GraphScope::Parts;
+  CHECK(share("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0.5);
+}
+
 TEST_CASE("a grouped product is one kernel, or one for each expert on four streams") {
   // 128 experts on 8 ranks: 16 on each take turns on Transformer Engine's four streams, so that
   // each of the two products counts as four kernels. Ranks of 4 experts have one of each stream.

@@ -79,6 +79,11 @@ std::span<const std::string_view> all_names(ExpertScores) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(GraphScope) {
+  static constexpr std::string_view kNames[] = {"none", "parts", "step-alone", "step"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(ShardingKind) {
   static constexpr std::string_view kNames[] = {"ddp", "zero", "fsdp", "hsdp", "megatron-fsdp"};
   return kNames;

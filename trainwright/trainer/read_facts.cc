@@ -273,9 +273,9 @@ void read(JsonFields& fields, std::string_view key, bool CodeFacts::* fact, Code
 void read(JsonFields& fields, std::string_view key, const CodeNumber& fact, CodeFacts& code) {
   code.*fact.member = fields.integer(key, {.least = fact.least, .most = fact.most});
 }
-void read(JsonFields& fields, std::string_view key, ExpertScores CodeFacts::* fact,
-          CodeFacts& code) {
-  code.*fact = kind_in<ExpertScores>(fields, key);
+template <class Kind>
+void read(JsonFields& fields, std::string_view key, Kind CodeFacts::* fact, CodeFacts& code) {
+  code.*fact = kind_in<Kind>(fields, key);
 }
 
 // Fields that a file leaves out stay as they were.

@@ -218,7 +218,8 @@ Json pipeline(const PipelineFacts& facts) {
 
 Json value_of(const CodeFacts& code, bool CodeFacts::* fact) { return Json::of(code.*fact); }
 Json value_of(const CodeFacts& code, const CodeNumber& fact) { return Json::of(code.*fact.member); }
-Json value_of(const CodeFacts& code, ExpertScores CodeFacts::* fact) {
+template <class Kind>
+Json value_of(const CodeFacts& code, Kind CodeFacts::* fact) {
   return Json::of(name_of(code.*fact));
 }
 
