@@ -1,6 +1,6 @@
 #!/bin/sh
 # Random problems of at most 50 layouts, each also answered by asking about every layout: the search must find the same ones and
-# prove it. A hundred take about a minute of one core, 10,000 two hours; CI asks about 100.
+# prove it. 10,000 take four minutes of one core; CI asks about 100.
 #
 #   tools/random_proofs.sh [COUNT] [SEED]
 set -eu
