@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Whether two builds of one commit, in folders of different names and depth, are the same bytes.
 #   tools/check_reproducible.sh [TARGET...]
-# Without targets the program and its Debian packages, which takes tens of minutes: no cache has a say. With targets
+# Without targets the program and its Debian packages, which takes ten minutes: no cache has a say. With targets
 # (trainwright_base trainwright_work) the libraries that they make. Prints a hash for each file; exit code 1 where two differ.
 set -euo pipefail
 cd "$(dirname "$0")/.."
