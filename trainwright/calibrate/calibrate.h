@@ -46,6 +46,8 @@ using ResidualFunction =
 struct FitOptions {
   double robust_from = 2;  // k above, in units of the residuals; 0: plain squares
   int most_iterations = 200;
+  // Within the bounds. A fit begins where the sum above is least, of these and the constants' own.
+  std::vector<std::vector<double>> other_starts = {};
 };
 struct Fitted {
   std::vector<FreeConstant> constants;

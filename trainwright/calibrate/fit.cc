@@ -169,6 +169,27 @@ void add_standard_errors(Fitted& fitted, ceres::Problem& problem, std::vector<do
   }
 }
 
+// Each costs one evaluation, where a fit takes hundreds. `values` are the problem's own.
+void begin_at_least(ceres::Problem& problem, const std::vector<std::vector<double>>& starts,
+                    std::vector<double>& values) {
+  if (starts.empty()) return;
+  const auto cost_at = [&](const std::vector<double>& start) {
+    std::copy(start.begin(), start.end(), values.begin());
+    double cost = 0;
+    const bool valid = problem.Evaluate({}, &cost, nullptr, nullptr, nullptr);
+    return valid ? cost : std::numeric_limits<double>::infinity();
+  };
+  std::vector<double> best = values;
+  double least = cost_at(best);
+  for (const std::vector<double>& start : starts) {
+    const double cost = cost_at(start);
+    if (cost >= least) continue;
+    least = cost;
+    best = start;
+  }
+  std::copy(best.begin(), best.end(), values.begin());
+}
+
 ceres::Solver::Options solver_options(const FitOptions& options) {
   ceres::Solver::Options chosen;
   chosen.linear_solver_type = ceres::DENSE_QR;
@@ -210,6 +231,7 @@ Result<Fitted> fit(const std::vector<FreeConstant>& constants, std::size_t rows,
     problem.SetParameterLowerBound(&values[k], 0, constants[k].lower);
     problem.SetParameterUpperBound(&values[k], 0, constants[k].upper);
   }
+  begin_at_least(problem, options.other_starts, values);
   ceres::Solver::Summary summary;
   ceres::Solve(solver_options(options), &problem, &summary);
 

@@ -50,6 +50,22 @@ TEST_CASE("a fit finds the constants that made the rows") {
   CHECK(fitted->cost < 1e-8);
 }
 
+TEST_CASE("a fit begins at the best of the places it is given, and at no worse one") {
+  // Rows c^2 - 4 and (c - 2) / 2: 2 satisfies both, and near -2 the sum has a minimum of its own.
+  const ResidualFunction two_minima = [](std::span<const double> c, std::span<double> residuals) {
+    residuals[0] = c[0] * c[0] - 4;
+    residuals[1] = (c[0] - 2) / 2;
+    return true;
+  };
+  const auto found = [&](std::vector<std::vector<double>> starts) {
+    return fit({constant("c", -10, 10, -2)}, 2, two_minima, {.other_starts = std::move(starts)})
+        ->values.front();
+  };
+  CHECK(found({}) == doctest::Approx(-1.9).epsilon(0.05));
+  CHECK(found({{9}, {1.8}, {5}}) == doctest::Approx(2));
+  CHECK(found({{9}}) == found({}));
+}
+
 TEST_CASE("a robust fit hardly notices that every eighth row is nonsense") {
   const auto robust = fit(three(), 40, against(curve(8)), {.robust_from = 1});
   const auto plain = fit(three(), 40, against(curve(8)), {.robust_from = 0});

@@ -13,7 +13,6 @@ namespace {
 
 constexpr double kExpected = 0.05;       // s: what a good prediction is off by
 constexpr double kMachine = 0.14;        // what machines of one stack differ by
-constexpr double kRobustFrom = 2;        // residuals beyond count by size, not by its square
 constexpr std::size_t kSay = 40;         // rows that one source counts for at most
 constexpr std::size_t kMostAlone = 250;  // rows that are fitted to, of one source by itself
 constexpr std::size_t kMostEach = 60;    // and of each of several
@@ -108,36 +107,19 @@ std::vector<double> scales_of(const FittedRuns& fitted, std::span<const double> 
   return scales;
 }
 
-double robust_cost(std::span<const double> residuals) {
-  double cost = 0;
-  for (const double residual : residuals) {
-    const double size = std::abs(residual);
-    cost += size <= kRobustFrom ? size * size / 2 : kRobustFrom * (size - kRobustFrom / 2);
-  }
-  return cost;
-}
-
-// A host that is far below the device changes nothing, so that a fit which begins there stays: it
-// begins with the usual host, and launches that make up for it, where that suits the runs better.
-std::vector<FreeConstant> started(std::vector<FreeConstant> constants, std::size_t rows,
-                                  const ResidualFunction& residuals) {
+// A host that is far below the device changes nothing, so that a fit which begins there stays. It
+// may as well begin with the usual host, and with launches that make up for it.
+std::vector<std::vector<double>> other_starts(std::span<const FreeConstant> constants) {
   const auto launch = static_cast<std::size_t>(StackConstant::Launch);
   const auto host = static_cast<std::size_t>(StackConstant::Host);
-  std::vector<double> start, found(rows);
-  for (const FreeConstant& constant : constants) start.push_back(constant.start);
-  double least = residuals(start, found) ? robust_cost(found) : 0;
+  std::vector<std::vector<double>> starts;
   for (const double launches : {1.0, 0.5, 0.25}) {
-    std::vector<double> tried = start;
-    tried[host] = std::log(usual_stack().at(StackConstant::Host));
-    tried[launch] = std::max(start[launch] + std::log(launches), constants[launch].lower);
-    if (!residuals(tried, found)) continue;
-    const double cost = robust_cost(found);
-    if (cost >= least) continue;
-    least = cost;
-    constants[host].start = tried[host];
-    constants[launch].start = tried[launch];
+    std::vector<double>& start = starts.emplace_back();
+    for (const FreeConstant& constant : constants) start.push_back(constant.start);
+    start[host] = std::log(usual_stack().at(StackConstant::Host));
+    start[launch] = std::max(start[launch] + std::log(launches), constants[launch].lower);
   }
-  return constants;
+  return starts;
 }
 
 }  // namespace
@@ -162,9 +144,10 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
     }
     return true;
   };
-  const std::size_t all = rows + kFitted + fitted.machines;
-  const auto found = fit(started(fitted_constants(prior), all, residuals), all, residuals,
-                         {.robust_from = kRobustFrom, .most_iterations = 40});
+  const std::vector<FreeConstant> free = fitted_constants(prior);
+  const auto found =
+      fit(free, rows + kFitted + fitted.machines, residuals,
+          {.robust_from = 2, .most_iterations = 40, .other_starts = other_starts(free)});
   if (!found) return prior;
   StackConstants constants = from_logs(found->values, prior);
   if (fitted.machines == 1) {

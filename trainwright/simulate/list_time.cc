@@ -22,11 +22,12 @@ std::vector<Call>& calls_of(ListTime& time, Pass pass) {
 
 }  // namespace
 
-double host_share(GraphScope graphs, const Layout& layout) {
+double host_share(GraphScope graphs, const Layout& layout, const Accelerator& accelerator) {
+  const bool alone = layout.pp == 1 && layout.ep == 1 && accelerator.vendor == "NVIDIA";
   switch (graphs) {
     case GraphScope::None: return 1;
     case GraphScope::Parts: return 0.5;
-    case GraphScope::StepAlone: return layout.pp > 1 || layout.ep > 1 ? 1 : 0;
+    case GraphScope::StepAlone: return alone ? 0 : 1;
     case GraphScope::Step: return 0;
   }
   return 1;

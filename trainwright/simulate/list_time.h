@@ -22,7 +22,7 @@ struct ListTime {
 };
 
 // Of a layout's kernels that the host launches, where CUDA graphs launch the others.
-double host_share(GraphScope graphs, const Layout& layout);
+double host_share(GraphScope graphs, const Layout& layout, const Accelerator& accelerator);
 
 class ListTimer {
  public:

@@ -243,6 +243,9 @@ TEST_CASE("CUDA graphs launch what the trainer says, torchtitan 0.3 whole steps 
   eight.trainer = *find_trainer("torchtitan@0.3", kData);
   CHECK(share("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0);
   CHECK(share("pp=2,dp=4,sharding=fsdp,mbs=1,gbs=8,seq=512") == 1);
+  Eight amd("8xMI300X");
+  amd.trainer = eight.trainer;  // distributed/cudagraph.py wrap_with_cuda_graph: eager there
+  CHECK(amd.pieces("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512").host_share == 1);
   eight.trainer.code.graphs = GraphScope::Step;
   CHECK(share("pp=2,dp=4,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0);
   eight.trainer.code.graphs = GraphScope::Parts;

@@ -20,7 +20,7 @@ enum class ExpertScores { BeforeExperts, InActivation, AtCombine, AsModel };
 std::span<const std::string_view> all_names(ExpertScores);
 
 // What CUDA graphs launch in the host's place: nothing; parts of layers, about half of their
-// kernels; whole steps, but none with a pipeline or expert parallelism; all steps.
+// kernels; whole steps, but none with a pipeline or expert parallelism, and on NVIDIA alone; all.
 enum class GraphScope { None, Parts, StepAlone, Step };
 std::span<const std::string_view> all_names(GraphScope);
 
@@ -125,7 +125,8 @@ inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
     {"expert_scores", &CodeFacts::expert_scores, "where the scores of the chosen experts enter"},
     {"graphs", &CodeFacts::graphs,
      "what CUDA graphs launch in the host's place: about half of a layer's kernels (parts), whole "
-     "steps without pp and ep (step-alone), or any (step); their memory is not counted"},
+     "steps without pp and ep, by NVIDIA (step-alone), or any (step); their memory is not "
+     "counted"},
 });
 
 }  // namespace trainwright
