@@ -102,9 +102,6 @@ std::string code_fact_values(const CodeFact& fact) {
   if (std::holds_alternative<ExpertScores CodeFacts::*>(fact.fact)) {
     return enumerate(to_strings(all_names(ExpertScores{})), "or");
   }
-  if (std::holds_alternative<GraphScope CodeFacts::*>(fact.fact)) {
-    return enumerate(to_strings(all_names(GraphScope{})), "or");
-  }
   return "true or false";
 }
 

@@ -50,9 +50,6 @@ std::string value_of(const CodeFacts& code, const CodeNumber& fact) {
 std::string value_of(const CodeFacts& code, ExpertScores CodeFacts::* fact) {
   return std::string(name_of(code.*fact));
 }
-std::string value_of(const CodeFacts& code, GraphScope CodeFacts::* fact) {
-  return code.*fact == GraphScope::None ? "" : std::string(name_of(code.*fact));
-}
 
 // What holds of how its layers are written.
 std::string code_table(const CodeFacts& code, int width) {

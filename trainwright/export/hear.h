@@ -13,7 +13,7 @@ struct Hearing {
   const Trainer& trainer;
   const std::vector<Setting>& given;
   std::optional<std::int64_t> world = {};
-  std::int64_t tp = 1, pp = 1, cp = 1;
+  std::int64_t tp = 1, pp = 1, cp = 1, ep = 1;
   bool zero_by_optimizer = false;         // its own name says that states are sharded
   std::vector<std::string> entries = {};  // of the layout: "tp=8"
   std::string job = {};

@@ -126,8 +126,35 @@ std::string hear_stages(Hearing& hearing) {
   return csv->number;
 }
 
+namespace {
+
+// What CUDA graphs hold, where any are made: whole layers or steps unless parts are named.
+std::optional<Switch> hear_graphs(const Hearing& hearing) {
+  const auto way = hear(hearing, "graphs.way");
+  const bool made = (way && way->number != "none") || hear(hearing, "graphs.local") ||
+                    hear(hearing, "graphs.external");
+  if (!made) return std::nullopt;
+  for (const char* key : {"graphs.scope", "graphs.modules"}) {
+    const auto parts = hear(hearing, key);
+    if (!parts || parts->list.empty() || parts->list.front().starts_with("full")) continue;
+    return Switch::PartGraphs;
+  }
+  return Switch::Graphs;
+}
+
+// Whether it is on without a word.
+bool is_usual(const Hearing& hearing, Switch what) {
+  Layout silent;
+  silent.pp = hearing.pp;
+  silent.ep = hearing.ep;
+  return asks(silent, what, hearing.trainer);
+}
+
+}  // namespace
+
 void hear_switches(Hearing& hearing) {
   std::vector<std::string> on, off, offloaded;
+  const auto graphs = hear_graphs(hearing);
   for (const Switch what : all_of<Switch>()) {
     const std::string key = switch_key(what);
     const std::string* offer = switch_offer(hearing.trainer, what);
@@ -135,9 +162,10 @@ void hear_switches(Hearing& hearing) {
     const bool is_on =
         own ? hear(hearing, key).has_value()
             : offer != nullptr && *offer != "-" && found_in(*offer, hearing.given).has_value();
-    if (is_on)
+    const bool graph = what == Switch::Graphs || what == Switch::PartGraphs;
+    if (graph ? graphs == what : is_on)
       on.emplace_back(name_of(what));
-    else if (hear(hearing, key + ".off"))
+    else if (hear(hearing, key + ".off") && is_usual(hearing, what))
       off.emplace_back(name_of(what));
   }
   for (const auto& offer : hearing.trainer.offloads) {

@@ -56,6 +56,39 @@ TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
   CHECK(read.not_said.empty());
 }
 
+TEST_CASE("CUDA graphs hold whole layers or steps, or the parts that are named") {
+  const auto heard = [](const std::string& flags, const char* trainer) {
+    const Understood read = understood(
+        "train.py --micro-batch-size 1 --global-batch-size 8 "
+        "--seq-length 512 " +
+            flags,
+        SettingsForm::Options, trainer);
+    const std::size_t at = read.layout.find(",on=");
+    return at == std::string::npos ? "" : read.layout.substr(at + 1);
+  };
+  CHECK(heard("--cuda-graph-impl none", "megatron@0.19").empty());
+  CHECK(heard("--cuda-graph-impl full_iteration", "megatron@0.19") == "on=graphs");
+  CHECK(heard("--cuda-graph-impl local", "megatron@0.19") == "on=graphs");
+  CHECK(heard("--cuda-graph-impl local --cuda-graph-scope full_iteration", "megatron@0.16") ==
+        "on=graphs");
+  CHECK(heard("--cuda-graph-impl transformer_engine --cuda-graph-scope moe_router attn",
+              "megatron@0.16") == "on=part-graphs");
+  CHECK(heard("--cuda-graph-impl local --cuda-graph-modules attn", "megatron@0.19") ==
+        "on=part-graphs");
+  CHECK(heard("--enable-cuda-graph", "megatron@0.12") == "on=graphs");
+  CHECK(heard("--external-cuda-graph --cuda-graph-scope attn", "megatron@0.12") ==
+        "on=part-graphs");
+  // Told where they would be made unasked, and only there.
+  const auto off = [](const std::string& settings) {
+    return understood("train.py --training.local_batch_size 1 --training.seq_len 512 " + settings +
+                          " --training.disable_cuda_graphs",
+                      SettingsForm::Options, "torchtitan@0.3")
+               .layout.find("off=graphs") != std::string::npos;
+  };
+  CHECK(off(""));
+  CHECK_FALSE(off("--parallelism.pipeline_parallel_degree 2"));
+}
+
 TEST_CASE("what DeepSpeed's file does not carry is named") {
   // 8 ranks x 4 micro-batches x 2 sequences are 64.
   const Understood read = understood(

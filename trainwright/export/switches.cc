@@ -7,28 +7,12 @@
 
 namespace trainwright::detail {
 const std::string* switch_offer(const Trainer& trainer, Switch what) {
-  const auto overlap = [&](OverlapKind kind) -> const std::string* {
-    const Overlap* found = find_kind(trainer.overlaps, kind);
-    return found == nullptr || found->setting.empty() ? nullptr : &found->setting;
+  const auto setting = [](const auto* offer) {
+    return offer == nullptr || offer->setting.empty() ? nullptr : &offer->setting;
   };
-  switch (what) {
-    case Switch::OverlapTp: return overlap(OverlapKind::TensorParallel);
-    case Switch::OverlapGradientReduce: return overlap(OverlapKind::GradientReduce);
-    case Switch::OverlapParameterGather: return overlap(OverlapKind::ParameterGather);
-    case Switch::OverlapGatherWithStep: return overlap(OverlapKind::GatherWithStep);
-    case Switch::OverlapP2p: return overlap(OverlapKind::PointToPoint);
-    case Switch::OverlapEp: return overlap(OverlapKind::ExpertAllToAll);
-    case Switch::OverlapSharedExperts: return overlap(OverlapKind::SharedExpert);
-    case Switch::GroupedGemm: {
-      const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm);
-      return kernel == nullptr || kernel->setting.empty() ? nullptr : &kernel->setting;
-    }
-    case Switch::DelayWeightGradient:
-    case Switch::Compile:
-    case Switch::DistributeSaved:
-    case Switch::Fp8ParameterGather: break;
-  }
-  return nullptr;
+  if (const auto kind = overlap_of(what)) return setting(find_kind(trainer.overlaps, *kind));
+  if (what != Switch::GroupedGemm) return nullptr;
+  return setting(find_kernel(trainer, KernelKind::GroupedGemm));
 }
 
 std::string switch_key(Switch what) {
@@ -57,10 +41,11 @@ void say_switch(Speech& speech, Switch what) {
   if (!on) {
     return say(speech, {.key = key + ".off", .value = std::string(name_of(what)), .unsay = {}});
   }
-  // A key of its own goes before the offer's.
+  // A key of its own goes before the offer's, and one for experts before both.
   const bool own = has_setting(speech, key);
+  const bool experts = has_experts(speech.plan.model) && has_setting(speech, key + ".experts");
   say(speech, {.key = key,
-               .value = "on",
+               .value = experts ? "experts" : "on",
                .offer = own ? nullptr : switch_offer(speech.plan.trainer, what)});
 }
 

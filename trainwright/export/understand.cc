@@ -41,6 +41,7 @@ void hear_degrees(Hearing& hearing) {
   hearing.tp = hear_number(hearing, "tp").value_or(1);
   hearing.pp = hear_number(hearing, "pp").value_or(1);
   hearing.cp = hear_number(hearing, "cp").value_or(1);
+  hearing.ep = hear_number(hearing, "ep").value_or(1);
   const auto sp = hear(hearing, "sp");
   if (sp && hearing.tp > 1 && sp->place.value_or(1) == 1) hearing.entries.emplace_back("sp");
   if (const auto dispatcher = hear(hearing, "dispatcher"); dispatcher && dispatcher->place) {

@@ -47,24 +47,6 @@ void check_schedule(const Case& c, Findings& findings) {
                   fmt::format("it places them as {}", enumerate(placements)));
 }
 
-std::optional<OverlapKind> overlap_of(Switch what) {
-  switch (what) {
-    case Switch::OverlapTp: return OverlapKind::TensorParallel;
-    case Switch::OverlapGradientReduce: return OverlapKind::GradientReduce;
-    case Switch::OverlapParameterGather: return OverlapKind::ParameterGather;
-    case Switch::OverlapGatherWithStep: return OverlapKind::GatherWithStep;
-    case Switch::OverlapP2p: return OverlapKind::PointToPoint;
-    case Switch::OverlapEp: return OverlapKind::ExpertAllToAll;
-    case Switch::OverlapSharedExperts: return OverlapKind::SharedExpert;
-    case Switch::DelayWeightGradient:
-    case Switch::GroupedGemm:
-    case Switch::Compile:
-    case Switch::DistributeSaved:
-    case Switch::Fp8ParameterGather: break;
-  }
-  return std::nullopt;
-}
-
 void check_loss(const Case& c, Findings& findings) {
   if (c.layout.loss.empty()) return;
   std::vector<std::string> names;
@@ -80,8 +62,11 @@ void check_loss(const Case& c, Findings& findings) {
 }
 
 void check_switches(const Case& c, Findings& findings) {
-  for (int s = 0; s <= static_cast<int>(Switch::Fp8ParameterGather); ++s) {
-    const auto what = static_cast<Switch>(s);
+  if (c.layout.on.has(Switch::Graphs) || c.layout.on.has(Switch::PartGraphs)) {
+    findings.advise("graphs-memory", "CUDA graphs keep buffers of their own, not counted here",
+                    "leave some room, or look at a short run");
+  }
+  for (const Switch what : all_of<Switch>()) {
     const auto kind = overlap_of(what);
     if (!kind) continue;
     const Use use = overlap_use(c.trainer, *kind);

@@ -41,11 +41,14 @@ enum class Switch {
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
   OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, DistributeSaved,
   Fp8ParameterGather,
+  Graphs,      // whole layers or steps are launched by CUDA graphs
+  PartGraphs,  // those parts of layers whose shapes never change: attention, routers
 };
 enum class Axis { Tp, Cp, Ep, Dp, Pp };
 // clang-format on
 std::span<const std::string_view> all_names(RecomputeModule);
 std::span<const std::string_view> all_names(Switch);
+std::optional<OverlapKind> overlap_of(Switch what);  // that it switches, if it is one
 std::span<const std::string_view> all_names(Axis);
 using RankOrder = std::array<Axis, 5>;  // innermost first: its members have neighbouring ranks
 

@@ -144,6 +144,8 @@ void set_switches(Facts& facts, const Layout& layout, const Trainer& trainer) {
   set(Variable::Compile, Switch::Compile);
   set(Variable::DistributeSaved, Switch::DistributeSaved);
   set(Variable::Fp8ParameterGather, Switch::Fp8ParameterGather);
+  set(Variable::Graphs, Switch::Graphs);
+  set(Variable::PartGraphs, Switch::PartGraphs);
 }
 
 void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {

@@ -33,7 +33,9 @@ std::span<const std::string_view> all_names(Switch) {
                                                 "grouped-gemm",
                                                 "compile",
                                                 "distribute-saved",
-                                                "fp8-parameter-gather"};
+                                                "fp8-parameter-gather",
+                                                "graphs",
+                                                "part-graphs"};
   return kNames;
 }
 

@@ -13,27 +13,33 @@ using detail::product_or_most;
 
 // How a trainer treats what a switch is about, when nobody asks.
 Use usual_use(const Trainer& trainer, Switch what) {
-  switch (what) {
-    case Switch::OverlapTp: return overlap_use(trainer, OverlapKind::TensorParallel);
-    case Switch::OverlapGradientReduce: return overlap_use(trainer, OverlapKind::GradientReduce);
-    case Switch::OverlapParameterGather: return overlap_use(trainer, OverlapKind::ParameterGather);
-    case Switch::OverlapGatherWithStep: return overlap_use(trainer, OverlapKind::GatherWithStep);
-    case Switch::OverlapP2p: return overlap_use(trainer, OverlapKind::PointToPoint);
-    case Switch::OverlapEp: return overlap_use(trainer, OverlapKind::ExpertAllToAll);
-    case Switch::OverlapSharedExperts: return overlap_use(trainer, OverlapKind::SharedExpert);
-    case Switch::GroupedGemm: {
-      const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm);
-      return kernel == nullptr ? Use::Never : kernel->use;
-    }
-    case Switch::DelayWeightGradient:
-    case Switch::Compile:
-    case Switch::DistributeSaved:
-    case Switch::Fp8ParameterGather: return Use::OptIn;
-  }
-  TW_CHECK(false, "no such switch");
+  if (const auto overlap = overlap_of(what)) return overlap_use(trainer, *overlap);
+  if (what != Switch::GroupedGemm) return Use::OptIn;
+  const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm);
+  return kernel == nullptr ? Use::Never : kernel->use;
 }
 
 }  // namespace
+
+std::optional<OverlapKind> overlap_of(Switch what) {
+  switch (what) {
+    case Switch::OverlapTp: return OverlapKind::TensorParallel;
+    case Switch::OverlapGradientReduce: return OverlapKind::GradientReduce;
+    case Switch::OverlapParameterGather: return OverlapKind::ParameterGather;
+    case Switch::OverlapGatherWithStep: return OverlapKind::GatherWithStep;
+    case Switch::OverlapP2p: return OverlapKind::PointToPoint;
+    case Switch::OverlapEp: return OverlapKind::ExpertAllToAll;
+    case Switch::OverlapSharedExperts: return OverlapKind::SharedExpert;
+    case Switch::Graphs: return OverlapKind::Graphs;
+    case Switch::PartGraphs: return OverlapKind::PartGraphs;
+    case Switch::DelayWeightGradient:
+    case Switch::GroupedGemm:
+    case Switch::Compile:
+    case Switch::DistributeSaved:
+    case Switch::Fp8ParameterGather: break;
+  }
+  return std::nullopt;
+}
 
 ScheduleKind usual_schedule(std::int64_t pp, std::int64_t vpp) {
   if (pp <= 1) return ScheduleKind::None;
@@ -105,6 +111,8 @@ bool asks(const Layout& layout, Switch what, const Trainer& trainer) {
   if (layout.on.has(what)) return true;
   if (layout.off.has(what)) return false;
   const Use use = usual_use(trainer, what);
+  // A graph that nobody asks for holds neither a pipeline nor a dispatch that waits for the host.
+  if (what == Switch::Graphs && use == Use::ByDefault) return layout.pp == 1 && layout.ep == 1;
   return use == Use::ByDefault || use == Use::Always;
 }
 

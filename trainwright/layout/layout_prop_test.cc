@@ -85,8 +85,8 @@ Layout any_layout() {
   layout.cp_kind = any_of(CpKind::UlyssesRing);
   layout.cp_ulysses = within(0, 9);
   layout.dispatcher = any_of(DispatcherKind::Flex);
-  layout.on = any_set(Switch::Fp8ParameterGather);
-  layout.off = any_set(Switch::Fp8ParameterGather);
+  layout.on = any_set(Switch::PartGraphs);
+  layout.off = any_set(Switch::PartGraphs);
   if (*rc::gen::arbitrary<bool>()) layout.loss = "chunked";
   if (*rc::gen::arbitrary<bool>()) layout.max_connections = within(0, 32);
   layout.order = any_order();

@@ -273,6 +273,7 @@ TEST_CASE("what really ran is legal, except rows that are broken in their source
       forbidden.insert(c.source + " " + violation.id + (c.broken.empty() ? "" : " broken"));
     }
   }
+  CAPTURE(join(std::vector(forbidden.begin(), forbidden.end()), "; "));
   CHECK(forbidden == std::set<std::string>{"bigscience_bloom_prequel world-splits broken",
                                            "megatron_bridge expert-ranks-split broken",
                                            "megatron_bridge expert-world-splits broken",

@@ -104,7 +104,7 @@ TEST_CASE("the rounds of MLPerf are the folds of one source") {
   CHECK(made.source == "mlperf");
   CHECK(made.fold == "mlperf_v5.0");
   CHECK(made.pool == "vendor-dense");
-  CHECK(cases.trainer_of(made).code.graphs == GraphScope::Step);
+  CHECK(made.layout.on.has(Switch::Graphs));
   CHECK(made.step_time == Seconds(55.1));
   CHECK_FALSE(made.no_memory.empty());
   CHECK(made.layout.on.has(Switch::OverlapTp));

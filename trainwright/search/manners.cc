@@ -24,6 +24,8 @@ const std::vector<std::vector<Overlapping>>& overlap_groups() {
       {{{Switch::OverlapEp}, {Kind::ExpertAllToAll, Kind::ExpertAllToAll}},
        {{Switch::OverlapSharedExperts}, {Kind::SharedExpert, Kind::SharedExpert}}},
       {{{Switch::OverlapP2p}, {Kind::PointToPoint, Kind::PointToPoint}}},
+      {{{Switch::Graphs}, {Kind::Graphs, Kind::Graphs}},
+       {{Switch::PartGraphs}, {Kind::PartGraphs, Kind::PartGraphs}}},
   };
   return groups;
 }

@@ -22,15 +22,11 @@ std::vector<Call>& calls_of(ListTime& time, Pass pass) {
 
 }  // namespace
 
-double host_share(GraphScope graphs, const Layout& layout, const Accelerator& accelerator) {
-  const bool alone = layout.pp == 1 && layout.ep == 1 && accelerator.vendor == "NVIDIA";
-  switch (graphs) {
-    case GraphScope::None: return 1;
-    case GraphScope::Parts: return 0.5;
-    case GraphScope::StepAlone: return alone ? 0 : 1;
-    case GraphScope::Step: return 0;
-  }
-  return 1;
+double host_share(const Layout& layout, const Trainer& trainer, const Accelerator& accelerator) {
+  // torchtitan 0.3 distributed/cudagraph.py wrap_with_cuda_graph leaves others than NVIDIA's alone.
+  const bool made = accelerator.vendor == "NVIDIA" || layout.on.has(Switch::Graphs);
+  if (made && asks(layout, Switch::Graphs, trainer)) return 0;
+  return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
 }
 
 ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)

@@ -21,8 +21,9 @@ struct ListTime {
   std::array<std::vector<Call>, 4> calls{};
 };
 
-// Of a layout's kernels that the host launches, where CUDA graphs launch the others.
-double host_share(GraphScope graphs, const Layout& layout, const Accelerator& accelerator);
+// Of a layout's kernels that the host launches, where CUDA graphs launch the others: about half of
+// a layer's, if those of its parts do.
+double host_share(const Layout& layout, const Trainer& trainer, const Accelerator& accelerator);
 
 class ListTimer {
  public:

@@ -527,7 +527,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
     step.transfer = transfer_time(boundary_bytes(model, slice, of.recipe),
                                   wires.place(GroupKind::Pp), cluster, rates);
   }
-  step.host_share = detail::host_share(trainer.code.graphs, layout, slowest_accelerator(cluster));
+  step.host_share = detail::host_share(layout, trainer, slowest_accelerator(cluster));
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);

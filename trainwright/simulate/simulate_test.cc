@@ -236,7 +236,7 @@ TEST_CASE("kernels of a CUDA graph need no host and a fifth of a launch") {
   CHECK(part(step_time(pieces, only), TimePart::Host) == Seconds(0));
 }
 
-TEST_CASE("CUDA graphs launch what the trainer says, torchtitan 0.3 whole steps of one stage") {
+TEST_CASE("CUDA graphs launch what is asked for, in torchtitan 0.3 whole steps of one stage unasked") {
   Eight eight;
   const auto share = [&](const char* layout) { return eight.pieces(layout).host_share; };
   CHECK(share("dp=8,mbs=1,gbs=8,seq=512") == 1);
@@ -246,10 +246,11 @@ TEST_CASE("CUDA graphs launch what the trainer says, torchtitan 0.3 whole steps 
   Eight amd("8xMI300X");
   amd.trainer = eight.trainer;  // distributed/cudagraph.py wrap_with_cuda_graph: eager there
   CHECK(amd.pieces("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512").host_share == 1);
-  eight.trainer.code.graphs = GraphScope::Step;
-  CHECK(share("pp=2,dp=4,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0);
-  eight.trainer.code.graphs = GraphScope::Parts;
-  CHECK(share("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512") == 0.5);
+  CHECK(share("dp=8,sharding=fsdp,mbs=1,gbs=8,seq=512,off=graphs") == 1);
+  eight.trainer = *find_trainer("megatron@0.19", kData);
+  CHECK(share("pp=2,dp=4,mbs=1,gbs=8,seq=512") == 1);
+  CHECK(share("pp=2,dp=4,mbs=1,gbs=8,seq=512,on=graphs") == 0);
+  CHECK(share("pp=2,dp=4,mbs=1,gbs=8,seq=512,on=part-graphs") == 0.5);
 }
 
 TEST_CASE("a grouped product is one kernel, or one for each expert on four streams") {

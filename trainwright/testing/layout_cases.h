@@ -103,7 +103,7 @@ inline Trainer permissive() {
       schedule.placement = placement;
     }
   }
-  for (int kind = 0; kind <= static_cast<int>(OverlapKind::SharedExpert); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(OverlapKind::PartGraphs); ++kind) {
     Overlap& overlap = trainer.overlaps.emplace_back();
     overlap.kind = static_cast<OverlapKind>(kind);
     overlap.use = Use::OptIn;

@@ -27,6 +27,7 @@ enum class KernelKind {
 enum class OverlapKind {
   TensorParallel, ContextParallel, GradientReduce, ParameterGather, GatherWithStep, PointToPoint,
   ExpertAllToAll, SharedExpert,
+  Graphs, PartGraphs,  // launches, by CUDA graphs: see Switch
 };
 // clang-format on
 std::span<const std::string_view> all_names(Use);

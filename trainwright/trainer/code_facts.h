@@ -19,11 +19,6 @@ namespace trainwright {
 enum class ExpertScores { BeforeExperts, InActivation, AtCombine, AsModel };
 std::span<const std::string_view> all_names(ExpertScores);
 
-// What CUDA graphs launch in the host's place: nothing; parts of layers, about half of their
-// kernels; whole steps, but none with a pipeline or expert parallelism, and on NVIDIA alone; all.
-enum class GraphScope { None, Parts, StepAlone, Step };
-std::span<const std::string_view> all_names(GraphScope);
-
 // What each means is in kCodeFacts.
 struct CodeFacts {
   bool joined_projections = true;
@@ -53,7 +48,6 @@ struct CodeFacts {
   bool weights_made_wide = false;
   bool states_whole = false;
   ExpertScores expert_scores = ExpertScores::AtCombine;
-  GraphScope graphs = GraphScope::None;
   std::string source;
 };
 
@@ -63,8 +57,7 @@ struct CodeNumber {
 };
 struct CodeFact {
   std::string_view name;
-  std::variant<bool CodeFacts::*, CodeNumber, ExpertScores CodeFacts::*, GraphScope CodeFacts::*>
-      fact;
+  std::variant<bool CodeFacts::*, CodeNumber, ExpertScores CodeFacts::*> fact;
   std::string_view meaning;
 };
 inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
@@ -123,10 +116,6 @@ inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
     {"states_whole", &CodeFacts::states_whole,
      "ZeRO deals out whole parameters, states are as large as they are"},
     {"expert_scores", &CodeFacts::expert_scores, "where the scores of the chosen experts enter"},
-    {"graphs", &CodeFacts::graphs,
-     "what CUDA graphs launch in the host's place: about half of a layer's kernels (parts), whole "
-     "steps without pp and ep, by NVIDIA (step-alone), or any (step); their memory is not "
-     "counted"},
 });
 
 }  // namespace trainwright

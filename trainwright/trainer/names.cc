@@ -69,18 +69,14 @@ std::span<const std::string_view> all_names(KernelKind) {
 std::span<const std::string_view> all_names(OverlapKind) {
   static constexpr std::string_view kNames[] = {
       "tensor-parallel",  "context-parallel", "gradient-reduce",   "parameter-gather",
-      "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert"};
+      "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert",
+      "graphs",           "part-graphs"};
   return kNames;
 }
 
 std::span<const std::string_view> all_names(ExpertScores) {
   static constexpr std::string_view kNames[] = {"before-experts", "in-activation", "at-combine",
                                                 "as-model"};
-  return kNames;
-}
-
-std::span<const std::string_view> all_names(GraphScope) {
-  static constexpr std::string_view kNames[] = {"none", "parts", "step-alone", "step"};
   return kNames;
 }
 

@@ -62,6 +62,7 @@ enum class Variable {
   // Flags: what is hidden behind compute, and what is switched on.
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
   OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, Fp8ParameterGather,
+  Graphs, PartGraphs,
   // Machine: accelerators per node; flag for Blackwell or later; ten times the least compute
   // capability, unknown of other vendors; CUDA_DEVICE_MAX_CONNECTIONS.
   NodeSize, Blackwell, Capability, MaxConnections,

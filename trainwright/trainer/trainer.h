@@ -182,7 +182,7 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir,
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers);
 // One of them as a run had it switched, with "based_on" as pick_trainer takes it:
 //   {"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false}, "loss": "te-fused",
-//    "workspaces": {"cublas": 8519680}, "code": {"graphs": "step"},
+//    "workspaces": {"cublas": 8519680}, "code": {"sums_copy": true},
 //    "libraries": {"transformer_engine": "2.11"}, "flash": 2, "attention_takes": 1.8}
 // Kernels are then always or never used; a workspace's bytes are those of one handle; attention
 // takes 1.8 times as long as by FlashAttention 2.

@@ -118,11 +118,6 @@ Json turned(ExpertScores CodeFacts::* fact) {
   return Json::of(name_of(ExpertScores::InActivation));
 }
 
-Json turned(GraphScope CodeFacts::* fact) {
-  REQUIRE(CodeFacts{}.*fact != GraphScope::Step);
-  return Json::of(name_of(GraphScope::Step));
-}
-
 TEST_CASE("every code fact of a file is read and written, each by itself") {
   const auto again = [](Json code) {
     Json file = to_json(picked_trainer("nanotron"));

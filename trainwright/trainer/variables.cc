@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
     "offload_parameters", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
     "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts",
-    "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "node_size",
+    "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "graphs", "part_graphs", "node_size",
     "blackwell", "capability", "max_connections", "transformer_engine", "cuda",
     // clang-format on
 };
