@@ -348,7 +348,7 @@ TEST_CASE("models from columns have the parameters of the zoo") {
 TEST_CASE("cases share what is equal") {
   const Published* all = published();
   if (all == nullptr) return;
-  CHECK(all->cases.trainers.size() < 60);
+  CHECK(all->cases.trainers.size() < 50);
   CHECK(all->cases.clusters.size() < 150);
   CHECK(all->cases.models.size() < 500);
 }

@@ -236,7 +236,7 @@ TEST_CASE("kernels of a CUDA graph need no host and a fifth of a launch") {
   CHECK(part(step_time(pieces, only), TimePart::Host) == Seconds(0));
 }
 
-TEST_CASE("CUDA graphs launch what is asked for, in torchtitan 0.3 whole steps of one stage unasked") {
+TEST_CASE("CUDA graphs launch what is asked for, torchtitan 0.3 whole steps of a stage unasked") {
   Eight eight;
   const auto share = [&](const char* layout) { return eight.pieces(layout).host_share; };
   CHECK(share("dp=8,mbs=1,gbs=8,seq=512") == 1);
