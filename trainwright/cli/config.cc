@@ -93,7 +93,10 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
   if (given.schedule.empty()) given.schedule = beside(*path, understood.schedule);
   if (auto faults = missing(given, understood, file); !faults.empty())
     return fail(std::move(faults));
-  return ConfigWords{std::move(given), notes_on(understood, file)};
+  auto notes = script_notes(text, file, form);
+  for (std::string& note : notes) note += '.';
+  for (std::string& note : notes_on(understood, file)) notes.push_back(std::move(note));
+  return ConfigWords{std::move(given), std::move(notes)};
 }
 
 }  // namespace trainwright::cli

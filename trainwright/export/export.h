@@ -72,6 +72,7 @@ struct Setting {
   std::vector<std::string> values;  // none: it stands alone. A list is one value: [a,[b,c]]
   std::string of;                   // our key
   std::string why;                  // a few words for a comment; may be empty
+  std::string where = {};           // it was read, "run.sh:12"; may be empty
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 // A variable of the environment.
@@ -131,6 +132,9 @@ std::string line_diff(std::string_view before, std::string_view after, std::stri
 SettingsForm form_of(std::string_view path);
 Result<std::vector<Setting>> read_settings(std::string_view text, std::string_view origin,
                                            SettingsForm form);
+// What a script may do beyond its settings: branches not taken, files not read.
+std::vector<std::string> script_notes(std::string_view text, std::string_view origin,
+                                      SettingsForm form);
 // Whose they are, as far as they show it: "torchtitan@0.3".
 std::string trainer_of_settings(const std::vector<Setting>& settings, SettingsForm form);
 // What they say in our words. A layout is read back as it was exported but for what the target does

@@ -6,7 +6,6 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/export/export.h"
-#include "trainwright/export/read.h"
 #include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright {
@@ -21,18 +20,6 @@ Understood understood(std::string_view text, SettingsForm form, const char* trai
   auto read = understand(*settings, trainer, *target, 8);
   REQUIRE_MESSAGE(read.has_value(), to_text(read.error()));
   return *std::move(read);
-}
-
-TEST_CASE("a script's words are those that a shell would make") {
-  using detail::shell_words;
-  const auto words = shell_words(
-      "#!/bin/bash\n"
-      "TP=4 # ranks\n"
-      "ARGS=(\n  --tensor-model-parallel-size $TP --x 'a b'\\''c' \\\n  --y \"${PP:-2}\"  # "
-      "why\n)\n"
-      "torchrun a.py \"${ARGS[@]}\" --z ${UNSET}\n");
-  CHECK(join(words, "|") ==
-        "TP=4|ARGS=|--tensor-model-parallel-size|4|--x|a b'c|--y|2|torchrun|a.py|--z|${UNSET}");
 }
 
 TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
@@ -131,6 +118,7 @@ TEST_CASE("a number that a script takes from elsewhere is asked for") {
   REQUIRE(settings.has_value());
   const auto read = understand(*settings, trainer, *find_target("", trainer), 8);
   REQUIRE(!read);
+  CHECK(read.error().diagnostics[0].where == "x.sh:1 --tensor-model-parallel-size");
   CHECK(read.error().diagnostics[0].what == "'$TP' is not a number");
 }
 

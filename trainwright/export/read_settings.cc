@@ -56,46 +56,63 @@ bool is_variable(std::string_view name) {
   });
 }
 
-}  // namespace
+// Values of an option that hang on what a script does not set: words of their own, if any.
+void drop_unset(Setting& setting) {
+  auto& values = setting.values;
+  while (values.size() > 1 && values.back().starts_with('$')) values.pop_back();
+}
 
-std::vector<Setting> settings_of_words(const std::vector<std::string>& words) {
-  std::vector<Setting> settings;
+// One group of words: an option has the words up to the next one.
+void take_group(const std::vector<ShellWord>& words, std::string_view origin,
+                std::vector<Setting>& settings) {
   bool open = false;  // words may follow the last option
-  for (const std::string& word : words) {
+  for (const ShellWord& one : words) {
+    const std::string& word = one.text;
     const std::size_t equals = word.find('=');
-    if (word.starts_with("--")) {
-      settings.push_back({.key = word.substr(0, equals), .values = {}, .of = {}, .why = {}});
+    const auto begin = [&](std::string key) {
+      settings.push_back({.key = std::move(key),
+                          .values = {},
+                          .of = {},
+                          .why = {},
+                          .where = fmt::format("{}:{}", origin, one.line)});
       if (equals != std::string::npos) settings.back().values = {word.substr(equals + 1)};
+    };
+    if (word.starts_with("--")) {
+      begin(word.substr(0, equals));
       open = equals == std::string::npos;
     } else if (equals != std::string::npos && is_variable(word.substr(0, equals))) {
-      settings.push_back({.key = word.substr(0, equals),
-                          .values = {word.substr(equals + 1)},
-                          .of = {},
-                          .why = {}});
+      begin(word.substr(0, equals));
       open = false;
     } else if (word.find(':') != std::string::npos &&
                word.find_first_of("/$.=") == std::string::npos) {
       std::string key = word;
       std::replace(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(key.find(':')), '-', '_');
-      settings.push_back({.key = std::move(key), .values = {}, .of = {}, .why = {}});
+      begin(std::move(key));
       open = false;
     } else if (open) {
       settings.back().values.push_back(word);
     }
   }
+}
+
+std::vector<Setting> settings_of_script(const Script& script, std::string_view origin) {
+  std::vector<Setting> settings;
+  for (const auto& group : script.groups) take_group(group, origin, settings);
   for (Setting& setting : settings) {
+    drop_unset(setting);
     if (setting.key.starts_with("--") && setting.key.find('.') != std::string::npos)
       setting = dotted(setting);
   }
   return settings;
 }
 
+}  // namespace
 }  // namespace detail
 
 Result<std::vector<Setting>> read_settings(std::string_view text, std::string_view origin,
                                            SettingsForm form) {
   if (form == SettingsForm::Options || form == SettingsForm::Overrides) {
-    return detail::settings_of_words(detail::shell_words(text));
+    return detail::settings_of_script(detail::read_script(text), origin);
   }
   const Json tree = TW_TRY(form == SettingsForm::Toml   ? detail::parse_toml(text, origin)
                            : form == SettingsForm::Yaml ? detail::parse_yaml(text, origin)
@@ -106,6 +123,15 @@ Result<std::vector<Setting>> read_settings(std::string_view text, std::string_vi
   std::vector<Setting> settings;
   detail::flatten(tree, "", settings);
   return settings;
+}
+
+std::vector<std::string> script_notes(std::string_view text, std::string_view origin,
+                                      SettingsForm form) {
+  if (form != SettingsForm::Options && form != SettingsForm::Overrides) return {};
+  std::vector<std::string> notes;
+  for (const std::string& note : detail::read_script(text).notes)
+    notes.push_back(fmt::format("{}:{}", origin, note));
+  return notes;
 }
 
 SettingsForm form_of(std::string_view path) {

@@ -1,131 +1,387 @@
-// Words of a shell script, as far as scripts that start a training run need it.
-#include <algorithm>
-#include <cctype>
-#include <map>
+// What a script that starts a training run does, as far as it can be known without running it.
+#include <fmt/format.h>
 
-#include "trainwright/export/read.h"
+#include <algorithm>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/shell.h"
 
 namespace trainwright::detail {
 namespace {
 
-constexpr std::size_t kLongestWord = 1 << 16;
-
-bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-struct Reader {
-  std::string_view text;
-  std::size_t at = 0;
-  std::map<std::string, std::string, std::less<>> variables = {};
-  std::vector<std::string> words = {};
-  std::string word = {};
-  bool begun = false;  // also of ''
-
-  bool done() const { return at >= text.size(); }
-  char next() const { return at + 1 < text.size() ? text[at + 1] : '\0'; }
+// A statement under it is done only if all of these are.
+struct Branch {
+  enum class Kind { If, Case, Loop };
+  Kind kind = Kind::If;
+  bool taken = true;       // now
+  bool any = false;        // one of its branches was
+  bool condition = false;  // still before its then
+  bool pattern = false;    // of case: a pattern follows
+  std::string word = {};   // of case
+  std::string open = {};   // why nobody can know; empty if it is sure
+  std::size_t line = 0;
+  bool noted = false;
 };
 
-std::size_t name_end(std::string_view text, std::size_t from) {
-  while (from < text.size() && in_name(text[from])) ++from;
-  return from;
+struct Command {
+  ShellWords words;
+  bool filled = false;  // has options from an array or a string
+};
+
+struct Run {
+  ShellVariables variables = {};
+  std::vector<Branch> branches = {};
+  std::vector<Command> commands = {};
+  std::vector<std::string> notes = {};
+  bool last = true;  // whether the last statement succeeded
+};
+
+std::size_t options_in(const ShellWords& words) {
+  return static_cast<std::size_t>(std::count_if(
+      words.begin(), words.end(), [](const ShellWord& one) { return is_option(one.text); }));
 }
 
-// "NAME", "NAME:-usual" of ${...}; what it stands for, or the text itself.
-std::string value_of_braces(const Reader& reader, std::string_view inside) {
-  const std::size_t end = name_end(inside, 0);
-  const auto found = reader.variables.find(inside.substr(0, end));
-  if (found != reader.variables.end())
-    return end == inside.size() || inside[end] == ':' ? found->second : "";
-  const std::string_view rest = inside.substr(end);
-  if (rest.starts_with(":-") || rest.starts_with(":=")) return std::string(rest.substr(2));
-  if (rest.starts_with("[@]") || rest.starts_with("[*]"))
-    return "";  // an array: its words stand elsewhere
-  return "${" + std::string(inside) + '}';
+// [ ... ] and [[ ... ]], without their brackets; nothing if nobody knows.
+std::optional<bool> holds(const std::vector<std::string>& words) {
+  for (const char* sign : {"||", "&&"}) {
+    const auto at = std::find(words.begin(), words.end(), sign);
+    if (at == words.end()) continue;
+    const bool either = std::string_view(sign) == "||";
+    const auto left = holds({words.begin(), at}), right = holds({at + 1, words.end()});
+    if ((left && *left == either) || (right && *right == either)) return either;
+    return left && right ? std::optional(!either) : std::nullopt;
+  }
+  if (!words.empty() && words[0] == "!") {
+    const auto rest = holds({words.begin() + 1, words.end()});
+    return rest ? std::optional(!*rest) : std::nullopt;
+  }
+  if (words.size() == 1) return !words[0].empty();
+  if (words.size() == 2 && words[0] == "-n") return !words[1].empty();
+  if (words.size() == 2 && words[0] == "-z") return words[1].empty();
+  if (words.size() != 3) return std::nullopt;
+  const std::string &sign = words[1], &a = words[0], &b = words[2];
+  if (a.find('$') != a.npos || b.find('$') != b.npos) return std::nullopt;
+  if (sign == "=" || sign == "==") return a == b;
+  if (sign == "!=") return a != b;
+  const auto left = parse_integer(a), right = parse_integer(b);
+  if (!left || !right) return std::nullopt;
+  if (sign == "-eq") return *left == *right;
+  if (sign == "-ne") return *left != *right;
+  if (sign == "-lt") return *left < *right;
+  if (sign == "-le") return *left <= *right;
+  if (sign == "-gt") return *left > *right;
+  if (sign == "-ge") return *left >= *right;
+  return std::nullopt;
 }
 
-// After a '$': a variable's value, or what is there.
-void expand(Reader& reader) {
-  const std::string_view text = reader.text;
-  if (reader.word.size() > kLongestWord) reader.word.clear();  // variables made of each other
-  if (reader.next() == '{') {
-    const std::size_t end = text.find('}', reader.at);
-    if (end != std::string_view::npos) {
-      const std::string value =
-          value_of_braces(reader, text.substr(reader.at + 2, end - reader.at - 2));
-      reader.word += value;
-      reader.begun = reader.begun || !value.empty();
-      reader.at = end + 1;
+std::string as_written(const ShellTokens& tokens) {
+  std::vector<std::string> texts;
+  for (const ShellToken& one : tokens) texts.push_back(one.text);
+  return join(texts, " ");
+}
+
+struct Outcome {
+  bool success = true;
+  std::string open = {};  // what it hangs on and nobody knows
+};
+
+std::string unset_text(const Run& run) {
+  const std::vector<std::string> names(run.variables.unset.begin(), run.variables.unset.end());
+  return fmt::format("{} {} not set in it", enumerate(names), names.size() == 1 ? "is" : "are");
+}
+
+Outcome tested(Run& run, const ShellTokens& tokens) {
+  run.variables.unset.clear();
+  std::vector<std::string> words;
+  for (const ShellToken& one : tokens)
+    words.push_back(condition_word(run.variables, one.text, one.line));
+  const bool brackets = !words.empty() && (words[0] == "[" || words[0] == "[[");
+  const bool test = !words.empty() && (brackets || words[0] == "test");
+  if (words.size() == 1 && (words[0] == "true" || words[0] == "false"))
+    return {words[0] == "true", {}};
+  if (test) words.erase(words.begin());
+  if (brackets && !words.empty()) words.pop_back();
+  const auto answer = test ? holds(words) : std::nullopt;
+  if (!answer) return {false, fmt::format("'{}' cannot be known here", as_written(tokens))};
+  if (run.variables.unset.empty()) return {*answer, {}};
+  return {*answer, unset_text(run)};
+}
+
+bool is_done(const Run& run) {
+  return std::all_of(run.branches.begin(), run.branches.end(),
+                     [](const Branch& one) { return one.taken; });
+}
+
+bool has_options(const ShellToken& token) {
+  return token.text.find("--") != std::string::npos ||
+         std::any_of(token.items.begin(), token.items.end(), has_options);
+}
+
+// Options that are not taken, though nobody knows that they are not.
+void note_left_out(Run& run, const ShellTokens& tokens) {
+  if (std::none_of(tokens.begin(), tokens.end(), has_options)) return;
+  const auto at = std::find_if(run.branches.begin(), run.branches.end(),
+                               [](const Branch& one) { return !one.taken; });
+  if (at->open.empty() || std::exchange(at->noted, true)) return;
+  run.notes.push_back(
+      fmt::format("{}: options under a condition are left out: {}", at->line, at->open));
+}
+
+void run_text(Run& run, std::string_view text, std::size_t line, int depth);
+
+// ShellWords that start nothing, but say what to do.
+bool is_own_word(Run& run, const ShellTokens& tokens, int depth) {
+  const std::string& first = tokens[0].text;
+  if (first == "export" || first == "declare" || first == "local" || first == "readonly" ||
+      first == "typeset") {
+    for (const ShellToken& one : tokens) {
+      if (assigned_at(one.text) != std::string::npos) assign(run.variables, one);
+      if (first == "export")
+        set_environment(run.variables, one.text.substr(0, name_end(one.text, 0)), one.line);
+    }
+    return true;
+  }
+  if (first == "unset") {
+    for (const ShellToken& one : tokens) run.variables.values.erase(one.text);
+    return true;
+  }
+  bool filled = false;
+  if (first == "eval") {
+    ShellWords words;
+    for (const ShellToken& one : tokens) {
+      for (ShellWord& word : shell_words(run.variables, one, filled))
+        words.push_back(std::move(word));
+    }
+    if (!words.empty()) words.erase(words.begin());
+    run_text(run, joined(words), tokens[0].line, depth + 1);
+    return true;
+  }
+  if ((first == "source" || first == ".") && tokens.size() > 1) {
+    run.notes.push_back(fmt::format("{}: {} is not read", tokens[0].line, tokens[1].text));
+    return true;
+  }
+  return first == "echo" || first == "printf" || first == "exit" || first == "set";
+}
+
+void run_command(Run& run, ShellTokens tokens, int depth) {
+  while (!tokens.empty() && assigned_at(tokens[0].text) != std::string::npos) {
+    assign(run.variables, tokens[0]);
+    const std::string name = tokens[0].text.substr(0, name_end(tokens[0].text, 0));
+    set_environment(run.variables, name, tokens[0].line);
+    tokens.erase(tokens.begin());
+  }
+  run.last = true;
+  if (tokens.empty() || is_own_word(run, tokens, depth)) return;
+  if (tokens[0].text == "[" || tokens[0].text == "[[" || tokens[0].text == "test") {
+    run.last = tested(run, tokens).success;
+    return;
+  }
+  Command command;
+  for (const ShellToken& one : tokens) {
+    for (ShellWord& word : shell_words(run.variables, one, command.filled))
+      command.words.push_back(std::move(word));
+  }
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    const std::string& text = command.words[i].text;
+    const bool shell = i > 1 && command.words[i - 1].text.ends_with('c') &&
+                       command.words[i - 1].text.starts_with('-') &&
+                       command.words[i - 2].text.ends_with("sh");
+    if (shell) return run_text(run, text, command.words[i].line, depth + 1);
+    if (text.starts_with("--wrap="))
+      return run_text(run, text.substr(7), command.words[i].line, depth + 1);
+  }
+  if (options_in(command.words) > 0) run.commands.push_back(std::move(command));
+}
+
+void begin_branch(Run& run, Branch branch) { run.branches.push_back(std::move(branch)); }
+
+// if, elif, while, for, case: the statement that one begins with.
+bool begins_branch(Run& run, ShellTokens& tokens) {
+  const std::string first = tokens[0].text;
+  const std::size_t line = tokens[0].line;
+  if (first == "if" || first == "elif") {
+    tokens.erase(tokens.begin());
+    if (first == "if") begin_branch(run, {.kind = Branch::Kind::If, .line = line});
+    if (run.branches.empty()) return true;
+    Branch& branch = run.branches.back();
+    const Outcome outcome = tested(run, tokens);
+    branch.any |= first == "elif" && branch.taken;
+    branch.taken = outcome.success && !branch.any;
+    if (!outcome.open.empty()) branch.open = outcome.open;
+    branch.condition = true;
+    branch.noted = false;
+    branch.line = line;
+    return true;
+  }
+  if (first == "while" || first == "until" || first == "for" || first == "select") {
+    if (tokens.size() > 1 && first == "for") run.variables.values.erase(tokens[1].text);
+    begin_branch(run, {.kind = Branch::Kind::Loop, .line = line});
+    return true;
+  }
+  if (first != "case" || tokens.size() < 2) return false;
+  run.variables.unset.clear();
+  Branch branch{.kind = Branch::Kind::Case, .taken = false, .pattern = true, .line = line};
+  branch.word = condition_word(run.variables, tokens[1].text, line);
+  if (!run.variables.unset.empty()) branch.open = unset_text(run);
+  begin_branch(run, std::move(branch));
+  return true;
+}
+
+// then, else, do, { and their ends; what stands behind them is a statement of its own.
+void take_off_keywords(Run& run, ShellTokens& tokens) {
+  while (!tokens.empty()) {
+    const std::string& first = tokens[0].text;
+    Branch* branch = run.branches.empty() ? nullptr : &run.branches.back();
+    if (first == "then" && branch != nullptr) {
+      branch->condition = false;
+    } else if (first == "else" && branch != nullptr) {
+      branch->any |= branch->taken;
+      branch->taken = !branch->any;
+    } else if (first == "fi" || first == "done" || first == "esac") {
+      if (branch != nullptr) run.branches.pop_back();
+    } else if (first != "do" && first != "{" && first != "}" && first != "!" && first != "time" &&
+               first != "nohup" && first != "exec") {
       return;
     }
+    tokens.erase(tokens.begin());
   }
-  const std::size_t end = name_end(text, reader.at + 1);
-  const auto found = reader.variables.find(text.substr(reader.at + 1, end - reader.at - 1));
-  reader.word += found != reader.variables.end()
-                     ? found->second
-                     : std::string(text.substr(reader.at, end - reader.at));
-  reader.begun = true;
-  reader.at = end;
 }
 
-void quoted(Reader& reader, char quote) {
-  reader.begun = true;
-  for (++reader.at; !reader.done() && reader.text[reader.at] != quote;) {
-    const char c = reader.text[reader.at];
-    if (quote == '"' && c == '$') {
-      const bool begun = reader.begun;
-      expand(reader);
-      reader.begun = begun;
-    } else if (quote == '"' && c == '\\' && reader.next() != '\0') {
-      if (reader.next() != '\n') reader.word += reader.next();
-      reader.at += 2;
+void run_statement(Run& run, ShellTokens tokens, const std::string& before, int depth) {
+  take_off_keywords(run, tokens);
+  if (tokens.empty()) return;
+  Branch* branch = run.branches.empty() ? nullptr : &run.branches.back();
+  if (branch != nullptr && branch->condition && tokens[0].text != "if") {  // more of a condition
+    const Outcome outcome = tested(run, tokens);
+    branch->taken = before == "&&"   ? branch->taken && outcome.success
+                    : before == "||" ? (branch->taken || outcome.success) && !branch->any
+                                     : branch->taken;
+    if (!outcome.open.empty()) branch->open = outcome.open;
+    return;
+  }
+  if (begins_branch(run, tokens)) return;
+  if (!is_done(run)) return note_left_out(run, tokens);
+  if ((before == "&&" && !run.last) || (before == "||" && run.last)) return;
+  run_command(run, std::move(tokens), depth);
+}
+
+// a|b) of case: whether it is the one; its end is behind the tokens that are used up.
+std::size_t take_pattern(Run& run, const ShellTokens& tokens, std::size_t at) {
+  Branch& branch = run.branches.back();
+  bool match = false;
+  for (; at < tokens.size(); ++at) {
+    const ShellToken& one = tokens[at];
+    if (one.kind == ShellToken::Kind::Operator && one.text == ")") break;
+    if (one.kind != ShellToken::Kind::Word) continue;
+    if (one.text == "esac") {
+      run.branches.pop_back();
+      return at;
+    }
+    const std::string text = condition_word(run.variables, one.text, one.line);
+    match |= text == "*" || text == branch.word;
+  }
+  branch.taken = match && !branch.any;
+  branch.any |= match;
+  branch.pattern = false;
+  branch.noted = false;
+  return at;
+}
+
+void run_text(Run& run, std::string_view text, std::size_t line, int depth) {
+  if (depth > kMostNested || ++run.variables.words > kMostWords) return;
+  const ShellTokens tokens = shell_tokens(text);
+  ShellTokens statement;
+  std::string before;
+  const auto end = [&](const std::string& sign) {
+    if (!statement.empty()) run_statement(run, std::exchange(statement, {}), before, depth);
+    before = sign;
+  };
+  for (std::size_t at = 0; at < tokens.size(); ++at) {
+    ShellToken token = tokens[at];
+    if (line > 0) token.line = line;
+    Branch* branch = run.branches.empty() ? nullptr : &run.branches.back();
+    const bool tests = std::any_of(statement.begin(), statement.end(),
+                                   [](const ShellToken& one) { return one.text == "[["; });
+    if (branch != nullptr && branch->pattern && statement.empty()) {
+      at = take_pattern(run, tokens, at);
+    } else if (token.kind != ShellToken::Kind::Operator) {
+      const bool closes = token.text == "]]";
+      statement.push_back(std::move(token));
+      if (closes) end("");
+    } else if (tests) {
+      statement.push_back(std::move(token));
     } else {
-      reader.word += c;
-      ++reader.at;
+      end(token.text);
+      branch = run.branches.empty() ? nullptr : &run.branches.back();
+      if (token.text == ";;" && branch != nullptr && branch->kind == Branch::Kind::Case)
+        branch->pattern = true;
     }
   }
-  ++reader.at;
+  end("");
 }
 
-void end_word(Reader& reader) {
-  if (!reader.begun) return;
-  std::string word = std::exchange(reader.word, {});
-  reader.begun = false;
-  const std::size_t end = name_end(word, 0);
-  const bool assigned = end > 0 && end < word.size() && word[end] == '=' &&
-                        std::isdigit(static_cast<unsigned char>(word[0])) == 0;
-  if (assigned && word.size() < kLongestWord)
-    reader.variables.insert_or_assign(word.substr(0, end), word.substr(end + 1));
-  if (!word.empty() && word.size() < kLongestWord) reader.words.push_back(std::move(word));
+// The words from the program on: what stands before is the launcher's.
+ShellWords of_program(const ShellWords& words) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool value =
+        i > 0 && is_option(words[i - 1].text) && words[i - 1].text.find('=') == std::string::npos;
+    const bool module = i > 0 && words[i - 1].text == "-m";
+    if ((words[i].text.ends_with(".py") && !value) || module) first = i;
+  }
+  return {words.begin() + static_cast<std::ptrdiff_t>(first), words.end()};
+}
+
+bool launches(const ShellWords& words) {
+  constexpr std::string_view kLaunchers[] = {"torchrun", "deepspeed", "accelerate", "srun",
+                                             "mpirun",   "python",    "python3"};
+  return std::any_of(words.begin(), words.end(), [&](const ShellWord& one) {
+    const std::string name = one.text.substr(one.text.rfind('/') + 1);
+    return name.ends_with(".py") ||
+           std::find(std::begin(kLaunchers), std::end(kLaunchers), name) != std::end(kLaunchers);
+  });
 }
 
 }  // namespace
 
-std::vector<std::string> shell_words(std::string_view text) {
-  Reader reader{.text = text};
-  while (!reader.done()) {
-    const char c = text[reader.at];
-    if (c == '\\') {
-      if (reader.next() != '\n' && reader.next() != '\0') {
-        reader.word += reader.next();
-        reader.begun = true;
-      }
-      reader.at += 2;
-    } else if (c == '\'' || c == '"') {
-      quoted(reader, c);
-    } else if (c == '$') {
-      expand(reader);
-    } else if (c == '#' && !reader.begun) {
-      reader.at = std::min(text.find('\n', reader.at), text.size());
-    } else if (std::string_view(" \t\r\n;&|()<>`").find(c) != std::string_view::npos) {
-      end_word(reader);
-      ++reader.at;
-    } else {
-      reader.word += c;
-      reader.begun = true;
-      ++reader.at;
-    }
+Script read_script(std::string_view text) {
+  Run run;
+  run_text(run, text, 0, 0);
+  Script script;
+  script.groups.emplace_back();
+  for (const auto& [name, word] : run.variables.environment) script.groups[0].push_back(word);
+  const Command* best = nullptr;
+  for (const Command& one : run.commands) {
+    if (is_option(one.words[0].text)) continue;  // a line of settings
+    const auto count = [](const Command& of) {
+      return std::pair(launches(of.words), options_in(of.words));
+    };
+    if (best == nullptr || count(one) >= count(*best)) best = &one;
   }
-  end_word(reader);
-  return std::move(reader.words);
+  std::vector<ShellWords> held;  // by arrays, strings and lines
+  std::size_t options = 0;
+  for (const std::string& name : run.variables.names) {
+    const auto found = run.variables.values.find(name);
+    if (found == run.variables.values.end()) continue;
+    ShellWords words = split_words(found->second);
+    options += options_in(words);
+    if (found->second.array || options_in(words) > 0) held.push_back(std::move(words));
+  }
+  const bool starts = best != nullptr &&
+                      (launches(best->words) || best->filled || options_in(best->words) >= options);
+  for (const Command& one : run.commands) {
+    if (!is_option(one.words[0].text)) continue;
+    if (starts)
+      run.notes.push_back(
+          fmt::format("{}: {} starts a line that no '\\' joins to a command, and is left out",
+                      one.words[0].line, one.words[0].text));
+    else
+      held.push_back(one.words);
+  }
+  if (starts) held = {of_program(best->words)};
+  script.groups.insert(script.groups.end(), held.begin(), held.end());
+  script.notes = std::move(run.notes);
+  return script;
 }
 
 }  // namespace trainwright::detail

@@ -20,8 +20,14 @@ std::optional<std::int64_t> hear_number(Hearing& hearing, std::string_view key) 
   if (!filling) return std::nullopt;
   const auto number = parse_integer(filling->number);
   if (!number && !filling->number.empty() && filling->number != "true") {
+    const auto at =
+        std::find_if(hearing.given.rbegin(), hearing.given.rend(), [&](const Setting& one) {
+          return !one.where.empty() && !one.values.empty() && one.values.front() == filling->number;
+        });
+    const std::string where =
+        at == hearing.given.rend() ? std::string(key) : fmt::format("{} {}", at->where, at->key);
     hearing.faults.push_back(
-        {std::string(key), fmt::format("'{}' is not a number", filling->number),
+        {where, fmt::format("'{}' is not a number", filling->number),
          fmt::format("write the number into the file, or give --layout {}=...", key)});
   }
   return number;
