@@ -22,7 +22,7 @@ APART = {"mindspeed_llm"}
 BAR = 0.2  # median over sources of their median errors, Ascend apart
 
 ACCELERATORS = {"A100-80GB-SXM": "A100-80GB", "A100-80GB": "A100-80GB", "V100-SXM2-16GB": "V100-SXM2-16GB", "H100-SXM": "H100",
-                "RTX-4090": "RTX-4090", "A6000-48GB": "A40"}
+                "RTX-4090": "RTX-4090", "A6000-48GB": "RTX-A6000"}
 ZOO = {"Llama-3.1-8B": "llama-3.1-8b", "Llama-3-8B": "llama-3-8b", "Llama-3.2-3B": "llama-3.2-3b", "Qwen3-32B": "qwen3-32b",
        "Qwen3-235B-A22B": "qwen3-235b-a22b"}
 RECOMPUTE = {"modules:layernorm+moe_act": "modules:norm+moe-activation", "modules:layernorm+moe": "modules:norm+moe"}

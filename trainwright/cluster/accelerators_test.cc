@@ -138,8 +138,8 @@ TEST_CASE("fp4 is twice fp8, and three times on Blackwell Ultra") {
     CHECK_MESSAGE(near(six, accelerator.vendor == "AMD" ? 2 : 1), accelerator.name);
     seen.insert(accelerator.name);
   }
-  CHECK(seen == std::set<std::string>{"B200", "B300", "GB200", "GB300", "MI355X", "RTX-5090",
-                                      "RTX-PRO-6000"});
+  CHECK(seen == std::set<std::string>{"B200", "B300", "GB200", "GB300", "MI350X", "MI355X",
+                                      "RTX-5090", "RTX-PRO-6000"});
 }
 
 TEST_CASE("Blackwell Ultra gave up fp64 and int8") {
