@@ -446,6 +446,7 @@ class Export(Answer):
     legal: bool = False
     target: str | None = None
     settings: list[Setting] | None = None
+    notes: list[str] | None = None  # what is left to the user, and what the trainer would do otherwise
     files: list[File] | None = None
     violations: list[Violation] | None = None
     cannot_be_said: list[Unsayable] | None = None

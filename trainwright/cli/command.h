@@ -75,6 +75,7 @@ struct Output {
   std::string text;
   Exit exit = Exit::Ok;
   std::vector<File> files = {};
+  std::string warning = {};  // for standard error
 };
 
 struct Command {

@@ -189,8 +189,10 @@ Reply run(const Command& command, const Invocation& invocation) {
   }
   Result<Output> output = command.run(invocation);
   if (!output) return refused(output.error(), invocation.json);
-  return {
-      .output = std::move(output->text), .exit = output->exit, .files = std::move(output->files)};
+  return {.output = std::move(output->text),
+          .error = std::move(output->warning),
+          .exit = output->exit,
+          .files = std::move(output->files)};
 }
 
 // `help estimate` is `estimate --help`, `help` and nothing at all are `--help`; topics stay.

@@ -20,7 +20,8 @@ trainwright::Plan plan_of(const Question& setting) {
           .trainer = setting.trainer,
           .layout = setting.read.layout,
           .job = setting.job,
-          .schedule = setting.schedule ? &*setting.schedule : nullptr};
+          .schedule = setting.schedule ? &*setting.schedule : nullptr,
+          .attention = setting.attention};
 }
 
 // --batch and --seq are entries of the layout.
@@ -60,6 +61,20 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
       .add("capacity_bytes", Json::of(memory.capacity.value()))
       .add("oom", Json::of(memory.oom));
   return occasion;
+}
+
+// What is written all the same, but would run out of memory.
+std::string fit_warning(const Occasion& occasion, int width) {
+  const Json& answer = occasion.answer;
+  const double oom = answer.find("oom")->number;
+  if (oom <= kUsualRisk) return "";
+  const auto bytes = [&](const char* key) { return to_text(Bytes(answer.find(key)->integer)); };
+  const bool fits = answer.find("driver_bytes")->integer <= answer.find("capacity_bytes")->integer;
+  return wrapped_lines(
+      fmt::format("warning: {}: the fullest rank takes {} of {}, a chance of OOM of {}",
+                  fits ? "this is tight" : "this does not fit", bytes("driver_bytes"),
+                  bytes("capacity_bytes"), chance_text(oom)),
+      width);
 }
 
 // The nearest layout that is legal and can be said, if there is one.
@@ -112,6 +127,12 @@ Output refused(const Question& setting, const Target& target, const Translation&
   return {text, Exit::DoesNotFit};
 }
 
+Json notes_json(const Translation& translation) {
+  Json notes = Json::array();
+  for (const std::string& note : translation.notes) notes.push(Json::of(note));
+  return notes;
+}
+
 Json files_json(const Target& target, const Translation& translation,
                 const std::vector<Artefact>& files) {
   Json list = Json::array();
@@ -124,6 +145,7 @@ Json files_json(const Target& target, const Translation& translation,
   document.add("legal", Json::of(true))
       .add("target", Json::of(target.name))
       .add("settings", settings_json(translation.settings))
+      .add("notes", notes_json(translation))
       .add("files", std::move(list));
   return document;
 }
@@ -154,7 +176,8 @@ std::vector<Setting> all_settings(const trainwright::Plan& plan, const Target& t
                                   const Translation& translation) {
   std::vector<Setting> all;
   if (target.name == "megatron-lm") {
-    if (auto model = megatron_model(plan.model, plan.layout.seq)) all = *std::move(model);
+    if (auto model = megatron_model(plan.model, plan.layout.seq, plan.trainer.version))
+      all = *std::move(model);
   }
   all.insert(all.end(), translation.settings.begin(), translation.settings.end());
   return all;
@@ -297,6 +320,7 @@ Result<Output> exported(const Invocation& invocation, const Question& setting, c
     if (checked) output.text += wrapped_lines(to_text(*checked), invocation.width);
   }
   if (checked && checked->verdict != Verdict::Accepted) output.exit = Exit::DoesNotFit;
+  output.warning = fit_warning(occasion, invocation.width);
   return output;
 }
 

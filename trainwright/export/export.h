@@ -20,10 +20,12 @@
 //   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
 //
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
-// before all else; "-" says that the trainer does it, but not by a setting. "always", "with_pp" and
-// "with_ep" are set on every run, on every pipeline and wherever experts are spread; "key.unasked"
-// where a switch is not on. A number 1 is left out unless its key says otherwise ("tp.1"), being
-// what trainers do unasked, save those that start from a configuration of theirs.
+// before all else but "key.value.alone", on one accelerator, and "key.value.ddp", under one
+// sharding; "script.key" is what a script of Hugging Face's Trainer is told too; "-" says that the
+// trainer does it, but not by a setting. "always", "with_pp" and "with_ep" are set on every run, on
+// every pipeline and wherever experts are spread; "key.unasked" where a switch is not on. A number
+// 1 is left out unless its key says otherwise ("tp.1"), being what trainers do unasked, save those
+// that start from a configuration of theirs.
 //
 // The keys of these settings are all that is ever written (`known_keys`): most trainers take a
 // misspelt one without a word.
@@ -86,6 +88,7 @@ struct Plan {
   const Layout& layout;
   const Job& job;
   const Schedule* schedule = nullptr;
+  std::optional<AttentionKernel> attention = {};  // as asked; otherwise the trainer's own
 };
 // What a target cannot be told, and why.
 struct Unsayable {
@@ -105,9 +108,12 @@ Translation translate(const Plan& plan, const Target& target);
 // Every key that the trainer's settings name, sorted.
 std::vector<std::string> known_keys(const Trainer& trainer, const Target& target);
 
-// The model as arguments of Megatron-LM, for sequences of so many tokens; model.h reads them back
-// as the same model. Diagnoses what they cannot describe.
-Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence);
+// The model as arguments of that version of Megatron-LM, for sequences of so many tokens; model.h
+// reads them back as the same model. Diagnoses what they cannot describe.
+Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence,
+                                            const Version& version);
+// What they leave at Megatron-LM's own values, as sentences for the user.
+std::vector<std::string> megatron_model_notes(const Model& model);
 
 // As the target reads them: words of a command line, or a file without what is not its own.
 std::string settings_text(const std::vector<Setting>& settings, const Target& target);

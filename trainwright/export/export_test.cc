@@ -225,7 +225,7 @@ TEST_CASE("models of the zoo as Megatron's arguments are read back as themselves
   REQUIRE(zoo);
   int written = 0;
   for (const ZooEntry& entry : *zoo) {
-    const auto arguments = megatron_model(entry.model, entry.model.sequence_most);
+    const auto arguments = megatron_model(entry.model, entry.model.sequence_most, {0, 19});
     if (!arguments) continue;
     ++written;
     auto read = parse_model(json_of(*arguments), entry.model.name);
@@ -234,6 +234,147 @@ TEST_CASE("models of the zoo as Megatron's arguments are read back as themselves
     CHECK_MESSAGE(read->layers == entry.model.layers, entry.model.name);
   }
   CHECK(written > 100);
+}
+
+std::string model_line(const Model& model, const Version& version = {0, 19}) {
+  const auto arguments = megatron_model(model, 4096, version);
+  if (!arguments) return arguments.error().diagnostics.front().what;
+  return settings_line(*arguments,
+                       *find_target("megatron-lm", asked("megatron", "mbs=1,gbs=8,seq=8").trainer));
+}
+
+TEST_CASE("Megatron is told the base of rotary positions and the epsilon of norms") {
+  // Qwen/Qwen3-8B config.json; Megatron's own are 10000 and 1e-5.
+  const auto model = find_model("qwen3-8b", kShippedData);
+  REQUIRE(model);
+  CHECK(contains(model_line(*model), "--norm-epsilon 1e-06 --rotary-base 1000000 "));
+  Model silent = *model;
+  silent.constants = {};
+  CHECK(!contains(model_line(silent), "--rotary-base"));
+  CHECK(contains(join(megatron_model_notes(silent), ""), "--rotary-base (10000)"));
+  CHECK(megatron_model_notes(*model).empty());
+}
+
+TEST_CASE("Megatron is told how DeepSeek-V3's router scores, which came with 0.11") {
+  // 0.19.0 examples/post_training/modelopt/conf/deepseek-ai/DeepSeek-R1.sh
+  const auto model = find_model("deepseek-v3", kShippedData);
+  REQUIRE(model);
+  CHECK(contains(model_line(*model),
+                 "--moe-router-score-function sigmoid --moe-router-enable-expert-bias "
+                 "--moe-router-num-groups 8 --moe-router-group-topk 4 "
+                 "--moe-router-topk-scaling-factor 2.5"));
+  CHECK(contains(model_line(*model), "--rotary-scaling-factor 40"));
+  CHECK(contains(model_line(*model, {0, 10}), "its router before 0.11"));
+}
+
+TEST_CASE("Megatron has windows and sinks from 0.15 on") {
+  // 0.19.0 examples/post_training/modelopt/conf/openai/gpt-oss-20b.sh
+  const auto model = find_model("gpt-oss-20b", kShippedData);
+  REQUIRE(model);
+  const std::string line = model_line(*model);
+  for (const char* part :
+       {"--quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0",
+        "--window-size 127,0 --window-attn-skip-freq 2 --softmax-type learnable"}) {
+    CHECK_MESSAGE(contains(line, part), line);
+  }
+  CHECK(contains(model_line(*model, {0, 14}), "sliding windows before 0.15"));
+}
+
+Question asked_with(const char* attention, const char* trainer) {
+  auto question = read_question({.model = "llama-2-13b",
+                                 .on = "16xH100",
+                                 .trainer = trainer,
+                                 .layout = "tp=2,mbs=1,gbs=64,seq=4096",
+                                 .job = {},
+                                 .attention = attention,
+                                 .schedule = {}},
+                                kShippedData);
+  REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
+  return *std::move(question);
+}
+
+std::string said_of_attention(const char* attention, const char* trainer) {
+  const Question question = asked_with(attention, trainer);
+  const Translation translation = translate({.model = question.model,
+                                             .cluster = question.cluster,
+                                             .trainer = question.trainer,
+                                             .layout = question.read.layout,
+                                             .job = question.job,
+                                             .attention = question.attention},
+                                            target_of(question));
+  if (!translation.unsayable.empty()) return "not: " + translation.unsayable.front().what;
+  if (translation.settings.empty()) return "";
+  return settings_line(translation.settings, target_of(question)) + join(translation.notes, "");
+}
+
+TEST_CASE("attention that is asked for is switched on") {
+  // 0.11.0 training/arguments.py --attention-backend; before, Transformer Engine's variables. Its
+  // unfused attention has a fused softmax unless NVTE_MASKED_SOFTMAX_FUSION is 0.
+  const std::string now = said_of_attention("eager", "megatron@0.19");
+  CHECK(contains(now, "--attention-backend unfused"));
+  CHECK(contains(now, "NVTE_MASKED_SOFTMAX_FUSION=0"));
+  CHECK(!contains(said_of_attention("fused-softmax", "megatron@0.19"), "NVTE_MASKED"));
+  CHECK(contains(said_of_attention("eager", "megatron@0.10"), "NVTE_FLASH_ATTN=0"));
+  CHECK(!contains(said_of_attention("flash", "megatron@0.19"), "attention"));
+  CHECK(said_of_attention("sdpa", "megatron@0.19") == "not: attention=sdpa");
+  CHECK(contains(said_of_attention("eager", "deepspeed"), "has to run eager attention"));
+}
+
+TEST_CASE("accelerate without FSDP recomputes by the Trainer's own argument") {
+  // accelerate 1.15.0 utils/launch.py reads fsdp_config only for FSDP; transformers 5.22.2
+  // trainer.py refuses both at once.
+  const char* own = "TrainingArguments.gradient_checkpointing=true";
+  const char* layout = "mbs=2,gbs=16,seq=2048,recompute=full";
+  const Question one = asked("accelerate", layout, "llama-3.2-1b", "1xH100");
+  const Question eight = asked("accelerate", layout, "llama-3.2-1b", "8xH100");
+  const auto line = [](const Question& question) {
+    std::string text;
+    for (const Setting& each : translated(question).settings) {
+      text += each.key + '=' + join(each.values, " ") + ' ';
+    }
+    return text;
+  };
+  for (const Question* question : {&one, &eight}) {
+    CHECK(contains(line(*question), own));
+    CHECK(!contains(line(*question), "fsdp_config"));
+  }
+  // commands/launch.py _validate_launch_command: MULTI_GPU wants two processes.
+  CHECK(contains(line(one), "distributed_type=\"NO\""));
+  CHECK(contains(line(eight), "distributed_type=MULTI_GPU"));
+  const std::string sharded = line(
+      asked("accelerate", "fsdp,mbs=2,gbs=16,seq=2048,recompute=full", "llama-3.2-1b", "8xH100"));
+  CHECK(!contains(sharded, own));
+  CHECK(contains(sharded, "fsdp_config.fsdp_activation_checkpointing=true"));
+}
+
+TEST_CASE("DeepSpeed's batch and precision are the Trainer's arguments too") {
+  // transformers 5.22.2 integrations/deepspeed.py fill_match: a mismatch is refused.
+  const auto has = [](const Question& question, const char* key, const char* value) {
+    const auto settings = translated(question).settings;
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& one) {
+      return one.key == fmt::format("TrainingArguments.{}", key) &&
+             one.values == std::vector<std::string>{value};
+    });
+  };
+  // 64 sequences over 8 ranks in micro-batches of 2.
+  const Question plain = asked("deepspeed", "zero=3,mbs=2,gbs=64,seq=2048");
+  CHECK(has(plain, "per_device_train_batch_size", "2"));
+  CHECK(has(plain, "gradient_accumulation_steps", "4"));
+  CHECK(has(plain, "bf16", "true"));
+  CHECK(has(plain, "deepspeed", "ds_config.json"));
+  CHECK(!has(asked("deepspeed", "pp=2,zero=1,mbs=2,gbs=64,seq=2048"), "bf16", "true"));
+}
+
+TEST_CASE("an export says what it leaves blank") {
+  // 0.2.0 config/job_config.py: the model is llama3's debugmodel unless it is named.
+  const auto notes = [](const char* trainer, const char* model) {
+    const Question question = asked(trainer, "mbs=1,gbs=64,seq=2048", model);
+    return join(translated(question).notes, " ");
+  };
+  CHECK(contains(notes("torchtitan@0.2", "qwen2.5-7b"), "debugmodel"));
+  CHECK(notes("torchtitan@0.2", "qwen3-8b").empty());
+  CHECK(contains(notes("torchtitan@0.3", "qwen3-8b"), "MODULE and CONFIG"));
+  CHECK(contains(notes("megatron@0.14", "gpt-oss-20b"), "MODEL in settings.sh is left blank"));
 }
 
 TEST_CASE("a list of lists is cut at its own commas") {

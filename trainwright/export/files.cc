@@ -42,7 +42,7 @@ std::string shell_settings(const Plan& plan, const Target& target, const std::ve
                            const std::vector<std::string>& top) {
   std::string text = comments(top) + '\n';
   if (target.name == "megatron-lm") {
-    const auto model = megatron_model(plan.model, plan.layout.seq);
+    const auto model = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
     text += "# The model.\n";
     text += model ? shell_array("MODEL", *model, target.form)
                   : fmt::format("# {}\n: \"${{MODEL:?{}}}\"\n", model.error().diagnostics[0].what,
@@ -236,8 +236,9 @@ std::vector<Artefact> write_files(const Plan& plan, const Target& target,
     return !is_environment(setting) && !detail::is_of_script(setting);
   });
   std::vector<Artefact> files;
-  files.push_back({std::string(target.file),
-                   detail::settings_file(plan, target, own, detail::header(plan, occasion))});
+  std::vector<std::string> top = detail::header(plan, occasion);
+  for (const std::string& note : translation.notes) top.push_back("note: " + note);
+  files.push_back({std::string(target.file), detail::settings_file(plan, target, own, top)});
   detail::add_script_files(translation.settings, files);
   if (plan.schedule != nullptr) files.push_back({"schedule.csv", to_csv(*plan.schedule)});
   files.push_back({"launch.sh", detail::launch_script(plan, target, translation)});

@@ -26,22 +26,28 @@ std::optional<std::int64_t> hear_number(Hearing& hearing, std::string_view key);
 void heard(Hearing& hearing, std::string_view key, std::string_view value);
 
 // The kind whose setting is there, of several the one that says most; "key.kind" goes before the
-// offer's own. An offer without a setting is what is done unasked.
+// offer's own, and "key.kind.ddp" says it under one sharding. An offer without a setting is what is
+// done unasked.
 template <class Offer>
 auto best_offer(const Hearing& hearing, const std::string& key, const std::vector<Offer>& offers,
                 Filling& filling) {
   std::optional<decltype(offers.front().kind)> best;
   std::size_t most = 0;
-  for (const Offer& offer : offers) {
-    const std::string* own =
-        find_setting(hearing.trainer, key + '.' + std::string(name_of(offer.kind)));
-    const std::string& text = own != nullptr ? *own : offer.setting;
+  const auto consider = [&](const Offer& offer, const std::string& text) {
     const auto found = text == "-" ? std::nullopt : found_in(text, hearing.given);
     const std::size_t count = parse_settings(text).size();
-    if (!found || (best && count <= most)) continue;
+    if (!found || (best && count <= most)) return;
     best = offer.kind;
     most = count;
     filling = *found;
+  };
+  for (const Offer& offer : offers) {
+    const std::string name = key + '.' + std::string(name_of(offer.kind));
+    const std::string* own = find_setting(hearing.trainer, name);
+    consider(offer, own != nullptr ? *own : offer.setting);
+    for (const auto& [ours, theirs] : hearing.trainer.settings) {
+      if (ours.starts_with(name + '.')) consider(offer, theirs);
+    }
   }
   return best;
 }

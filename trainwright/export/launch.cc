@@ -36,11 +36,14 @@ std::string megatron_lines() {
 }
 
 std::string titan_lines(const Target& target, const Translation& translation) {
-  if (target.form == SettingsForm::Toml) {
-    return std::string(kTorchrun) +
-           "-m torchtitan.train --job.config_file torchtitan.toml \"$@\"\n";
-  }
   const bool named = names_model(translation);
+  if (target.form == SettingsForm::Toml) {
+    return (named ? ""
+                  : ask("NAME", "model.name of torchtitan, such as llama3") +
+                        ask("FLAVOR", "model.flavor of that name, such as 8B")) +
+           kTorchrun + "-m torchtitan.train --job.config_file torchtitan.toml " +
+           (named ? "" : "--model.name \"$NAME\" --model.flavor \"$FLAVOR\" ") + "\"$@\"\n";
+  }
   const bool changed =
       std::any_of(translation.settings.begin(), translation.settings.end(), is_of_module);
   std::string text = named ? ""
@@ -62,9 +65,14 @@ std::string script_lines(const Target& target, const Translation& translation) {
   const std::string script = ask("SCRIPT", "your training script");
   if (target.name == "deepspeed") {
     return script +
+           "# For a script that calls deepspeed.add_config_arguments. One of Hugging Face's "
+           "Trainer "
+           "takes\n"
+           "# CONFIG='--deepspeed ds_config.json' and the arguments of training_arguments.yaml.\n"
+           "CONFIG=${CONFIG:---deepspeed --deepspeed_config ds_config.json}\n"
            "deepspeed --no_ssh --num_nodes \"$NODES\" --num_gpus \"$PER_NODE\" --node_rank "
            "\"$NODE_RANK\" \\\n  --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" \\\n"
-           "  \"$SCRIPT\" --deepspeed --deepspeed_config ds_config.json \"$@\"\n";
+           "  \"$SCRIPT\" $CONFIG \"$@\"\n";
   }
   if (target.name == "accelerate") {
     return script +

@@ -1,4 +1,4 @@
-// A model as arguments of Megatron-LM (megatron/training/arguments.py of 0.12 to 0.19).
+// A model as arguments of Megatron-LM (megatron/training/arguments.py of 0.8 to 0.19).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -82,6 +82,92 @@ void say_latent(Arguments& arguments, const LatentAttention& attention) {
   arguments.flag_if(attention.latent_norm != Norm::None, "--qk-layernorm");
 }
 
+// 2: every second layer sees all tokens; ([1]*3+[0]*1): where the windows are. Empty: everywhere.
+std::string window_pattern(const Model& model) {
+  const std::size_t layers = model.layers.size();
+  std::vector<bool> windowed;
+  for (const LayerKindId id : model.layers) {
+    windowed.push_back(std::get<SoftmaxAttention>(model.kinds[id.at()].attention).reach !=
+                       Reach::Full);
+  }
+  const auto full = std::find(windowed.begin(), windowed.end(), false);
+  if (full == windowed.end()) return "";
+  const auto period = static_cast<std::size_t>(full - windowed.begin()) + 1;
+  bool regular = period > 1;
+  for (std::size_t i = 0; i < layers; ++i) {
+    regular = regular && windowed[i] == ((i + 1) % period != 0);
+  }
+  if (regular) return std::to_string(period);
+  std::string text;
+  for (std::size_t first = 0; first < layers;) {
+    std::size_t end = first;
+    while (end < layers && windowed[end] == windowed[first]) ++end;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", windowed[first] ? 1 : 0, end - first);
+    first = end;
+  }
+  return '(' + text + ')';
+}
+
+// 0.15.0 training/arguments.py: --window-size, --window-attn-skip-freq, --softmax-type.
+constexpr Version kWindows{0, 15};
+
+void say_windows(Arguments& arguments, const Model& model) {
+  for (const LayerKind& kind : model.kinds) {
+    const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention);
+    if (softmax == nullptr || softmax->reach == Reach::Full) continue;
+    // So many tokens before the query, none behind it.
+    arguments.text("--window-size", fmt::format("{},0", softmax->window - 1));
+    const std::string pattern = window_pattern(model);
+    if (!pattern.empty()) arguments.text("--window-attn-skip-freq", pattern);
+    break;
+  }
+  const auto* first = std::get_if<SoftmaxAttention>(&model.kinds[0].attention);
+  if (first != nullptr && first->sinks) arguments.text("--softmax-type", "learnable");
+}
+
+void say_router(Arguments& arguments, const Constants& constants) {
+  arguments.flag_if(constants.scores == Constants::Scores::OfAll, "--moe-router-pre-softmax");
+  if (constants.scores == Constants::Scores::Sigmoid) {
+    arguments.text("--moe-router-score-function", "sigmoid");
+  }
+  arguments.flag_if(constants.balancing_bias, "--moe-router-enable-expert-bias");
+  if (constants.expert_groups > 0) {
+    arguments.number("--moe-router-num-groups", constants.expert_groups);
+    arguments.number("--moe-router-group-topk", constants.groups_chosen);
+  }
+  if (constants.score_scale != 1) {
+    arguments.text("--moe-router-topk-scaling-factor", significant(constants.score_scale, 6));
+  }
+}
+
+bool is_latent(const Model& model) {
+  return std::holds_alternative<LatentAttention>(model.kinds[0].attention);
+}
+
+// Base and scaling of rotary positions, epsilon of norms.
+void say_constants(Arguments& arguments, const Model& model, const Version& version) {
+  const Constants& constants = model.constants;
+  if (constants.norm_epsilon) {
+    arguments.text("--norm-epsilon", fmt::format("{:.6g}", *constants.norm_epsilon));
+  }
+  if (model.positions != Positions::Rotary) return;
+  if (constants.rotary_base) {
+    arguments.text("--rotary-base", significant(*constants.rotary_base, 12));
+  }
+  if (constants.rotary_share && *constants.rotary_share != 1) {
+    arguments.text("--rotary-percent", significant(*constants.rotary_share, 6));
+  }
+  // Of latent attention YaRN is the usual rotation, with a factor of 1 unless it is given.
+  if (is_latent(model) && constants.rotary_scaling == "yarn" && constants.rotary_factor) {
+    arguments.text("--rotary-scaling-factor", significant(*constants.rotary_factor, 6));
+  }
+  if (constants.rotary_scaling != "llama3" || version < Version{0, 10}) return;
+  arguments.flag("--use-rope-scaling");
+  if (constants.rotary_factor && !(version < Version{0, 11})) {
+    arguments.text("--rope-scaling-factor", significant(*constants.rotary_factor, 6));
+  }
+}
+
 void say_experts(Arguments& arguments, const Model& model, const MixtureOfExperts& experts) {
   arguments.number("--num-experts", experts.experts);
   arguments.number("--moe-router-topk", experts.experts_per_token);
@@ -90,6 +176,7 @@ void say_experts(Arguments& arguments, const Model& model, const MixtureOfExpert
     arguments.number("--moe-shared-expert-intermediate-size", experts.shared->width);
   }
   if (dense_of(model) != nullptr) arguments.text("--moe-layer-freq", expert_pattern(model));
+  say_router(arguments, model.constants);
 }
 
 bool has_bias(const FeedForward& feed_forward) {
@@ -103,10 +190,30 @@ bool is_hybrid(const LayerKind& kind) {
          std::holds_alternative<NoFeedForward>(kind.feed_forward);
 }
 
+// But for which of them see a window of the same width.
+bool same_attention(const Attention& one, const Attention& two) {
+  const auto* first = std::get_if<SoftmaxAttention>(&one);
+  const auto* second = std::get_if<SoftmaxAttention>(&two);
+  if (first == nullptr || second == nullptr) return one == two;
+  SoftmaxAttention alike = *second;
+  alike.reach = first->reach;
+  alike.window = first->window;
+  const bool windows_differ = first->reach != Reach::Full && second->reach != Reach::Full &&
+                              first->window != second->window;
+  return !windows_differ && alike == *first;
+}
+
 // What the layers have that no argument says, or that differs between them.
-std::string beyond_arguments(const Model& model) {
+std::string beyond_arguments(const Model& model, const Version& version) {
   for (const LayerKind& kind : model.kinds) {
-    if (kind.attention != model.kinds[0].attention) return "layers whose attention differs";
+    if (!same_attention(kind.attention, model.kinds[0].attention)) {
+      return "layers whose attention differs";
+    }
+    const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention);
+    if (softmax != nullptr && softmax->reach == Reach::Chunked) return "attention in chunks";
+    if (softmax != nullptr && softmax->reach == Reach::Sliding && version < kWindows) {
+      return "sliding windows before 0.15";
+    }
     if (kind.parallel || kind.norm_after_residual || kind.after_attention != Norm::None ||
         kind.after_feed_forward != Norm::None) {
       return "where its layers have norms";
@@ -118,14 +225,20 @@ std::string beyond_arguments(const Model& model) {
     return "linear attention";
   }
   if (const auto* softmax = std::get_if<SoftmaxAttention>(&first.attention)) {
-    if (softmax->reach != Reach::Full || softmax->sinks || softmax->softcap ||
-        softmax->output_gate || (softmax->qk_norm != Norm::None && !softmax->qk_norm_per_head)) {
+    if ((softmax->sinks && version < kWindows) || softmax->softcap || softmax->output_gate ||
+        (softmax->qk_norm != Norm::None && !softmax->qk_norm_per_head)) {
       return "its attention";
     }
   }
   const auto* experts = experts_of(model);
   if (experts != nullptr && (experts->shared_gate || experts->score_correction_trained)) {
     return "its router";
+  }
+  const Constants& constants = model.constants;
+  const bool by_groups = constants.scores == Constants::Scores::Sigmoid ||
+                         constants.expert_groups > 0 || constants.score_scale != 1;
+  if (experts != nullptr && by_groups && version < Version{0, 11}) {
+    return "its router before 0.11";
   }
   if (model.positions == Positions::Alibi) return "positions by ALiBi";
   if (model.embedding_norm != Norm::None || model.head_bias || model.logit_softcap ||
@@ -141,7 +254,15 @@ std::optional<std::string> norm_name(Norm norm) {
   return std::nullopt;
 }
 
-bool say_activation(Arguments& arguments, const Mlp& mlp, bool bias) {
+bool say_activation(Arguments& arguments, const Model& model, const Mlp& mlp, bool bias) {
+  if (model.family == "gpt_oss") {
+    // Its own: x sigmoid(1.702 x) (y + 1), both clamped at 7 (transformers 5.22.2
+    // modeling_gpt_oss.py GptOssExperts; 0.19.0 examples/post_training/modelopt/conf/openai).
+    arguments.flag("--quick-geglu");
+    arguments.text("--glu-linear-offset", "1.0");
+    arguments.text("--activation-func-clamp-value", "7.0");
+    return true;
+  }
   if (mlp.gated) {
     arguments.flag("--swiglu");
     return mlp.activation == Activation::Silu;
@@ -155,12 +276,13 @@ bool say_activation(Arguments& arguments, const Mlp& mlp, bool bias) {
 
 }  // namespace
 
-Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence) {
+Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t sequence,
+                                            const Version& version) {
   if (std::any_of(model.kinds.begin(), model.kinds.end(), is_hybrid)) {
     return fail(model.name, "the arguments of hybrids (--hybrid-override-pattern) are not written",
                 "write the model's own arguments into settings.sh");
   }
-  if (const std::string what = beyond_arguments(model); !what.empty()) {
+  if (const std::string what = beyond_arguments(model, version); !what.empty()) {
     return not_sayable(model, what);
   }
   const LayerKind& first = model.kinds[0];
@@ -182,13 +304,15 @@ Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t seq
   const bool bias = has_bias(first.feed_forward);
   arguments.flag_if(!bias, "--disable-bias-linear");
   arguments.flag_if(softmax != nullptr && softmax->qkv_bias && !bias, "--add-qkv-bias");
-  if (!say_activation(arguments, any, bias)) return not_sayable(model, "its activation");
+  if (!say_activation(arguments, model, any, bias)) return not_sayable(model, "its activation");
   if (softmax != nullptr && softmax->output_bias != bias) return not_sayable(model, "its biases");
+  say_windows(arguments, model);
   arguments.text("--normalization", *norm);
   if (model.positions != Positions::Learned) {
     arguments.text("--position-embedding-type",
                    model.positions == Positions::Rotary ? "rope" : "none");
   }
+  say_constants(arguments, model, version);
   const bool learned = model.positions == Positions::Learned;
   arguments.number("--max-position-embeddings",
                    learned ? model.learned_positions : std::max(model.sequence_most, sequence));
@@ -203,6 +327,24 @@ Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t seq
   }
   arguments.number("--vocab-size", model.vocabulary);
   return arguments.take();
+}
+
+std::vector<std::string> megatron_model_notes(const Model& model) {
+  const Constants& constants = model.constants;
+  const bool rotary = model.positions == Positions::Rotary;
+  std::vector<std::string> notes, silent;
+  if (rotary && !constants.rotary_base) silent.emplace_back("--rotary-base (10000)");
+  if (!constants.norm_epsilon) silent.emplace_back("--norm-epsilon (1e-5)");
+  if (!silent.empty()) {
+    notes.push_back(fmt::format("{} {} left at Megatron's own: what is known of {} does not say",
+                                enumerate(silent), silent.size() == 1 ? "is" : "are", model.name));
+  }
+  const bool said = constants.rotary_scaling == (is_latent(model) ? "yarn" : "llama3");
+  if (rotary && !constants.rotary_scaling.empty() && !said) {
+    notes.push_back(fmt::format("the model's positions are stretched by {}, which MODEL leaves out",
+                                constants.rotary_scaling));
+  }
+  return notes;
 }
 
 }  // namespace trainwright

@@ -16,10 +16,18 @@ bool fits_form(const std::vector<Setting>& settings, SettingsForm form) {
   });
 }
 
-// The first that there is: for this value, of the offer, for the key.
+// The first that there is: for this value on one accelerator or under this sharding, for this value
+// at all, of the offer, for the key.
 const std::string* setting_for(const Speech& speech, const Saying& saying) {
   const Trainer& trainer = speech.plan.trainer;
-  if (const std::string* one = find_setting(trainer, saying.key + '.' + saying.value)) return one;
+  const Layout& layout = speech.plan.layout;
+  const std::string value = saying.key + '.' + saying.value;
+  const std::string* alone =
+      world_size(layout) == 1 ? find_setting(trainer, value + ".alone") : nullptr;
+  if (alone != nullptr) return alone;
+  const std::string sharding(name_of(layout.sharding));
+  if (const std::string* one = find_setting(trainer, value + '.' + sharding)) return one;
+  if (const std::string* one = find_setting(trainer, value)) return one;
   return saying.offer != nullptr ? saying.offer : find_setting(trainer, saying.key);
 }
 
@@ -291,6 +299,60 @@ void say_job(Speech& speech) {
   }
 }
 
+// Only a kernel that the trainer would not run unasked.
+void say_attention(Speech& speech) {
+  const auto kernel = speech.plan.attention;
+  if (!kernel || *kernel == usual_attention(speech.plan.trainer)) return;
+  const std::string name(name_of(*kernel));
+  if (speech.target.script_chooses_weights && !has_setting(speech, "attention." + name)) {
+    speech.said.notes.push_back(
+        fmt::format("the script has to run {} attention, which the plan counts on", name));
+    return;
+  }
+  say(speech, {.key = "attention", .value = name, .why = "as asked: --attention " + name});
+}
+
+// What a script of Hugging Face's Trainer has to be told as well: it refuses a file of settings
+// that its own arguments contradict.
+void say_script(Speech& speech) {
+  const Layout& layout = speech.plan.layout;
+  if (layout.pp > 1) return;  // such a script runs no pipeline
+  const auto offered = [&](const std::string& key, std::int64_t number) {
+    const std::string text = std::to_string(number);
+    if (!has_setting(speech, key)) return;
+    say(speech, {.key = key, .value = text, .filling = {.number = text, .usual = text}});
+  };
+  if (has_setting(speech, "script")) say(speech, {.key = "script", .value = {}});
+  offered("script.mbs", layout.mbs);
+  offered("script.micro_batches", micro_batch_count(layout));
+  say(speech, {.key = "script.precision",
+               .value = std::string(name_of(layout.precision)),
+               .needed = false});
+}
+
+// What is left for the user to write, which launch.sh asks for.
+void say_blanks(Speech& speech) {
+  const Plan& plan = speech.plan;
+  const std::string_view target = speech.target.name;
+  if (target == "megatron-lm") {
+    const auto arguments = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
+    if (arguments) {
+      for (std::string& note : megatron_model_notes(plan.model)) {
+        speech.said.notes.push_back(std::move(note));
+      }
+      return;
+    }
+    speech.said.notes.push_back(fmt::format("MODEL in settings.sh is left blank: {}",
+                                            arguments.error().diagnostics.front().what));
+  }
+  if (target != "torchtitan" || has_setting(speech, "model." + plan.model.name)) return;
+  speech.said.notes.push_back(
+      speech.target.form == SettingsForm::Toml
+          ? "the settings name no model, and torchtitan would train its own debugmodel: NAME and "
+            "FLAVOR of launch.sh are left blank"
+          : "the settings name no model: MODULE and CONFIG of launch.sh are left blank");
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -309,7 +371,10 @@ Translation translate(const Plan& plan, const Target& target) {
   detail::say_recompute(speech);
   detail::say_switches(speech);
   detail::say_order(speech);
+  detail::say_attention(speech);
   detail::say_job(speech);
+  detail::say_script(speech);
+  detail::say_blanks(speech);
   if (plan.layout.pp > 1) named("with_pp");
   if (plan.layout.ep > 1) named("with_ep");
   named("always");

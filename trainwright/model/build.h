@@ -49,4 +49,7 @@ std::int64_t required(ConfigFields& fields, const IntegerField& field, IntegerRa
 // A width; `derived` if it is null and null is the class default.
 std::int64_t width_or(ConfigFields& fields, const IntegerField& field, std::int64_t derived);
 
+// What exports hand on, of a config of that model_type.
+Constants read_constants(const Json& config, std::string_view family);
+
 }  // namespace trainwright::detail

@@ -217,6 +217,23 @@ std::optional<std::vector<std::int64_t>> ConfigFields::integers(std::string_view
   return result;
 }
 
+std::optional<std::vector<std::int64_t>> ConfigFields::pair(std::string_view name) {
+  const Json* value = find(name);
+  if (value == nullptr || !value->is_string()) return integers(name, 2);
+  std::string_view text = trim(value->string);
+  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+  std::vector<std::int64_t> result;
+  for (const std::string_view part : split(text, ',')) {
+    const auto number = parse_integer(trim(part));
+    if (!number || result.size() == 2) {
+      fault(name, "expected two whole numbers", "like 127,0");
+      return std::nullopt;
+    }
+    result.push_back(*number);
+  }
+  return result;
+}
+
 std::optional<std::vector<std::string>> ConfigFields::strings(std::string_view name,
                                                               std::size_t most) {
   const Json* value = find(name);

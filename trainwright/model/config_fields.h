@@ -36,6 +36,8 @@ class ConfigFields {
   std::optional<Frequency> frequency(std::string_view name, std::int64_t layers);
   // nullopt when absent or null.
   std::optional<std::vector<std::int64_t>> integers(std::string_view name, std::size_t most);
+  // Two at most, as a list or as Megatron-LM's command line has them: "127,0".
+  std::optional<std::vector<std::int64_t>> pair(std::string_view name);
   std::optional<std::vector<std::string>> strings(std::string_view name, std::size_t most);
 
   // Compares with what the class assumes: adds a fault, or returns a note.

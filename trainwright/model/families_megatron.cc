@@ -105,7 +105,7 @@ void decide_attention(ConfigFields& fields, Family& family) {
   if (grouped && family.latent) {
     fields.fault("group_query_attention", "does not go with multi_latent_attention");
   }
-  if (const auto window = fields.integers("window_size", 2); window && !window->empty()) {
+  if (const auto window = fields.pair("window_size"); window && !window->empty()) {
     // So many tokens before the query, -1 for all of them.
     if (window->front() >= kTokensRange.most) fields.fault("window_size", "is out of range");
     if (window->front() >= 0) family.window = {{}, window->front() + 1};

@@ -38,8 +38,9 @@ const MixtureOfExperts& experts_of(const Model& model) {
   return std::get<MixtureOfExperts>(model.kinds.back().feed_forward);
 }
 
-// Equal but for what the model is called.
+// Equal but for what the model is called, and for what the arguments do not say of its constants.
 void check_same(Model read, const Model& wanted) {
+  read.constants = wanted.constants;
   read.name = wanted.name;
   read.family = wanted.family;
   read.notes = wanted.notes;
@@ -258,6 +259,31 @@ TEST_CASE("a pattern of layers is a Python expression of lists and nothing else"
     CHECK_MESSAGE(!parse_layer_pattern(bad, 99), bad);
   }
   CHECK(!parse_layer_pattern(std::string(100'000, '('), 99));
+}
+
+TEST_CASE("what exports hand on is read from either spelling") {
+  const auto read = [](const char* text) {
+    const auto model = parse_model(text, "c.json");
+    REQUIRE_MESSAGE(model.has_value(), to_text(model.error()));
+    return model->constants;
+  };
+  const Constants llama = read(R"({"model_type": "llama", "rope_theta": 1e6, "rms_norm_eps": 1e-6,
+                                   "rope_scaling": {"rope_type": "llama3", "factor": 8}})");
+  CHECK(llama.rotary_base == 1e6);
+  CHECK(llama.norm_epsilon == 1e-6);
+  CHECK(llama.rotary_scaling == "llama3");
+  CHECK(llama.rotary_factor == 8);
+  const Constants odd = read(R"({"model_type": "llama", "rope_theta": "big", "rope_scaling": 3})");
+  CHECK(odd == Constants{});
+  // transformers 5.22.2 writes rope_parameters; its DeepseekV3Config has 8 groups, 4 of them, 2.5.
+  const Constants deep = read(R"({"model_type": "deepseek_v3",
+                                  "rope_parameters": {"rope_theta": 10000.0}})");
+  CHECK(deep.rotary_base == 10000);
+  CHECK(deep.scores == Constants::Scores::Sigmoid);
+  CHECK(deep.balancing_bias);
+  CHECK(deep.expert_groups == 8);
+  CHECK(deep.groups_chosen == 4);
+  CHECK(deep.score_scale == 2.5);
 }
 
 }  // namespace

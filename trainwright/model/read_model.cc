@@ -145,6 +145,7 @@ Result<Model> read_family(const Family& family, const Json& config, std::string_
   fields.ignore("quantization_config|vision_config");
   Model model = detail::build_model(family, fields, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  model.constants = detail::read_constants(config, model.family);
   add_default_note(config, model);
   if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
     model.notes.push_back("quantization_config is left out: weights are counted unquantized");

@@ -154,6 +154,20 @@ struct LayerKind {
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
+// What a config says, or its class does, that changes what is learned but no figure here: exports
+// hand it on. Absent: the config is silent.
+struct Constants {
+  std::optional<double> norm_epsilon, rotary_base, rotary_share;  // share of a head that is rotated
+  std::string rotary_scaling;  // "llama3", "yarn"; empty for plain rotation
+  std::optional<double> rotary_factor;
+  // The router: softmax over all experts or over the chosen ones, or a sigmoid of each.
+  enum class Scores { OfChosen, OfAll, Sigmoid } scores = Scores::OfChosen;
+  bool balancing_bias = false;  // added to the scores for choosing only, updated without gradients
+  std::int64_t expert_groups = 0, groups_chosen = 0;  // 0: not by groups
+  double score_scale = 1;
+  friend bool operator==(const Constants&, const Constants&) = default;
+};
+
 struct Model {
   std::string name;    // as the user or the zoo calls it
   std::string family;  // model_type, "deepseek_v3"
@@ -173,6 +187,7 @@ struct Model {
   std::vector<LayerKind> kinds;     // distinct, in order of first appearance
   std::vector<LayerKindId> layers;  // the kind of each layer, first to last
   std::vector<LayerKindId> mtp;     // multi-token-prediction modules (arXiv:2412.19437, 2.2)
+  Constants constants;              // for exports
   std::vector<std::string> notes;   // what the config holds that this value leaves out
   friend bool operator==(const Model&, const Model&) = default;
 };

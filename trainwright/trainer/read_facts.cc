@@ -336,9 +336,9 @@ void read_rank_order(JsonFields& fields, Trainer& trainer, Diagnostics& faults) 
 // What a layout or a job says that no rule asks about, and what a trainer is told besides: on every
 // run, with a pipeline, of a model by its name (see export.h).
 constexpr std::string_view kSettingsOnly[] = {
-    "always",        "with_pp",      "with_ep",     "model",   "modules",
-    "stage_modules", "schedule_csv", "order",       "offload", "cp_ulysses",
-    "pipeline_mbs",  "nodes",        "local_batch", "loss",    "pipeline_batch"};
+    "always",       "with_pp", "with_ep",        "model",      "modules",      "stage_modules",
+    "schedule_csv", "order",   "offload",        "cp_ulysses", "pipeline_mbs", "nodes",
+    "local_batch",  "loss",    "pipeline_batch", "attention",  "script"};
 
 Names settings_known() {
   Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));
