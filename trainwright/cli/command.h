@@ -25,7 +25,7 @@ enum class Exit {
 };
 
 struct Argument {
-  enum class Kind { Flag, Text, Texts, Integer, Number, Share };  // 0.05 or 5%
+  enum class Kind { Flag, Text, Texts, Integer, Number, Share, Batch };  // 0.05 or 5%; 4M-tokens
 
   std::string
       name;  // "model" for a positional, "--seq" for an option, "--csv,-o" with a short form

@@ -5,11 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <sstream>
 
 #include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
 #include "trainwright/cli/help.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -25,6 +27,15 @@ constexpr int kHelpWidth = 80;
 
 // Beside the names of options, which take thirty characters.
 std::string in_lines(const std::string& help) { return join(wrapped(help, kHelpWidth - 30), "\n"); }
+
+// A command's own help begins with its summary, which a list of commands has in lines.
+struct SummaryOnOneLine : CLI::Formatter {
+  std::string make_description(const CLI::App* app) const override {
+    std::string text = CLI::Formatter::make_description(app);
+    if (!text.empty()) std::replace(text.begin(), text.end() - 1, '\n', ' ');
+    return text;
+  }
+};
 
 void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   const std::string name = bare_name(argument.name);
@@ -43,6 +54,8 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
   if (!argument.value_name.empty()) option->type_name(argument.value_name);
 }
 
+constexpr std::string_view kOfTokens = "-tokens";
+
 // What is wrong with a value of this kind, and what it may look like.
 std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argument::Kind kind,
                                                                          const std::string& text) {
@@ -51,6 +64,13 @@ std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argumen
     case Argument::Kind::Integer:
       if (!parse_count(text)) return Fault{"is not a whole number", "for instance 64 or 4k"};
       break;
+    case Argument::Kind::Batch: {
+      const bool tokens = text.ends_with(kOfTokens);
+      if (!parse_count(tokens ? text.substr(0, text.size() - kOfTokens.size()) : text)) {
+        return Fault{"is not a whole number", "sequences, for instance 512, or 4M-tokens"};
+      }
+      break;
+    }
     case Argument::Kind::Share:
       if (!parse_share(text))
         return Fault{"is neither a number nor per cent", "for instance 0.05 or 5%"};
@@ -61,6 +81,39 @@ std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argumen
     default: break;
   }
   return std::nullopt;
+}
+
+// --batch 4M-tokens is as many sequences of --seq.
+void add_batch_of_tokens(const std::vector<Argument>& arguments, Values& values,
+                         std::vector<Diagnostic>& faults) {
+  const bool takes = std::any_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
+    return argument.kind == Argument::Kind::Batch;
+  });
+  const auto batch = values.find("batch");
+  if (!takes || batch == values.end() || batch->second.empty()) return;
+  std::string& text = batch->second.front();
+  if (!text.ends_with(kOfTokens)) return;
+  const auto tokens = parse_count(text.substr(0, text.size() - kOfTokens.size()));
+  const auto given = values.find("seq");
+  const auto seq = given == values.end() || given->second.empty()
+                       ? std::nullopt
+                       : parse_count(given->second.front());
+  if (!tokens) return;  // a fault already
+  if (!seq || *seq < 1) {
+    if (given == values.end()) {
+      faults.push_back({"--batch", "tokens need the length of a sequence", "add --seq 4k"});
+    }
+    return;
+  }
+  if (*tokens % *seq != 0 || *tokens < *seq) {
+    const std::int64_t near = std::max<std::int64_t>(1, (*tokens + *seq / 2) / *seq);
+    faults.push_back({"--batch",
+                      fmt::format("{} tokens are no whole number of sequences of {}",
+                                  with_thousands(*tokens), with_thousands(*seq)),
+                      fmt::format("--batch {} is {} tokens", near, with_thousands(near * *seq))});
+    return;
+  }
+  text = std::to_string(*tokens / *seq);
 }
 
 void add_value_faults(const std::vector<Argument>& arguments, const Values& values,
@@ -79,6 +132,34 @@ void add_value_faults(const std::vector<Argument>& arguments, const Values& valu
 
 constexpr std::int64_t kNarrowest = 40, kWidest = 400;  // lines that tables are made for
 
+// On several lines where it is long, as a shell takes it: an option stays with its value.
+std::string example_lines(const std::string& example) {
+  std::vector<std::string> parts;
+  for (const std::string_view word : split(example, ' ')) {
+    const bool begins = word.starts_with('-') || word == "|" || word == ">";
+    if (parts.empty() || begins) {
+      parts.emplace_back(word);
+    } else {
+      parts.back() += ' ' + std::string(word);
+    }
+  }
+  std::string text = "  ";
+  std::size_t used = 2;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t tail = i + 1 < parts.size() ? 2 : 0;  // for " \\"
+    if (i > 0 && used + 1 + parts[i].size() + tail > kHelpWidth) {
+      text += " \\\n      ";
+      used = 6;
+    } else if (i > 0) {
+      text += ' ';
+      ++used;
+    }
+    text += parts[i];
+    used += parts[i].size();
+  }
+  return text + '\n';
+}
+
 std::string footer(const Command& command) {
   std::string text;
   if (!command.details.empty()) {
@@ -86,7 +167,7 @@ std::string footer(const Command& command) {
     text += '\n';
   }
   if (!command.examples.empty()) text += "Examples:\n";
-  for (const std::string& example : command.examples) text += "  " + example + "\n";
+  for (const std::string& example : command.examples) text += example_lines(example);
   for (const std::string& topic : command.topics) text += "\n" + help_text(topic, kHelpWidth);
   if (text.ends_with('\n')) text.pop_back();  // the library adds its own
   return text;
@@ -94,7 +175,7 @@ std::string footer(const Command& command) {
 
 void add_command(CLI::App& parent, const Command& command, Values& values,
                  std::vector<Registered>& registered) {
-  CLI::App* app = parent.add_subcommand(command.name, command.summary);
+  CLI::App* app = parent.add_subcommand(command.name, in_lines(command.summary));
   if (!command.details.empty() || !command.examples.empty() || !command.topics.empty()) {
     app->footer([command] { return footer(command); });  // takes long, and few ask for help
   }
@@ -216,6 +297,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   const std::vector<std::string> words = with_help_last(typed);
   CLI::App app("Trainwright plans large-model training: which layout and schedule fit, and why.",
                "trainwright");
+  app.formatter(std::make_shared<SummaryOnOneLine>());
   Values values;
   const std::vector<Registered> registered = add_everything(app, values);
   try {
@@ -236,7 +318,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   std::vector<Diagnostic> faults;
   add_value_faults(common_arguments(), values, faults);
   add_value_faults(chosen->command.arguments, values, faults);
-  if (!faults.empty()) return refused(Error{std::move(faults)}, values.contains("json"));
+  add_batch_of_tokens(chosen->command.arguments, values, faults);
   std::optional<DataDirectory> named;
   if (const auto given = values.find("data"); given != values.end() && !given->second.empty()) {
     named.emplace(given->second.front());
@@ -255,6 +337,12 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                      invocation.json);
     }
     invocation.width = static_cast<int>(*width);
+  }
+  if (!faults.empty()) {
+    if (invocation.text("on")) {  // what else is wrong, before nothing is done
+      read_surroundings(words_of(invocation), invocation.data.path(), faults);
+    }
+    return refused(Error{std::move(faults)}, invocation.json);
   }
   return run(chosen->command, invocation);
 }

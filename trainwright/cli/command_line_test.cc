@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "trainwright/base/text.h"
 #include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright::cli {
@@ -58,6 +59,78 @@ TEST_CASE("all values that are no numbers are told at once") {
                                 "4k", "--risk", "7x", "--price", "cheap", "--json"});
   CHECK(reply.exit == Exit::BadInput);
   CHECK(faults_in(reply).size() == 3);
+  // With those of the names beside them.
+  const Reply names = reply_to({"plan", "lama-2-7b", "--on", "8xH1000", "--batch", "sixty", "--seq",
+                                "4k", "--trainer", "megatroll", "--risk", "7x", "--json"});
+  CHECK(faults_in(names).size() == 5);
+}
+
+TEST_CASE("a batch may be given in tokens") {
+  const auto answered = [](const char* batch) {
+    return reply_to({"export", "mbs=1,zero=1", "--model", "llama-3.2-1b", "--on", "8xH100",
+                     "--batch", batch, "--seq", "4k"});
+  };
+  // 2^22 tokens in sequences of 2^12 are 2^10 sequences.
+  CHECK(answered("4M-tokens").output == answered("1024").output);
+  CHECK(answered("4M-tokens").exit == Exit::Ok);
+  const Reply odd = answered("5000-tokens");
+  CHECK(odd.exit == Exit::BadInput);
+  CHECK(odd.error.find("--batch 1 is 4,096 tokens") != std::string::npos);
+  CHECK(answered("many-tokens").error.find("not a whole number") != std::string::npos);
+}
+
+TEST_CASE("a step of hours is warned of, and so is an export that does not fit") {
+  const Reply slow = reply_to({"estimate", "llama-3.1-8b", "--on", "8xH100", "--layout",
+                               "tp=2,zero=1,mbs=1,recompute=full,gbs=4194304,seq=8192"});
+  CHECK(slow.error.find("warning: a step takes") != std::string::npos);
+  const Reply full =
+      reply_to({"export", "mbs=1,gbs=64,seq=4096", "--model", "llama-2-70b", "--on", "16xH100"});
+  CHECK(full.exit == Exit::Ok);
+  CHECK(full.error.starts_with("warning: this does not fit: the fullest rank takes 1.2"));
+}
+
+TEST_CASE("plans of Megatron group the products of experts") {
+  const Reply reply = reply_to({"plan", "qwen3-30b-a3b", "--on", "16xH200", "--batch", "64",
+                                "--seq", "4k", "--fix", "tp=1", "--fix", "pp=1", "--fix", "mbs=1"});
+  REQUIRE(reply.exit == Exit::Ok);
+  CHECK(reply.output.find("on=grouped-gemm") != std::string::npos);
+  // 0.8.0 training/arguments.py: in bf16 only.
+  const Reply half = reply_to({"plan",  "qwen3-30b-a3b", "--on",  "16xH200",   "--batch",
+                               "64",    "--seq",         "4k",    "--fix",     "tp=1",
+                               "--fix", "pp=1",          "--fix", "ep=1",      "--fix",
+                               "mbs=1", "--precision",   "fp32",  "--trainer", "megatron@0.12"});
+  CHECK(half.output.find("grouped-gemm") == std::string::npos);
+}
+
+TEST_CASE("Megatron-Bridge has its distributed optimizer unasked") {
+  const auto answered = [](const char* layout) {
+    return reply_to({"estimate", "llama-3.1-8b", "--on", "8xH100", "--trainer", "megatron-bridge",
+                     "--layout", layout});
+  };
+  const Reply silent = answered("mbs=1,gbs=8,seq=4096");
+  CHECK(silent.output.find("zero=1: as the trainer does unasked") != std::string::npos);
+  CHECK(silent.output.find("not legal") == std::string::npos);
+  // Off, it is said, so that the layout is read as it was written.
+  const Reply off = answered("zero=0,off=overlap-parameter-gather,mbs=1,gbs=8,seq=4096");
+  CHECK(off.output.find("zero=0") != std::string::npos);
+}
+
+TEST_CASE("where a cluster is too small for --within, the fewest that are not are named") {
+  const Reply reply =
+      reply_to({"plan", "llama-3.2-1b", "--on", "8xH100", "--batch", "512", "--seq", "4k", "--fix",
+                "tp=1", "--fix", "pp=1", "--tokens", "3T", "--within", "30"});
+  CHECK(reply.output.find("Fewest that do it:") != std::string::npos);
+}
+
+TEST_CASE("no line of help is wider than a terminal of 80") {
+  for (const char* name : {"plan", "estimate", "export", "explain", "tune", "show", "validate",
+                           "schedule", "reconcile", "calibrate", "replay", "report", "list"}) {
+    const std::string help = reply_to({name, "--help"}).output;
+    for (const std::string_view line : split(help, '\n')) {
+      CHECK_MESSAGE(line.size() <= 80, name << ": " << line);
+    }
+    CHECK_MESSAGE(help.find("Examples:") != std::string::npos, name);
+  }
 }
 
 TEST_CASE("plan --export writes the recommended layout as export does") {

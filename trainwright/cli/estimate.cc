@@ -76,7 +76,9 @@ Result<Output> run_estimate(const Invocation& invocation) {
   answer.notes.insert(answer.notes.end(), config.notes.begin(), config.notes.end());
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{document_text(invocation.data, answer_json(answer)), exit};
-  return Output{answer_text(answer, invocation.width), exit};
+  return Output{.text = answer_text(answer, invocation.width),
+                .exit = exit,
+                .warning = long_step_warning(answer.time, invocation.width)};
 }
 
 // As of commands that begin with the model, but a file may say them.

@@ -19,26 +19,31 @@ struct Column {
 
 constexpr std::int64_t kHundredths = 100;
 
-// Totals are sums of what is shown, so parts are rounded first.
 std::int64_t hundredths(Bytes bytes) {
   return std::llround(static_cast<double>(bytes.value()) * kHundredths / (1 << 30));
 }
 std::string gib(std::int64_t hundredths) {
   return fmt::format("{:.2f}", static_cast<double>(hundredths) / kHundredths);
 }
-// The driver's bytes as the table shows them.
-std::int64_t shown_driver(const RankClass& of) {
-  std::int64_t sum = 0;
-  for (const Bytes part : of.bytes) sum += hundredths(part);
-  return sum;
+// The categories up to this one.
+std::int64_t shown_up_to(const RankClass& of, std::size_t end) {
+  Bytes sum(0);
+  for (std::size_t c = 0; c < end; ++c) sum += of.bytes[c];
+  return hundredths(sum);
 }
+// Totals are as everywhere else; parts are rounded such that they add up to them.
+std::int64_t shown_part(const RankClass& of, std::size_t c) {
+  return shown_up_to(of, c + 1) - shown_up_to(of, c);
+}
+std::int64_t shown_driver(const RankClass& of) { return shown_up_to(of, kCategories); }
 
 // What the first step has reserved, while states were made, and the peak of later ones leaves idle:
 // a floor under reserved bytes that no smaller batch or sequence lowers.
 constexpr const char* kFirstStep = "idle since first step";
 std::int64_t first_step_hundredths(const RankClass& of) {
-  const Bytes slack = of.bytes[static_cast<std::size_t>(Category::AllocatorSlack)];
-  return hundredths(std::clamp(of.first_reserved - of.allocated, Bytes(0), slack));
+  const auto at = static_cast<std::size_t>(Category::AllocatorSlack);
+  const Bytes first = std::clamp(of.first_reserved - of.allocated, Bytes(0), of.bytes[at]);
+  return std::min(hundredths(first), shown_part(of, at));
 }
 
 bool alike(const RankClass& a, const RankClass& b) {
@@ -134,13 +139,12 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
     if (category == Category::AllocatorSlack) {
       total("allocated");
       part(kFirstStep, first_step_hundredths);
-      part("slack", [&](const RankClass& of) {
-        return hundredths(of.bytes[c]) - first_step_hundredths(of);
-      });
+      part("slack",
+           [&](const RankClass& of) { return shown_part(of, c) - first_step_hundredths(of); });
       continue;
     }
     if (category == Category::Communicators) total("reserved");
-    part(words_of(category), [&](const RankClass& of) { return hundredths(of.bytes[c]); });
+    part(words_of(category), [&](const RankClass& of) { return shown_part(of, c); });
   }
   total("driver");
   return to_text(table, width);
@@ -227,7 +231,8 @@ std::string answer_text(const Answer& answer, int width) {
   if (columns.size() < answer.estimate.classes.size()) {
     text += "A column of several pipeline ranks shows the fullest of them.\n";
   }
-  const std::string verdict = verdict_text(answer) + time_text(answer.time);
+  const std::string verdict =
+      verdict_text(answer) + time_text(answer.time, answer.setting.read.layout.precision);
   return text + wrapped_lines(std::string(trim(verdict)) + "\n" + join(answer.notes, "\n"), width);
 }
 

@@ -115,7 +115,7 @@ Result<Output> run_explain(const Invocation& invocation) {
     json.add("against", to_json(second));
   } else {
     const std::vector<Neighbour> list = TW_TRY(neighbours(question, first.layout));
-    text += wrapped_lines(time_text(*first.time), invocation.width) + '\n';
+    text += wrapped_lines(time_text(*first.time, first.layout.precision), invocation.width) + '\n';
     text += neighbours_text(list, first, *risk, invocation.width);
     json.add("neighbours", neighbours_json(list));
   }

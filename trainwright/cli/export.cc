@@ -35,9 +35,11 @@ Words export_words(const Invocation& invocation) {
   return words;
 }
 
-std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time) {
+std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time,
+                                      PrecisionKind precision) {
   return {fmt::format("expected: {:.3g} s a step (90 % interval {:.3g} to {:.3g} s), MFU {}",
-                      time.step.value(), time.low.value(), time.high.value(), percent(time.mfu)),
+                      time.step.value(), time.low.value(), time.high.value(),
+                      mfu_text(time, precision)),
           fmt::format("fullest rank: {} of {} by the driver's count; chance of OOM {}",
                       to_text(worst_of(memory).driver), to_text(memory.capacity),
                       chance_text(memory.oom))};
@@ -51,8 +53,9 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
   const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(setting, constants)));
   const StepTime time = step_time(TW_TRY(step_pieces(step_question(setting, times.kernels))),
                                   stack_of(times.stacks, setting.trainer).constants);
-  Occasion occasion{
-      .words = words, .expected = expectations(memory, time), .version = TRAINWRIGHT_VERSION};
+  Occasion occasion{.words = words,
+                    .expected = expectations(memory, time, setting.read.layout.precision),
+                    .version = TRAINWRIGHT_VERSION};
   occasion.words.layout = to_text(setting.read.layout);
   occasion.words.trainer =
       fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
@@ -359,7 +362,8 @@ Command export_command() {
        "PYTHON"},
       {"--only-settings", Argument::Kind::Flag,
        "the settings alone, also of a layout that is not legal"},
-      {"--batch", Argument::Kind::Integer, "sequences in a step; short for gbs=...", false, "B"},
+      {"--batch", Argument::Kind::Batch,
+       "sequences in a step, or tokens: 4M-tokens; short for gbs=...", false, "B"},
       {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"},
       {"--schedule", text,
        "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of", false,

@@ -10,6 +10,7 @@
 #include "trainwright/cli/config.h"
 #include "trainwright/cli/export.h"
 #include "trainwright/cli/plan_details.h"
+#include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
 namespace {
@@ -315,6 +316,9 @@ Result<Output> run_plan(const Invocation& invocation) {
   const std::string text = invocation.json ? document_text(invocation.data, document)
                                            : plan_text(plan, invocation.width);
   Output answer = TW_TRY(with_files(invocation, plan, {text, exit}));
+  if (!plan.result.best.empty()) {
+    answer.warning += long_step_warning(plan.result.best.front().time, invocation.width);
+  }
   if (const auto page = invocation.text("report")) {
     answer.files.push_back(
         {*page,
@@ -446,7 +450,8 @@ Command plan_command() {
            "paddlenlp --json"},
       .topics = {"job"},
       .arguments = joined({surroundings_arguments(),
-                           {{"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
+                           {{"--batch", Argument::Kind::Batch,
+                             "sequences in a step, or tokens: 4M-tokens", true, "N"},
                             {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096",
                              true, "TOKENS"}},
                            training_arguments(),

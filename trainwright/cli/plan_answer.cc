@@ -38,6 +38,27 @@ Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
   return std::nullopt;
 }
 
+// The fewest that end in time where all of the cluster are too few: up to 64 times as many.
+Result<std::optional<Sized>> fewest_of_more(const SearchQuestion& question,
+                                            const Hardware& hardware, double rate) {
+  constexpr int kDoublings = 6;
+  for (int i = 1; i <= kDoublings; ++i) {
+    const auto cluster =
+        sizes_of(question.cluster, hardware)(accelerator_count(question.cluster) << i);
+    if (!cluster) return std::nullopt;
+    SearchQuestion larger = with_cluster(question, *cluster);
+    larger.most = 1;
+    larger.find_smallest = false;
+    const SearchResult result = TW_TRY(search(larger));
+    if (result.end == SearchEnd::Stopped) return std::nullopt;
+    if (result.best.empty()) continue;
+    const double tokens = static_cast<double>(question.gbs * question.seq);
+    if (tokens / result.best.front().time.step.value() < rate) continue;
+    return fewest(larger, sizes_of(*cluster, hardware), rate);
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
                                              const std::vector<PlannedLayout>& best) {
   std::vector<OrderedFamily> orders;
@@ -101,8 +122,10 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
                                                : TW_TRY(fastest_with_memory(question, kMoreMemory));
   }
   if (wanted.within) {
-    plan.fewest =
-        TW_TRY(fewest(question, sizes, *wanted.tokens / (*wanted.within * kDay * wanted.goodput)));
+    const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
+    plan.fewest = TW_TRY(fewest(question, sizes, rate));
+    const bool may_grow = !plan.fewest && !wanted.from && !plan.result.best.empty();
+    if (may_grow) plan.fewest = TW_TRY(fewest_of_more(question, hardware, rate));
   }
   if (wanted.pareto) plan.front = TW_TRY(pareto_front(question, sizes));
   return plan;

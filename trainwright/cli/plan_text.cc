@@ -177,7 +177,8 @@ std::string today_text(const Plan& plan) {
   const MemoryEstimate& memory = *plan.today->memory;
   const bool fits = fit_of(memory.oom, plan.wanted.risk) == Fit::Fits;
   return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
-                     seconds_text(plan.today->time->step), percent(plan.today->time->mfu),
+                     seconds_text(plan.today->time->step),
+                     mfu_text(*plan.today->time, plan.today->layout.precision),
                      to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
                      fits ? "" : " (does not fit)");
 }
@@ -193,16 +194,21 @@ std::string within_text(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const std::string wish =
       fmt::format("{} tokens in {:g} days", short_count(*wanted.tokens), *wanted.within);
+  std::string small = fmt::format("{} are too few for {}", wanted.cluster.name, wish);
+  if (!plan.result.best.empty()) {
+    small += ": they take " + days_text(wanted, plan.result.best.front().time);
+  }
   if (!plan.fewest) {
-    const std::string small = fmt::format("{} are too few for {}", wanted.cluster.name, wish);
-    if (plan.result.best.empty()) return small + '.';
-    return fmt::format("{}: they take {}. Try --on more of them.", small,
-                       days_text(wanted, plan.result.best.front().time));
+    return small + (plan.result.best.empty()
+                        ? "."
+                        : ", and no larger cluster of them was found that ends in time.");
   }
   const Sized& of = *plan.fewest;
-  return fmt::format("Fewest accelerators for {}: {}: {}, {}, {}.", wish, of.cluster.name,
-                     short_text(of.plan.layout, wanted.model), seconds_text(of.plan.time.step),
-                     days_text(wanted, of.plan.time));
+  const bool more = accelerator_count(of.cluster) > accelerator_count(wanted.cluster);
+  return fmt::format("{}: {}: {}, {}, {}.",
+                     more ? small + ". Fewest that do it" : "Fewest accelerators for " + wish,
+                     of.cluster.name, short_text(of.plan.layout, wanted.model),
+                     seconds_text(of.plan.time.step), days_text(wanted, of.plan.time));
 }
 
 std::string front_text(const Plan& plan, int width) {
@@ -405,6 +411,19 @@ std::string order_text(const Plan& plan) {
                    : fmt::format("the shortest possible takes at most {} less", percent(left)));
 }
 
+// What --also would look at, and how it is without.
+std::string left_text(const std::string& trainer, const std::vector<std::string>& left) {
+  std::vector<std::string> parts;
+  for (const std::string& axis : left) {
+    parts.push_back(axis == "overlaps"     ? fmt::format("overlaps that {} runs only if asked, "
+                                                             "which are off here",
+                                                         trainer)
+                    : axis == "dispatcher" ? "dispatchers but the usual one"
+                                           : "orders of ranks but the usual one");
+  }
+  return fmt::format("Not searched: {} (--also {}).", join(parts, "; "), join(left, ", --also "));
+}
+
 std::vector<PlanNote> plan_notes(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
@@ -421,8 +440,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   notes.push_back({"search", counts_text(result, wanted.risk)});
   const std::vector<std::string> left = not_looked_at(question_of(wanted));
   if (!left.empty()) {
-    notes.push_back({"left", fmt::format("Not searched, as {} does them unasked: {} (--also {}).",
-                                         wanted.trainer.title, enumerate(left), left.front())});
+    notes.push_back({"left", left_text(wanted.trainer.title, left)});
   }
   if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
   if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
@@ -463,7 +481,7 @@ std::string plan_text(const Plan& plan, int width) {
         "layers, copies of sharded weights or more recompute, takes up to 2 % longer");
   }
   if (!result.best.empty()) {
-    say("1: " + time_text(result.best.front().time));
+    say("1: " + time_text(result.best.front().time, wanted.precision));
     say("As --layout: " + settings_text(wanted, result.best.front().layout));
   }
   for (const PlanNote& note : plan_notes(plan)) {

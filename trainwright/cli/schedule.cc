@@ -205,9 +205,8 @@ Result<Output> run_compare(const Invocation& invocation) {
   Json list = Json::array();
   for (const Compared& one : compared) {
     table.rows.push_back({std::string(one.facts->name), std::to_string(one.chunks),
-                          time_text(invocation, one.timeline.makespan),
-                          percent(bubble(one.timeline)), significant(one.peak),
-                          std::string(one.facts->runs_on)});
+                          to_text(one.timeline.makespan), percent(bubble(one.timeline)),
+                          significant(one.peak), std::string(one.facts->runs_on)});
     Json entry = Json::object();
     entry.add("kind", Json::of(one.facts->name)).add("chunks", Json::of(one.chunks));
     const Json figures = cli::to_json(one.schedule, one.timeline);
@@ -256,13 +255,9 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
   return json;
 }
 
-std::string time_text(const Invocation& invocation, Seconds time) {
-  return invocation.flag("costs") ? to_text(time) : significant(time.value());
-}
-
 std::string to_summary(const Invocation& invocation, const Schedule& schedule,
                        const Timeline& timeline, const Costs& costs) {
-  const auto text_of = [&](Seconds time) { return time_text(invocation, time); };
+  const auto text_of = [](Seconds time) { return to_text(time); };
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
                                  schedule.placement.ranks, schedule.placement.stages(),
                                  words_of(schedule.placement), schedule.microbatches,

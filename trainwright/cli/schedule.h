@@ -49,8 +49,6 @@ Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, c
                        const ClockOptions& clock);
 
 Json to_json(const Schedule& schedule, const Timeline& timeline);
-// Seconds, or plain numbers where no costs were given and all are 1.
-std::string time_text(const Invocation& invocation, Seconds time);
 // "8 ranks, 16 stages in a V, 32 micro-batches" and a table of the ranks' time and memory.
 std::string to_summary(const Invocation& invocation, const Schedule& schedule,
                        const Timeline& timeline, const Costs& costs);

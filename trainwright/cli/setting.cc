@@ -224,11 +224,13 @@ std::string setting_text(const Question& setting, int width) {
   text += model_notes(setting.model, width);
   text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
                       setting.trainer.title, to_text(setting.trainer.version));
-  text += fmt::format("{}; {} of mbs {} a step; {} a step; {}\n",
-                      counted(world_size(layout), "rank", "ranks"),
-                      counted(micro_batch_count(layout), "micro-batch", "micro-batches"),
-                      layout.mbs, counted(tokens_per_step(layout).value(), "token", "tokens"),
-                      counted(stage_count(layout), "stage", "stages"));
+  text += wrapped_lines(
+      fmt::format("{}; {} of mbs {} a step; {} a step; {}",
+                  counted(world_size(layout), "rank", "ranks"),
+                  counted(micro_batch_count(layout), "micro-batch", "micro-batches"), layout.mbs,
+                  counted(tokens_per_step(layout).value(), "token", "tokens"),
+                  counted(stage_count(layout), "stage", "stages")),
+      width);
   text += wrapped_lines(
       fmt::format("{}; {}; {} tokens a sequence; {} usable",
                   assumed_text(setting.trainer, layout.precision, setting.job, setting.attention),

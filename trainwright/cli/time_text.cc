@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/setting.h"
+#include "trainwright/cost/cost.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright::cli {
@@ -65,13 +67,30 @@ std::string differences_text(const StepTime& a, const StepTime& b, std::size_t m
   return texts.empty() ? "no part differs much" : join(texts, ", ");
 }
 
-std::string time_text(const StepTime& time) {
+std::string long_step_warning(const StepTime& time, int width) {
+  constexpr double kHour = 3600;
+  if (time.step.value() < kHour) return "";
+  return wrapped_lines(
+      fmt::format("warning: a step takes {:.1f} hours. A batch (--batch, gbs) counts sequences; "
+                  "--batch 4M-tokens counts tokens.",
+                  time.step.value() / kHour),
+      width);
+}
+
+std::string mfu_text(const StepTime& time, PrecisionKind precision) {
+  const ComputeType type = compute_type(precision);
+  const bool low = type == ComputeType::Fp8 || type == ComputeType::Fp4;
+  return percent(time.mfu) +
+         (low ? fmt::format(" of the {} peak", type == ComputeType::Fp8 ? "fp8" : "fp4") : "");
+}
+
+std::string time_text(const StepTime& time, PrecisionKind precision) {
   return fmt::format(
       "{} a step (90 % interval {:.3g} to {:.3g} s), {} tokens/s per accelerator, MFU "
       "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
       seconds_text(time.step), time.low.value(), time.high.value(),
       with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(time))),
-      percent(time.mfu), percent(time.hfu), seconds_text(time.bound), parts_text(time));
+      mfu_text(time, precision), percent(time.hfu), seconds_text(time.bound), parts_text(time));
 }
 
 }  // namespace trainwright::cli

@@ -174,7 +174,8 @@ Command run_command() {
       .topics = {"job"},
       .arguments = joined(
           {surroundings_arguments(),
-           {{"--batch", Argument::Kind::Integer, "sequences in a step", true, "N"},
+           {{"--batch", Argument::Kind::Batch, "sequences in a step, or tokens: 4M-tokens", true,
+             "N"},
             {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096", true, "TOKENS"},
             history_argument()},
            run_arguments(),
@@ -266,6 +267,10 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
 Command tune_command() {
   return {.name = "tune",
           .summary = "the few real trials worth running, learned from, never lost",
+          .examples = {"trainwright tune run llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 "
+                       "--trainer torchtitan --history tuning -- torchrun --nproc-per-node 8 -m "
+                       "torchtitan.train {settings} --training.steps {steps}",
+                       "trainwright tune status --history tuning"},
           .commands = {run_command(), resume_command(), tune_status_command(), tune_show_command(),
                        tune_export_command()}};
 }

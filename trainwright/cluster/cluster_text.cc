@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cluster/names.h"
@@ -121,12 +122,16 @@ Diagnostic uneven_count(std::string_view where, const Pattern& pattern, std::int
       break;
     }
   }
+  // Whole nodes, or 2, 4, 8 of one as they are rented; others only where these do not divide it.
+  std::int64_t best = 0;
   for (std::int64_t size = std::min(group.per_domain, count); size > 1; --size) {
-    const DomainShape shape{.domains = count / size, .per_domain = size};
-    if (count % size != 0 || !detail::fits(group, shape)) continue;
-    ways.push_back(shape_text(pattern, shape));
-    break;
+    if (count % size != 0 || !detail::fits(group, {count / size, size})) continue;
+    const bool built =
+        size % group.per_node == 0 || std::has_single_bit(static_cast<std::uint64_t>(size));
+    if (best == 0 || built) best = size;
+    if (built) break;
   }
+  if (best > 0) ways.push_back(shape_text(pattern, {count / best, best}));
   std::string what = fmt::format(
       "{} accelerators fill {} of {} and leave {} over", with_thousands(count),
       counted(count / unit, splits_node ? "node" : "scale-up domain"), unit, count % unit);

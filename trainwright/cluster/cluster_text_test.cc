@@ -81,7 +81,7 @@ TEST_CASE("slips of form are told from unknown names") {
 
 TEST_CASE("a count that leaves a node half full is refused with the counts that do not") {
   CHECK(what("60xH100") == "60 accelerators fill 7 nodes of 8 and leave 4 over");
-  CHECK(hint("60xH100") == "fill them equally: 56xH100-SXM, 64xH100-SXM or 10x6xH100-SXM");
+  CHECK(hint("60xH100") == "fill them equally: 56xH100-SXM, 64xH100-SXM or 15x4xH100-SXM");
   // A prime count has no equal part of a node but one of each.
   CHECK(hint("13xH100") == "fill them equally: 8xH100-SXM or 16xH100-SXM");
   CHECK(what("100xGB200") == "100 accelerators fill 1 scale-up domain of 64 and leave 36 over");

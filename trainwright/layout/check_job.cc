@@ -27,6 +27,17 @@ std::vector<ComputeType> types_for(PrecisionKind kind) {
   TW_CHECK(false, "no such precision");
 }
 
+// What the accelerator multiplies in 8 bits in place of scaled blocks, if the trainer offers it.
+std::optional<PrecisionKind> recipe_for(const Accelerator& accelerator, PrecisionKind wanted,
+                                        const Trainer& trainer) {
+  const bool blocks = wanted == PrecisionKind::Mxfp8 || wanted == PrecisionKind::Nvfp4;
+  if (!blocks || !peak(accelerator, ComputeType::Fp8)) return std::nullopt;
+  for (const PrecisionFacts& facts : trainer.precisions) {
+    if (types_for(facts.kind) == std::vector{ComputeType::Fp8}) return facts.kind;
+  }
+  return std::nullopt;
+}
+
 void check_precision(const Case& c, Findings& findings) {
   for (const Group& group : c.cluster.groups) {
     const auto types = types_for(c.layout.precision);
@@ -34,10 +45,14 @@ void check_precision(const Case& c, Findings& findings) {
       return peak(group.accelerator, type).has_value();
     });
     if (able) continue;
+    std::string hint =
+        peak(group.accelerator, ComputeType::Bf16) ? "precision=bf16" : "precision=fp16";
+    const auto recipe = recipe_for(group.accelerator, c.layout.precision, c.trainer);
+    if (recipe) hint = fmt::format("precision={}, or bf16", name_of(*recipe));
     findings.forbid(
         "precision-in-hardware",
         fmt::format("{} has no unit for {}", group.accelerator.name, name_of(c.layout.precision)),
-        peak(group.accelerator, ComputeType::Bf16) ? "precision=bf16" : "precision=fp16");
+        std::move(hint));
   }
 }
 

@@ -97,7 +97,8 @@ void check_base(const Job& job, const Trainer& trainer, Findings& findings) {
   findings.forbid("base-offered",
                   fmt::format("{} {} has no adapters beside weights in {}", trainer.title,
                               to_text(trainer.version), name_of(job.lora->base)),
-                  names.empty() ? "leave base out" : fmt::format("base={}", enumerate(names)));
+                  names.empty() ? fmt::format("lora={}, beside weights as they are", job.lora->rank)
+                                : fmt::format("base={}", enumerate(names)));
 }
 
 void check_offered(const Case& c, Findings& findings) {

@@ -158,7 +158,9 @@ void check_shapes(const Case& c, Findings& findings) {
                     fmt::format("ep {} on a model without experts", c.layout.ep), "set ep=1");
   }
   if (c.model.vocabulary % c.layout.tp != 0) {
-    const std::int64_t padded = ceil_div(c.model.vocabulary, c.layout.tp) * c.layout.tp;
+    // As the trainer pads it: Megatron-LM to multiples of 128 times tp.
+    const std::int64_t multiple = c.trainer.code.vocabulary_multiple * c.layout.tp;
+    const std::int64_t padded = ceil_div(c.model.vocabulary, multiple) * multiple;
     findings.advise("vocabulary-splits-tp",
                     fmt::format("a vocabulary of {} does not split {} ways and will be padded",
                                 c.model.vocabulary, c.layout.tp),

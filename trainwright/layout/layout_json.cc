@@ -60,7 +60,11 @@ void add_degrees(Entries& to, const Layout& layout) {
 
 void add_sharding(Entries& to, const Layout& layout) {
   const ShardingKind implied = layout.zero == 0 ? ShardingKind::Ddp : ShardingKind::Zero;
-  if (to.all || layout.zero != 0 || layout.sharding != implied) to.add("zero", layout.zero);
+  // Without the gather a trainer may do without the distributed optimizer that it has unasked.
+  const bool unusual = layout.off.has(Switch::OverlapParameterGather);
+  if (to.all || layout.zero != 0 || layout.sharding != implied || unusual) {
+    to.add("zero", layout.zero);
+  }
   to.add_unless("sharding", layout.sharding, implied);
   to.add_unless("dp_replicate", layout.dp_replicate, 1);
 }

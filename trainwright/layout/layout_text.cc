@@ -149,7 +149,7 @@ void read_order(EntryReader& reader, Layout& layout) {
 }
 
 // zero and sharding imply each other; `fsdp` and `hsdp` alone are short for sharding=...
-void read_sharding(EntryReader& reader, Layout& layout) {
+void read_sharding(EntryReader& reader, Layout& layout, std::vector<std::string>& notes) {
   const auto zero = reader.integer("zero");
   auto kind = reader.kind<ShardingKind>("sharding");
   const bool fsdp = reader.flag("fsdp");
@@ -162,6 +162,8 @@ void read_sharding(EntryReader& reader, Layout& layout) {
   if (kind) {
     layout.sharding = *kind;
     layout.zero = *kind == ShardingKind::Ddp ? 0 : *kind == ShardingKind::Zero ? 1 : 3;
+  } else if (!zero && layout.zero > 0) {
+    notes.push_back(fmt::format("zero={}: as the trainer does unasked", layout.zero));
   } else if (zero) {
     layout.sharding = *zero == 0 ? ShardingKind::Ddp : ShardingKind::Zero;
   }
@@ -262,7 +264,7 @@ Result<ReadLayout> layout_of(std::vector<Entry> entries, const LayoutContext& co
   read_degrees(reader, read.layout, read.notes);
   read_dp(reader, read.layout, context.world, diagnostics, read.notes);
   read_batch(reader, read.layout, read.notes);
-  read_sharding(reader, read.layout);
+  read_sharding(reader, read.layout, read.notes);
   read_recompute(reader, read.layout);
   read_layers(reader, read.layout);
   read_pipeline(reader, read.layout, read.notes);
@@ -293,6 +295,14 @@ Layout usual_layout(const Trainer& trainer) {
   usual.count_embedding = trainer.pipeline.first_stage_less_layers;
   usual.count_loss = trainer.pipeline.last_stage_less_layers;
   assign(usual.order, order_of(trainer.rank_order));
+  // Weights that are gathered behind the forward pass are those of the distributed optimizer: where
+  // the one is on unasked and needs the other, that is on too (Megatron-Bridge's recipes).
+  const bool needs = std::any_of(trainer.rules.begin(), trainer.rules.end(),
+                                 [](const Rule& rule) { return rule.id == "gather-overlap"; });
+  if (needs && overlap_use(trainer, OverlapKind::ParameterGather) == Use::ByDefault) {
+    usual.sharding = ShardingKind::Zero;
+    usual.zero = 1;
+  }
   return usual;
 }
 

@@ -111,6 +111,9 @@ TEST_CASE("a vocabulary that does not split is padded") {
   CHECK(found.id == "vocabulary-splits-tp");
   CHECK(found.severity == Severity::Advice);
   CHECK(found.hint == "the next multiple is 50264");
+  // Megatron-LM training/tokenizer: multiples of 128 x tp, here of 1024.
+  padded.trainer.code.vocabulary_multiple = 128;
+  CHECK(padded.only().hint == "the next multiple is 51200");
   CHECK(is_legal(padded.found()));
 }
 
@@ -242,7 +245,8 @@ TEST_CASE("a precision needs a unit in the hardware") {
   const LayoutViolation found = Try("precision=mxfp8,gbs=64").only();
   CHECK(found.id == "precision-in-hardware");
   CHECK(found.reason == "H100 has no unit for mxfp8");
-  CHECK(found.hint == "precision=bf16");
+  // What it does multiply in 8 bits comes first, where the trainer offers a recipe for it.
+  CHECK(found.hint == "precision=fp8-delayed, or bf16");
   CHECK(Try("precision=nvfp4,gbs=64").only().id == "precision-in-hardware");
 }
 

@@ -223,11 +223,33 @@ TEST_CASE("a config that is silent on its sizes has its family's, which is said"
   REQUIRE(model.notes.size() == 1);
   // transformers 5.22.2 LlamaConfig.
   CHECK(model.notes[0] ==
-        "the config does not give hidden_size (4096) and num_hidden_layers (32): defaults of the "
-        "family llama");
-  CHECK(parse_model(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2})", "c")
+        "the config does not give hidden_size (4096), num_hidden_layers (32), vocab_size (32000) "
+        "and intermediate_size (11008): defaults of the family llama");
+  CHECK(parse_model(R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+                        "vocab_size": 512, "intermediate_size": 128})",
+                    "c")
             .value()
             .notes.empty());
+}
+
+TEST_CASE("sizes that a config leaves to its class are told") {
+  // transformers 5.22.2 LlamaConfig: a vocabulary of 32000, feed-forward layers of 11008.
+  const auto model = parse_model(R"({"model_type": "llama", "hidden_size": 4096,
+                                     "num_hidden_layers": 32})",
+                                 "c.json");
+  REQUIRE(model);
+  CHECK(model->notes == std::vector<std::string>{
+                            "the config does not give vocab_size (32000) and intermediate_size "
+                            "(11008): defaults of the family llama"});
+}
+
+TEST_CASE("a config without a type that Llama knows all of is most like Llama") {
+  const auto model = parse_model(R"({"hidden_size": 4096, "num_hidden_layers": 32,
+                                     "num_attention_heads": 32, "vocab_size": 32000})",
+                                 "c.json");
+  REQUIRE(!model);
+  CHECK(model.error().diagnostics.front().hint ==
+        "the nearest known family is 'llama', which knows all its fields");
 }
 
 }  // namespace

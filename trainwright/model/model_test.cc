@@ -114,7 +114,8 @@ TEST_CASE("OPT-350m's narrow embedding has projections, and its norms stand afte
 TEST_CASE("the text model of a multimodal wrapper is read, saying what is left out") {
   const Model model = model_of(
       R"({"model_type": "gemma3", "tie_word_embeddings": false, "image_token_index": 262144,
-          "text_config": {"hidden_size": 2560, "num_hidden_layers": 34},
+          "text_config": {"hidden_size": 2560, "num_hidden_layers": 34, "vocab_size": 262208,
+                          "intermediate_size": 9216},
           "vision_config": {"hidden_size": 1152}})");
   CHECK(model.family == "gemma3_text");
   CHECK(model.hidden == 2560);
@@ -146,7 +147,8 @@ TEST_CASE("families that bring their own code have the totals they publish") {
 
 TEST_CASE("a field the class does not act upon is noted, not followed") {
   const Model model =
-      model_of(R"({"model_type": "mpt", "expansion_ratio": 3, "d_model": 2048, "n_layers": 24})");
+      model_of(R"({"model_type": "mpt", "expansion_ratio": 3, "d_model": 2048, "n_layers": 24,
+                        "vocab_size": 50368})");
   REQUIRE(model.notes.size() == 1);
   CHECK(model.notes[0] ==
         "expansion_ratio is 3, but is taken as 4: the class is always 4 x hidden wide");

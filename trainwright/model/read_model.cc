@@ -55,7 +55,9 @@ Likeness nearest_family(const Json& config, std::string_view model_type) {
       likeness.score +=
           1 - static_cast<double>(likeness.strange.size()) / static_cast<double>(fields.size());
     }
-    if (likeness.score > best.score) best = std::move(likeness);
+    // Of families that know as much, the one that others are made after.
+    const bool plainest = family.model_type == "llama" && likeness.score == best.score;
+    if (likeness.score > best.score || plainest) best = std::move(likeness);
   }
   return best;
 }
@@ -113,7 +115,7 @@ std::string model_type_of(const Json& config) {
 }
 
 // A config may be silent on its sizes; its family then has some, which nobody may have meant.
-void add_default_note(const Json& config, Model& model) {
+void add_default_note(const Json& config, const Family& family, Model& model) {
   const auto has_any = [&](std::initializer_list<std::string_view> names) {
     return std::any_of(names.begin(), names.end(),
                        [&](std::string_view name) { return config.find(name) != nullptr; });
@@ -125,6 +127,15 @@ void add_default_note(const Json& config, Model& model) {
   if (!has_any({"num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers_block_type",
                 "hybrid_override_pattern"})) {
     silent.push_back(fmt::format("num_hidden_layers ({})", model.layers.size()));
+  }
+  // Sizes that the class has a number for, not those that it derives.
+  for (const detail::IntegerField& field : {family.vocabulary, family.width}) {
+    const auto names = split(field.names, '|');
+    const bool given = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
+      return name.empty() || config.find(name.substr(0, name.find('.'))) != nullptr;
+    });
+    if (given || field.absent == detail::kNull) continue;
+    silent.push_back(fmt::format("{} ({})", names.front(), field.absent));
   }
   if (silent.empty()) return;
   model.notes.push_back(fmt::format("the config does not give {}: defaults of the family {}",
@@ -146,7 +157,7 @@ Result<Model> read_family(const Family& family, const Json& config, std::string_
   Model model = detail::build_model(family, fields, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
   model.constants = detail::read_constants(config, model.family);
-  add_default_note(config, model);
+  add_default_note(config, family, model);
   if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
     model.notes.push_back("quantization_config is left out: weights are counted unquantized");
   }

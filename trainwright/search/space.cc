@@ -1,6 +1,7 @@
 #include "trainwright/search/space.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <variant>
 
@@ -88,14 +89,32 @@ CpKind cp_kind_of(const SearchQuestion& question, CpKind usual) {
              : usual_cp_kind(question.model, question.trainer, usual);
 }
 
+// Experts whose products are launched one by one are nothing that is run at scale: where the
+// trainer groups them if asked and does not refuse it here, it is asked.
+bool groups_experts(const SearchQuestion& question) {
+  const Kernel* kernel = find_kernel(question.trainer, KernelKind::GroupedGemm);
+  if (question.from || !has_experts(question.model) || kernel == nullptr) return false;
+  if (kernel->use != Use::OptIn) return false;
+  Facts known;
+  known.set(Variable::GroupedGemm, 1);
+  known.set(Variable::Precision, name_of(question.precision));
+  double capability = 0;
+  for (const Group& group : question.cluster.groups) {
+    const double own = group.accelerator.compute_capability;
+    capability = capability == 0 ? own : std::min(capability, own);
+  }
+  if (capability > 0) known.set(Variable::Capability, std::llround(10 * capability));
+  return !detail::forbids(question.trainer, known);
+}
+
 // Everything that the space does not vary: as the trainer does it unasked, or as it is today. What
 // branches choose is the cheapest until they do: bounds rest on it.
 Layout base_of(const SearchQuestion& question) {
   const Layout usual = usual_layout(question.trainer);
   Layout layout = question.from ? *question.from : usual;
   layout.recompute = usual.recompute;
-  layout.sharding = usual.sharding;
-  layout.zero = usual.zero;
+  layout.sharding = ShardingKind::Ddp;
+  layout.zero = 0;
   layout.dp_replicate = usual.dp_replicate;
   layout.offload = {};
   layout.vpp = 1;
@@ -108,6 +127,7 @@ Layout base_of(const SearchQuestion& question) {
   layout.gbs = question.gbs;
   layout.seq = question.seq;
   layout.precision = question.precision;
+  if (groups_experts(question)) layout.on.insert(Switch::GroupedGemm);
   for (const Limit& limit : question.limits) {
     if (limit.key == "loss") layout.loss = limit.kind;
   }
