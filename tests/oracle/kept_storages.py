@@ -55,6 +55,7 @@ class Layer:
     dtype: torch.dtype = torch.bfloat16
     attention: str = "sdpa"
     recompute: str = "none"
+    autocast: bool = False  # weights of `dtype`, products in bf16
 
 
 class DtypedRecorder(Recorder):
@@ -302,9 +303,13 @@ def build_layer(spec: Layer):
     return layer, x.detach(), args, kwargs
 
 
+def cast_as(spec: Layer):
+    return torch.autocast("cpu", torch.bfloat16, enabled=spec.autocast)
+
+
 def kept_by_layer(spec: Layer) -> list[Kept]:
     layer, x, args, kwargs = build_layer(spec)
-    with dropout_as_on_a_gpu(), Watch(layer, x, args, kwargs) as watch:
+    with dropout_as_on_a_gpu(), Watch(layer, x, args, kwargs) as watch, cast_as(spec):
         def run():
             output = layer(watch.input(x), *args, **kwargs)
             return [output[0] if isinstance(output, tuple) else output]
@@ -321,7 +326,7 @@ def kept_by_head(spec: Layer) -> list[Kept]:
     x = torch.randn(spec.batch, spec.sequence, config.hidden_size, dtype=spec.dtype)
     backbone = model.base_model
     norm = next(getattr(backbone, name) for name in ("norm", "ln_f", "final_layer_norm") if hasattr(backbone, name))
-    with Watch(model, x, ids) as watch:
+    with Watch(model, x, ids) as watch, cast_as(spec):
         def run():
             logits = model.get_output_embeddings()(norm(watch.input(x)))
             if getattr(config, "final_logit_softcapping", None):

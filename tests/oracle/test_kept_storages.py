@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from kept_storages import Kept, Layer, kept_by_embedding, kept_by_head, kept_by_layer
-from work_lists import lists, request
+from work_lists import lists, one_list, request
 
 BF16, FP32 = torch.bfloat16, torch.float32
 _SMALL = {"vocab_size": 96, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
@@ -144,6 +144,20 @@ def test_other_families_keep_what_the_list_says():
              for kind in OTHERS for batch in (1, 2) for attention in ("eager", "sdpa") if (kind, attention) != ("bloom", "sdpa")]
     faults = faults_of(specs, named=False)
     assert not faults, faults
+
+
+def test_under_autocast_products_keep_copies_of_inputs_and_weights():
+    """torch.amp over fp32 weights, as accelerate runs DDP. Biases that its cache holds until forward has ended are left out."""
+    plain = {"attn_pdrop": 0.0, "resid_pdrop": 0.0, "embd_pdrop": 0.0}
+    specs = [dataclasses.replace(spec, dtype=FP32, autocast=True, attention=attention)
+             for spec in [*FAMILIES["llama"], *FAMILIES["qwen3"], *_layers("qwen2", (_SMALL, 0, 2, 16, FP32)),
+                          *_layers("gpt2", (_GPT2 | plain, 0, 2, 16, FP32))]
+             for attention in ("eager", "sdpa")]
+    for spec, one in zip(specs, lists([request(spec) for spec in specs])):
+        real = [kept for kept in kept_by_layer(spec) if kept.savers]
+        assert not differences(one["kept"], as_on_a_gpu(real)), (spec, differences(one["kept"], as_on_a_gpu(real)))
+    head = dataclasses.replace(FAMILIES["llama"][0], dtype=FP32, autocast=True, attention="eager")
+    assert not differences(one_list(request(head, "head"))["kept"], as_on_a_gpu(kept_by_head(head)))
 
 
 def test_torchtitans_choice_of_operators_keeps_what_the_list_says():

@@ -18,11 +18,11 @@ def request(spec: Layer, which: str = "layer", job: str = "", trainer: str = "py
     need."""
     ways = ("tp", "cp", "dp", "dp_shard", "dp_replicate")
     copies = math.prod(degrees.get(one, 1) for one in ("dp", "dp_shard", "dp_replicate"))
-    entries = {"mbs": spec.batch, "gbs": spec.batch * copies, "seq": spec.sequence, "precision": PRECISIONS[spec.dtype],
+    entries = {"mbs": spec.batch, "gbs": spec.batch * copies, "seq": spec.sequence, "precision": "bf16" if spec.autocast else PRECISIONS[spec.dtype],
                "recompute": spec.recompute, **degrees}
     layout = ",".join(key if value is True else f"{key}={value}" for key, value in entries.items() if value is not False)
     return {"config": whole_config(spec), "list": which, "layer": spec.index, "layout": layout, "attention": spec.attention, "job": job,
-            "trainer": trainer, "world": math.prod(degrees.get(one, 1) for one in ways)}
+            "trainer": "accelerate" if spec.autocast else trainer, "world": math.prod(degrees.get(one, 1) for one in ways)}
 
 
 def whole_config(spec: Layer) -> dict:

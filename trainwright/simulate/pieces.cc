@@ -485,7 +485,8 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vecto
 }
 
 Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
-  const Slice slice = slice_of(layout, trainer, 0, attention);
+  Slice slice = slice_of(layout, trainer, 0, attention);
+  slice.autocast = false;  // however weights are shared, it is least without casts
   if (const auto large = too_large(widths, slice)) return fail({*large});
   Lists& of = lists_for(layout.precision);
   Wires wires = wires_of(layout);

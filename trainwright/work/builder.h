@@ -51,6 +51,8 @@ struct Builder {
     return like(other, name, at(other).dtype);
   }
   const Tensor& at(TensorId id) const { return list.tensors[id.at()]; }
+  // Of what flows from branch to branch.
+  Dtype stream() const { return recipe.autocast ? Dtype::Fp32 : recipe.compute; }
 
   // The reference holds until the next one is added. Efforts hold only what tensors do not tell:
   // FLOPs, and bytes of weights.

@@ -15,11 +15,12 @@ constexpr RotationNames kKey = {"key_by_cosine", "key_turned", "key_by_sine", "k
 // tables of tokens x head width that the model makes once for all its layers, which no layer
 // counts. Where a part of the head is rotated, temporaries are taken as wide as the whole.
 TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
-  const Dtype dtype = b.at(x.storage).dtype;
+  // Cosine and sine have the dtype of what flows between branches, and so have products with them.
+  const Dtype dtype = b.recipe.autocast ? Dtype::Fp32 : b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
   Operator& cosine = each(b, "times_cosine", {x.storage}, by_cosine);
   if (b.recipe.code.keeps_factors) cosine.saves.push_back({x.storage, Half::Input});
-  const TensorId turned = b.like(by_cosine, names.turned);
+  const TensorId turned = b.like(by_cosine, names.turned, b.at(x.storage).dtype);
   each(b, "turn", {x.storage}, turned).workspace = b.at(turned).bytes() / 2;
   const TensorId by_sine = b.like(by_cosine, names.by_sine);
   Operator& sine = each(b, "times_sine", {turned}, by_sine);

@@ -64,7 +64,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   const bool split = b.recipe.code.vocabulary_split && b.slice.tp > 1;
   const bool scatters = split && b.slice.sp;
   const std::int64_t rows = scatters ? b.rows.inner : b.rows.outer;
-  const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", b.recipe.compute,
+  const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", b.stream(),
                                   checked_mul(rows, width), scatters ? 1 : b.rows.outer_copies);
   Operator& op = b.add("embedding", OperatorKind::Lookup, {tokens}, {found});
   op.saves = {{tokens, Half::Weight}};
@@ -74,7 +74,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   const bool waits = b.slice.gradients_wait && !b.model.tied;
   (waits ? op.waiting : op.weight_workspace) =
       Bytes(checked_mul(checked_mul(local_vocabulary(b.model.vocabulary, b.slice, b.recipe), width),
-                        byte_size(b.recipe.compute)));
+                        byte_size(b.stream())));
   const Bytes bytes = b.at(found).bytes();
   if (split && !scatters) {
     op.collectives.push_back(
@@ -85,7 +85,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
                               Beside::Nothing, bytes * b.slice.tp});
   }
   if (!scatters) return found;
-  const TensorId part = b.tensor("embedded", b.recipe.compute, checked_mul(b.rows.outer, width));
+  const TensorId part = b.tensor("embedded", b.stream(), checked_mul(b.rows.outer, width));
   Operator& scatter = b.add("scatter_tokens", OperatorKind::Transfer, {found}, {part});
   scatter.collectives.push_back(
       {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::Nothing, bytes});
@@ -112,7 +112,7 @@ TensorId summed_over_pipeline(Builder& b, TensorId part) {
 TensorId taken_sum(Builder& b, TensorId tokens) {
   b.part = Part::Embedding;
   const TensorId sum =
-      b.tensor("embedded_sum", b.recipe.compute, checked_mul(b.rows.outer, b.model.embedding_width),
+      b.tensor("embedded_sum", b.stream(), checked_mul(b.rows.outer, b.model.embedding_width),
                b.rows.outer_copies);
   Operator& op = b.add("take_sum", OperatorKind::Transfer, {tokens}, {sum});
   op.saves = {{sum, Half::Input}};
@@ -203,7 +203,7 @@ TensorId whole_logits(Builder& b, TensorId logits) {
 // gradient of the hidden states.
 void keep_gradient_instead(Builder& b, std::size_t first, TensorId x) {
   const TensorId gradient =
-      b.constant("hidden_gradient", b.recipe.compute, b.at(x).elements, b.at(x).copies);
+      b.constant("hidden_gradient", b.at(x).dtype, b.at(x).elements, b.at(x).copies);
   for (std::size_t i = first; i < b.list.operators.size(); ++i) b.list.operators[i].saves = {};
   b.last().outputs.push_back(gradient);
   b.last().saves.push_back({gradient, Half::Input});
@@ -253,7 +253,7 @@ TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
 
 TensorId projected(Builder& b, TensorId embedding, TensorId hidden) {
   const TensorId both =
-      b.tensor("joined", b.recipe.compute, 2 * b.at(hidden).elements, b.rows.outer_copies);
+      b.tensor("joined", b.stream(), 2 * b.at(hidden).elements, b.rows.outer_copies);
   b.add("join", OperatorKind::Elementwise, {embedding, hidden}, {both});
   const std::int64_t width = share(b.model.hidden, b.slice.tp);
   const Output part{"projected_part", width};
@@ -275,7 +275,7 @@ TensorId projected(Builder& b, TensorId embedding, TensorId hidden) {
 }
 
 TensorId hidden_input(Builder& b) {
-  return b.tensor("hidden", b.recipe.compute, checked_mul(b.rows.outer, b.model.hidden),
+  return b.tensor("hidden", b.stream(), checked_mul(b.rows.outer, b.model.hidden),
                   b.rows.outer_copies);
 }
 

@@ -24,7 +24,8 @@ bool drops(const Builder& b) { return b.recipe.code.dropout && b.model.dropout_h
 TensorId fused_norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width) {
   const FusedKeeps& keeps = *b.recipe.norm;
   const Tensor of = b.at(x);
-  const TensorId y = b.like(x, "normed", b.recipe.compute);
+  // A compiler casts what follows along with it.
+  const TensorId y = b.like(x, "normed", b.slice.compiled ? b.recipe.compute : b.stream());
   // The file gives the bytes of an RMS norm; a layer norm keeps the mean beside the deviation.
   const double row_bytes = keeps.row_bytes * (has_mean(norm) ? 2 : 1);
   const Half half = b.recipe.code.delays_vectors && has_gain(norm) ? Half::Both : Half::Input;

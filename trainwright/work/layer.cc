@@ -138,8 +138,8 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
                         const Recipe& recipe) {
   using namespace detail;
   Builder b(model, slice, recipe);
-  TensorId x = b.tensor("hidden", recipe.compute, checked_mul(b.rows.outer, model.hidden),
-                        b.rows.outer_copies);
+  TensorId x =
+      b.tensor("hidden", b.stream(), checked_mul(b.rows.outer, model.hidden), b.rows.outer_copies);
   const bool in_parts = slice.recompute.kind == RecomputeKind::Full && slice.distribute_saved &&
                         slice.tp > 1 && !slice.sp;
   if (in_parts) x = input_in_parts(b, x);

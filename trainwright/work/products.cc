@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainwright/work/steps.h"
+#include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
 namespace {
@@ -55,7 +55,7 @@ void add_column_calls(Builder& b, Operator& op, TensorId x, TensorId saved, std:
 void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, Dtype dtype,
                          std::int64_t numbers) {
   if (!b.recipe.accumulates_in_product) {
-    op.weight_gradient.written = times(numbers, byte_size(dtype));
+    op.weight_gradient.written = times(numbers, byte_size(b.recipe.autocast ? Dtype::Fp32 : dtype));
     (b.slice.gradients_wait ? op.waiting : op.weight_workspace) = op.weight_gradient.written;
     return;
   }
@@ -73,8 +73,26 @@ void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, D
 
 }  // namespace
 
+namespace {
+
+// torch.autocast: a copy of the input for every product, and one of the weights, both kept.
+std::optional<TensorId> cast_factors(Builder& b, const Matrix& matrix, TensorId& x,
+                                     std::span<const Output> outputs) {
+  if (!b.recipe.autocast || matrix.adapter) return std::nullopt;
+  x = cast(b, "input_cast", x, b.recipe.compute);
+  const std::int64_t numbers =
+      checked_mul(checked_mul(matrix.in, width_of(outputs)), matrix.copies);
+  const TensorId copy = b.constant("weight_cast", b.recipe.compute, numbers);
+  Operator& op = b.add("cast_weight", OperatorKind::Elementwise, {}, {copy});
+  op.forward.read = times(numbers, byte_size(b.recipe.weight));
+  return copy;
+}
+
+}  // namespace
+
 Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
                 std::int64_t row_copies, std::span<const Output> outputs) {
+  const std::optional<TensorId> weights = cast_factors(b, matrix, x, outputs);
   const auto& adapters = b.recipe.training.adapters;
   const Dtype dtype = matrix.adapter && !adapters->autocast ? adapters->dtype : b.recipe.compute;
   Product made;
@@ -87,6 +105,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   op.outputs = made.outputs;
   if (made.saved != x) op.outputs.push_back(made.saved);
   op.saves.push_back({made.saved, Half::Weight});
+  if (weights) op.saves.push_back({*weights, Half::Input, of_input(0)});
   op.adapter = matrix.adapter;
   op.trained = matrix.adapter || b.trains();
   op.has_weight = true;
@@ -98,7 +117,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = flops;
   if (matrix.bias) op.forward.other = Flops(real(row_count) * real(width));
   const std::int64_t numbers = checked_mul(checked_mul(matrix.in, width), matrix.copies);
-  const Dtype weight = matrix.adapter ? dtype : b.recipe.weight;
+  const Dtype weight = matrix.adapter || weights ? dtype : b.recipe.weight;
   op.forward.read = op.input_gradient.read = times(numbers, byte_size(weight));
   add_weight_gradient(b, matrix, op, dtype, numbers);
   quantise(b, matrix, x, op);

@@ -115,6 +115,8 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
     recipe.code.expert_scores =
         model.family == "llama4_text" ? ExpertScores::BeforeExperts : ExpertScores::AtCombine;
   }
+  recipe.autocast = slice.autocast && !recipe.training.adapters;
+  if (recipe.autocast) recipe.weight = Dtype::Fp32;
   if (!slice.compiled) return recipe;
   constexpr double kRow = 4;
   recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};

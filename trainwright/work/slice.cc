@@ -14,6 +14,13 @@ bool excludes_fused_gradients(const Layout& layout, const Trainer& trainer) {
                    KernelKind::FusedGradientAccumulation) != facts->without.end();
 }
 
+// Sharded weights are gathered in the dtype of products; whole ones stay as they are.
+bool casts_weights(const Layout& layout, const Trainer& trainer) {
+  const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision);
+  return facts != nullptr && layout.sharding == ShardingKind::Ddp && facts->weight == "fp32" &&
+         facts->compute != "fp32" && facts->master == "none";
+}
+
 }  // namespace
 
 std::size_t SliceHash::operator()(const Slice& s) const {
@@ -52,6 +59,7 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .gradients_wait = accumulates(sharding_of(layout, trainer).life),
               .own_gradients = excludes_fused_gradients(layout, trainer),
               .compiled = asks(layout, Switch::Compile, trainer),
+              .autocast = casts_weights(layout, trainer),
               .loss = static_cast<std::uint8_t>(running_loss(layout, trainer)),
               .recompute = layout.recompute};
   const auto at = static_cast<std::size_t>(stage);

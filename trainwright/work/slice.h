@@ -36,6 +36,7 @@ struct Slice {
   bool frozen = false;            // none of the list's weights is trained, adapters included
   bool input_gradient = true;     // something before the list is trained
   bool compiled = false;          // by torch.compile, layer by layer
+  bool autocast = false;          // fp32 weights, cast where products read them
   std::uint8_t loss = 0;          // of Recipe::losses
   Recompute recompute =
       {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
@@ -98,6 +99,7 @@ struct Training {
 struct Recipe {
   Dtype compute = Dtype::Bf16;  // of activations
   Dtype weight = Dtype::Bf16;   // as kernels read them
+  bool autocast = false;        // torch.autocast: see Slice; what flows between branches is fp32
   std::optional<FusedKeeps> norm, rope, gated_activation, bias_activation, bias_dropout;
   std::optional<FusedKeeps> flash;  // row: one token of one head
   std::optional<FusedKeeps> softmax;
@@ -121,7 +123,8 @@ bool trains(const Recipe& recipe, const Slice& slice, Part part);
 std::int64_t first_trained_layer(const Model& model, const Training& training);
 const Loss& loss_of(const Recipe& recipe, const Slice& slice);
 // The recipe of a slice of a model: its loss, who adds weight gradients up, where experts' scores
-// enter, and what a compiler changes. torch.compile fuses what is between
+// enter, whether products cast what they read (torch.amp: not beside frozen weights, which are in
+// 16 bits), and what a compiler changes. torch.compile fuses what is between
 // products: of a norm its input and a number per row stay, of a rotation nothing, of an activation
 // what the products gave. (Read off the graphs that torch 2.13's min-cut partitioner makes of a
 // Llama block; docs/work.md.) What is run again ends with the last tensor that is needed.

@@ -1,5 +1,5 @@
 // Which version of a step runs: the fused one where the recipe has a kernel for it.
-#include "trainwright/work/steps.h"
+#include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
 
@@ -33,8 +33,13 @@ Rotated latent_rope(Builder& b, const LatentHeads& x) {
   return b.recipe.rope ? fused_latent_rope(b, x) : eager_latent_rope(b, x);
 }
 
-TensorId attention_core(Builder& b, const Core& core) {
+TensorId attention_core(Builder& b, const Core& asked) {
   const InModule module(b, RecomputeModule::CoreAttention);
+  Core core = asked;
+  if (b.recipe.autocast) {
+    core.query = cast(b, "query_cast", core.query, b.recipe.compute);
+    core.key = cast(b, "key_cast", core.key, b.recipe.compute);
+  }
   switch (b.slice.attention) {
     case AttentionKernel::Flash: return flash_core(b, core);
     case AttentionKernel::FusedSoftmax: return softmax_core(b, core);
