@@ -127,15 +127,22 @@ bool is_file(std::string_view text) {
                      [&](std::string_view ending) { return text.ends_with(ending); });
 }
 
-Result<Layout> layout_today(const Invocation& invocation, const std::string& text,
-                            const SearchQuestion& question) {
+struct Today {
+  Layout layout;
+  std::vector<std::string> notes;
+};
+Result<Today> layout_today(const Invocation& invocation, const std::string& text,
+                           const SearchQuestion& question) {
   std::string words = text;
+  std::vector<std::string> notes;
   if (is_file(text)) {
     Invocation file = invocation;
     file.values["config"] = {text};
     Words given = words_of(invocation);
     given.layout = fmt::format("gbs={},seq={}", question.gbs, question.seq);
-    words = TW_TRY(with_config(file, std::move(given))).words.layout;
+    ConfigWords config = TW_TRY(with_config(file, std::move(given)));
+    words = std::move(config.words.layout);
+    notes = std::move(config.notes);
   }
   Layout layout = TW_TRY(layout_like(words, question, "--from"));
   Diagnostics faults;
@@ -153,7 +160,7 @@ Result<Layout> layout_today(const Invocation& invocation, const std::string& tex
     faults.push_back({"--from", "recompute by stages is not searched", "give one for all stages"});
   }
   if (!faults.empty()) return fail(std::move(faults));
-  return layout;
+  return Today{layout, std::move(notes)};
 }
 
 // What is told of layouts of this question: measured ones, one to compare with, today's.
@@ -167,7 +174,11 @@ Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
     wanted.why_not = value_or_faults(layout_like(*words, question_of(wanted), "--why-not"), faults);
   }
   if (const auto text = invocation.text("from")) {
-    wanted.from = value_or_faults(layout_today(invocation, *text, question_of(wanted)), faults);
+    if (auto today =
+            value_or_faults(layout_today(invocation, *text, question_of(wanted)), faults)) {
+      wanted.from = today->layout;
+      wanted.from_notes = std::move(today->notes);
+    }
   }
   return faults;
 }

@@ -24,11 +24,12 @@ struct Wanted {
   std::size_t top = 10;
   Limits limits;
   Flags<Also> also;
-  std::optional<std::int64_t> budget;  // of the search
-  std::optional<double> time_limit;    // seconds, of the search
-  std::optional<Layout> why_not;       // a layout to compare with
-  std::optional<Layout> from;          // what is run today
-  std::optional<double> within;        // days in which the run has to end
+  std::optional<std::int64_t> budget;   // of the search
+  std::optional<double> time_limit;     // seconds, of the search
+  std::optional<Layout> why_not;        // a layout to compare with
+  std::optional<Layout> from;           // what is run today
+  std::vector<std::string> from_notes;  // what of its file was assumed or not heeded
+  std::optional<double> within;         // days in which the run has to end
   bool pareto = false;
   bool auto_order = false;  // --export writes an order of its own where one is faster
   // Of the whole run, where its tokens are told.

@@ -35,6 +35,9 @@ Json today_json(const Plan& plan) {
   }
   Json json = Json::object();
   json.add("judged", to_json(*plan.today)).add("changes", std::move(changes));
+  Json notes = Json::array();
+  for (const std::string& note : plan.wanted.from_notes) notes.push(Json::of(note));
+  json.add("notes", std::move(notes));
   return json;
 }
 

@@ -466,6 +466,7 @@ std::string plan_text(const Plan& plan, int width) {
   if (plan.offloads) text += "Nothing fits without offloading to the host.\n\n";
   if (plan.today) {
     say(today_text(plan));
+    for (const std::string& note : wanted.from_notes) say(note);
     text += '\n';
   }
   text += table_text(result, wanted, width) + '\n';

@@ -19,6 +19,10 @@
 //   MODULES    the same by the names of modules ("stage_modules"):
 //   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
 //
+// For the way back alone: "unasked" are settings that hold where none is given (of one model:
+// "unasked.NAME"), ANY for one that decides nothing. "read.ENTRIES" is another spelling of entries
+// of a layout, its reason, where it was assumed, is "why.ENTRIES".
+//
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
 // before all else but "key.value.alone", on one accelerator, and "key.value.ddp", under one
 // sharding; "script.key" is what a script of Hugging Face's Trainer is told too; "-" says that the
@@ -145,17 +149,27 @@ std::vector<std::string> script_notes(std::string_view text, std::string_view or
 std::string trainer_of_settings(const std::vector<Setting>& settings, SettingsForm form);
 // What they say in our words. A layout is read back as it was exported but for what the target does
 // not carry: translate(understand(translate(plan))) is translate(plan).
+struct Unreadable {
+  std::string key;           // ours, "tp"
+  std::string where, value;  // "run.sh:12 --tensor-model-parallel-size", "$TP"
+  friend bool operator==(const Unreadable&, const Unreadable&) = default;
+};
 struct Understood {
   std::string layout, job;  // "tp=8,pp=4,..."
+  std::string attention;    // "eager"; mostly empty
   std::string model;        // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
   std::string schedule;     // the path of a file with its order; may be empty
   std::int64_t ranks = 0;   // of the whole run, if they say so
   std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
+  std::vector<Unreadable> unreadable;   // numbers that are none: what comes from elsewhere
+  std::vector<std::string> notes;       // what was assumed
   std::vector<std::string> not_heeded;  // keys that we do not know and that sound of memory or time
   std::int64_t ignored = 0;             // keys that we do not know, the others
 };
+// On so many ranks and of a model of so many layers, as far as they are known.
 Result<Understood> understand(const std::vector<Setting>& settings, const Trainer& trainer,
-                              const Target& target, std::optional<std::int64_t> world);
+                              const Target& target, std::optional<std::int64_t> world,
+                              std::optional<std::int64_t> layers = {});
 
 // A file of an export.
 struct Artefact {

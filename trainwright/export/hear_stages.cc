@@ -23,34 +23,63 @@ std::vector<std::int64_t> layers_of_modules(const std::string& modules, std::str
   return counts;
 }
 
+// A part of a text repeated as the *N behind it says, N being 1 without; where it ends, or nothing
+// for what is too long.
+std::optional<std::size_t> repeat(std::string_view part, std::string_view text, std::size_t end,
+                                  std::string& out) {
+  constexpr std::size_t kLongest = 1 << 20;
+  std::int64_t times = 1;
+  if (text.substr(end).starts_with('*')) {
+    const std::size_t last = std::min(text.find_first_not_of("0123456789", end + 1), text.size());
+    const auto number = parse_integer(text.substr(end + 1, last - end - 1));
+    if (!number || *number > kMostDegree) return std::nullopt;
+    times = *number;
+    end = last;
+  }
+  if (out.size() + part.size() * static_cast<std::size_t>(times) > kLongest) return std::nullopt;
+  for (std::int64_t k = 0; k < times; ++k) out += part;
+  return end;
+}
+
+// (tt|)*3 and then t*3 written out, commas left out
+// (megatron/core/transformer/pipeline_parallel_layer_layout.py parse_str_to_list).
+std::optional<std::string> written_out(std::string text) {
+  std::erase(text, ',');
+  std::string flat, plain;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t close = text[i] == '(' ? text.find(')', i) : i;
+    if (close == std::string::npos) return std::nullopt;
+    const bool group = close > i;
+    if (!group) {
+      flat += text[i++];
+      continue;
+    }
+    const auto end =
+        repeat(std::string_view(text).substr(i + 1, close - i - 1), text, close + 1, flat);
+    if (!end) return std::nullopt;
+    i = *end;
+  }
+  for (std::size_t i = 0; i < flat.size();) {
+    const auto end = repeat(std::string_view(flat).substr(i, 1), flat, i + 1, plain);
+    if (!end) return std::nullopt;
+    i = *end;
+  }
+  return plain;
+}
+
 // Of Megatron's letters: Et*15|t*17L. Nothing for what is none.
 struct Letters {
   std::vector<std::int64_t> layers;
   std::optional<std::size_t> mtp_stage;
 };
 std::optional<Letters> layers_of_letters(std::string_view text) {
+  const auto plain = written_out(std::string(text));
+  if (!plain) return std::nullopt;
   Letters letters;
-  for (const std::string_view stage : split(text, '|')) {
-    std::int64_t layers = 0;
-    for (std::size_t i = 0; i < stage.size();) {
-      const char letter = stage[i++];
-      std::int64_t times = 1;
-      if (i < stage.size() && stage[i] == '*') {
-        const std::size_t end =
-            std::min(stage.find_first_not_of("0123456789", i + 1), stage.size());
-        const auto number = parse_integer(stage.substr(i + 1, end - i - 1));
-        if (!number || *number > kMostDegree) return std::nullopt;
-        times = *number;
-        i = end;
-      }
-      if (letter == 't')
-        layers += times;
-      else if (letter == 'm')
-        letters.mtp_stage = letters.layers.size();
-      else if (letter != 'E' && letter != 'L')
-        return std::nullopt;
-    }
-    letters.layers.push_back(layers);
+  for (const std::string_view stage : split(*plain, '|')) {
+    if (stage.find_first_not_of("EtmL") != std::string_view::npos) return std::nullopt;
+    if (stage.find('m') != std::string_view::npos) letters.mtp_stage = letters.layers.size();
+    letters.layers.push_back(std::count(stage.begin(), stage.end(), 't'));
   }
   return letters;
 }
@@ -79,8 +108,7 @@ bool hear_split(Hearing& hearing) {
   }
   const auto letters = layers_of_letters(split_said->letters);
   if (!letters) {
-    hearing.faults.push_back(
-        {"layers", fmt::format("'{}' is no list of stages", split_said->letters), ""});
+    not_read(hearing, "layers", split_said->letters);
     return true;
   }
   hear_layers(hearing, letters->layers);
@@ -90,14 +118,27 @@ bool hear_split(Hearing& hearing) {
   return true;
 }
 
-void hear_dealing(Hearing& hearing) {
-  if (const auto vpp = hear(hearing, "vpp")) {
-    const auto chunks = parse_integer(vpp->number);
-    if (chunks) heard(hearing, "vpp", vpp->number);
-    if (!chunks)
-      hearing.faults.push_back(
-          {"vpp", "how many chunks a rank has is not said", "give --layout vpp=..."});
+// Chunks of a rank: by their number, or by the layers of one.
+void hear_chunks(Hearing& hearing) {
+  const auto chunks = hear(hearing, "vpp");
+  if (chunks && chunks->per_stage.empty()) {
+    if (const auto number = hear_number(hearing, "vpp"); number && *number > 1)
+      heard(hearing, "vpp", std::to_string(*number));
+    return;
   }
+  const auto by_layers = chunks ? chunks : hear(hearing, "vpp_layers");
+  if (!by_layers) return;
+  const auto each = parse_integer(by_layers->per_stage);
+  const std::int64_t whole = hearing.layers.value_or(0) / std::max<std::int64_t>(hearing.pp, 1);
+  if (!each || *each < 1 || whole < 1) {
+    not_read(hearing, "vpp", by_layers->per_stage);
+  } else if (whole / *each > 1) {
+    heard(hearing, "vpp", std::to_string(whole / *each));
+  }
+}
+
+void hear_dealing(Hearing& hearing) {
+  hear_chunks(hearing);
   for (const auto& [theirs, ours] :
        {std::pair{"first_stage_layers", "first_layers"}, {"last_stage_layers", "last_layers"}}) {
     if (const auto number = hear_number(hearing, theirs))

@@ -41,6 +41,75 @@ TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
   CHECK(read.model.find("tensor_model_parallel_size") == std::string::npos);
   CHECK(read.not_heeded == std::vector<std::string>{"--moe-expert-capacity-factor"});
   CHECK(read.not_said.empty());
+  CHECK(read.ignored == 1);  // --lr: what describes the model has a part in this
+}
+
+// What Megatron's flags add to a layout of tp 1 and pp 2.
+std::string added(const std::string& flags, const char* trainer) {
+  const Understood read = understood(
+      "train.py --micro-batch-size 1 --global-batch-size 8 --seq-length 512 --num-layers 40 "
+      "--pipeline-model-parallel-size 2 " +
+          flags,
+      SettingsForm::Options, trainer);
+  std::vector<std::string> entries;
+  for (const std::string_view entry : split(read.layout, ',')) {
+    constexpr std::string_view kSaid[] = {"pp=2", "mbs=1", "gbs=8", "seq=512", "sharding=ddp"};
+    if (std::find(std::begin(kSaid), std::end(kSaid), entry) == std::end(kSaid))
+      entries.emplace_back(entry);
+  }
+  if (!read.attention.empty()) entries.push_back("attention=" + read.attention);
+  for (const std::string& key : read.not_heeded) entries.push_back('?' + key);
+  for (const Unreadable& one : read.unreadable) entries.push_back('!' + one.key);
+  return join(entries, ",");
+}
+
+TEST_CASE("what Megatron's flags leave out is its default, and flags have other spellings") {
+  // 0.12.0 training/arguments.py: --fp8-recipe delayed, --optimizer-offload-fraction 1.0.
+  CHECK(added("--bf16 --fp8-format hybrid", "megatron@0.12") == "precision=fp8-delayed");
+  CHECK(added("--bf16 --fp8-format e4m3 --fp8-recipe tensorwise", "megatron@0.12") ==
+        "precision=fp8-tensorwise");
+  CHECK(added("--bf16 --fp8-format hybrid --fp8-recipe custom", "megatron@0.19") ==
+        "precision=bf16,?--fp8-format,?--fp8-recipe");
+  CHECK(added("--bf16 --optimizer-cpu-offload", "megatron@0.19") ==
+        "precision=bf16,offload=optimizer");
+  CHECK(added("--bf16 --optimizer-cpu-offload --optimizer-offload-fraction 0.5", "megatron@0.19") ==
+        "precision=bf16,?--optimizer-cpu-offload,?--optimizer-offload-fraction");
+  CHECK(added("--bf16 --recompute-activations", "megatron@0.8") ==
+        "recompute=selective,precision=bf16");
+  CHECK(added("--bf16 --grad-reduce-in-bf16", "megatron@0.19") ==
+        "precision=bf16,?--grad-reduce-in-bf16");
+  CHECK(added("--attention-backend unfused", "megatron@0.19") ==
+        "precision=fp32,attention=fused-softmax");
+  CHECK(added("--use-flash-attn", "megatron@0.8") == "precision=fp32,attention=flash");
+  // Tokens are gathered unless told otherwise.
+  CHECK(added("--bf16 --expert-model-parallel-size 4", "megatron@0.19") ==
+        "ep=4,dispatcher=all-gather,precision=bf16");
+}
+
+TEST_CASE("Megatron-FSDP is known by its flag; what it shards unasked changed with 0.18") {
+  // training/arguments.py: --data-parallel-sharding-strategy is no_shard in 0.14.0,
+  // optim_grads_params in 0.18.0 (:2798) and 0.19.0 (:3023).
+  CHECK(added("--bf16 --use-megatron-fsdp", "megatron@0.19") ==
+        "sharding=megatron-fsdp,zero=3,precision=bf16");
+  CHECK(added("--bf16 --use-megatron-fsdp --data-parallel-sharding-strategy optim",
+              "megatron@0.14") == "sharding=megatron-fsdp,zero=1,precision=bf16");
+  CHECK(added("--bf16 --use-megatron-fsdp", "megatron@0.14") ==
+        "precision=bf16,?--use-megatron-fsdp");
+}
+
+TEST_CASE("stages of Megatron-LM: layers of a virtual one, and all the ways to write a layout") {
+  // 40 layers / pp 2 / 5 a virtual stage.
+  CHECK(added("--bf16 --num-layers-per-virtual-pipeline-stage 5", "megatron@0.8") ==
+        "vpp=4,precision=bf16");
+  CHECK(added("--bf16 --num-layers-per-virtual-pipeline-stage 5", "megatron@0.19") ==
+        "vpp=4,precision=bf16");
+  CHECK(added("--bf16 --num-layers-per-virtual-pipeline-stage $N", "megatron@0.19") ==
+        "precision=bf16,!vpp");
+  // pipeline_parallel_layer_layout.py: "Ettt|(tt|)*29,m|L"
+  CHECK(added("--pipeline-model-parallel-layout 'Ettt|(t*10,tt|)*2,t*13L'", "megatron@0.19") ==
+        "vpp=2,layers=3/12/12/13,precision=fp32");
+  CHECK(added("--pipeline-model-parallel-layout 'E(tt|x)*2'", "megatron@0.19") ==
+        "precision=fp32,!layers");
 }
 
 TEST_CASE("CUDA graphs hold whole layers or steps, or the parts that are named") {
@@ -102,6 +171,91 @@ TEST_CASE("torchtitan's command line may write dashes, and 0.2 reads TOML") {
   CHECK(old.layout.find("gbs=4") != std::string::npos);  // 8 ranks / tp 2 x 1
 }
 
+TEST_CASE("torchtitan shards over all ranks unless told otherwise") {
+  // config/job_config.py of 0.2.2: shard degree -1, reshard "default", recompute of every second
+  // layer, 8 sequences of 2,048.
+  const auto toml = [](const std::string& parallelism) {
+    return understood("[parallelism]\n" + parallelism, SettingsForm::Toml, "torchtitan@0.2").layout;
+  };
+  const std::string rest = ",precision=bf16,sharding=fsdp,zero=3,recompute=every-nth:2";
+  CHECK(toml("") == "seq=2048,mbs=8,gbs=64" + rest);
+  CHECK(toml("data_parallel_shard_degree = -1") == "seq=2048,mbs=8,gbs=64" + rest);
+  CHECK(toml("data_parallel_shard_degree = 8") == "seq=2048,mbs=8,gbs=64" + rest);
+  CHECK(toml("data_parallel_replicate_degree = 2").find("sharding=hsdp,zero=3,dp_replicate=2") !=
+        std::string::npos);
+  CHECK(toml("data_parallel_replicate_degree = 8\ndata_parallel_shard_degree = 1")
+            .find("sharding=ddp") != std::string::npos);
+  // A pipeline keeps weights gathered.
+  CHECK(toml("pipeline_parallel_degree = 2").find("sharding=fsdp,zero=2") != std::string::npos);
+  CHECK(toml("fsdp_reshard_after_forward = \"never\"").find("sharding=fsdp,zero=2") !=
+        std::string::npos);
+  CHECK(toml("context_parallel_degree = 2").find("cp_kind=all-gather") != std::string::npos);
+}
+
+TEST_CASE("a configuration of torchtitan 0.3 brings settings of its own") {
+  // models/llama3/config_registry.py: llama3_8b, llama3_70b.
+  const auto line = [](const std::string& words) {
+    return understood("torchrun -m torchtitan.train --module llama3 " + words,
+                      SettingsForm::Options, "torchtitan@0.3")
+        .layout;
+  };
+  CHECK(line("--config llama3_8b") ==
+        "seq=8192,mbs=1,gbs=8,precision=bf16,sharding=fsdp,zero=3,recompute=op-selective");
+  CHECK(line("--config llama3_70b") ==
+        "tp=8,seq=8192,sp,mbs=8,gbs=8,precision=bf16,sharding=ddp,recompute=full");
+  CHECK(line("--config llama3_70b --parallelism.tensor_parallel_degree 2 "
+             "activation-checkpoint:selective") ==
+        "tp=2,seq=8192,sp,mbs=8,gbs=32,precision=bf16,sharding=fsdp,zero=3,recompute=op-selective");
+}
+
+TEST_CASE("accelerate's FSDP is heard in all its spellings") {
+  const auto yaml = [](const std::string& fsdp) {
+    const Understood read = understood(
+        "distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\n"
+        "mixed_precision: bf16\nfsdp_config:\n  fsdp_state_dict_type: "
+        "SHARDED_STATE_DICT\n" +
+            fsdp,
+        SettingsForm::Yaml, "accelerate");
+    return read.layout + (read.not_heeded.empty() ? "" : " ?" + join(read.not_heeded, " ?"));
+  };
+  CHECK(yaml("  fsdp_sharding_strategy: 1") == "sharding=fsdp,zero=3,precision=bf16");
+  CHECK(yaml("  fsdp_sharding_strategy: FULL_SHARD") == "sharding=fsdp,zero=3,precision=bf16");
+  CHECK(yaml("  fsdp_sharding_strategy: SHARD_GRAD_OP") == "sharding=fsdp,zero=2,precision=bf16");
+  CHECK(yaml("  fsdp_sharding_strategy: NO_SHARD") == "sharding=ddp,precision=bf16");
+  CHECK(yaml("  fsdp_sharding_strategy: HYBRID_SHARD") ==
+        "sharding=hsdp,zero=3,dp_replicate=2,precision=bf16");
+  CHECK(yaml("  fsdp_sharding_strategy: 5") ==
+        "sharding=hsdp,zero=2,dp_replicate=2,precision=bf16");
+  CHECK(yaml("") == "sharding=fsdp,zero=3,precision=bf16");
+  CHECK(yaml("  fsdp_version: 2") == "precision=bf16,sharding=fsdp,zero=3");
+  CHECK(yaml("  fsdp_version: 2\n  fsdp_reshard_after_forward: false") ==
+        "precision=bf16,sharding=fsdp,zero=2");
+  CHECK(yaml("  fsdp_version: 2\n  fsdp_auto_wrap_policy: SIZE_BASED_WRAP") ==
+        "precision=bf16,sharding=fsdp,zero=3 ?fsdp_config.fsdp_auto_wrap_policy");
+  // On one node there is nothing to copy between.
+  CHECK(understood("distributed_type: FSDP\nnum_machines: 1\nnum_processes: 8\nfsdp_config:\n  "
+                   "fsdp_sharding_strategy: HYBRID_SHARD\n",
+                   SettingsForm::Yaml, "accelerate")
+            .layout == "sharding=fsdp,zero=3");
+  // utils/dataclasses.py DeepSpeedPlugin: stage 2 unless told otherwise.
+  CHECK(understood("distributed_type: DEEPSPEED\nmixed_precision: bf16\n", SettingsForm::Yaml,
+                   "accelerate-deepspeed")
+            .layout == "precision=bf16,sharding=zero,zero=2");
+}
+
+TEST_CASE("auto of a DeepSpeed file is a thing not said") {
+  const Understood read = understood(
+      R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "zero_optimization": {"stage": 3,
+          "reduce_bucket_size": "auto"}, "gradient_accumulation_steps": "auto",
+          "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto"})",
+      SettingsForm::Json, "deepspeed@0.19.8");
+  CHECK(read.layout == "precision=bf16,sharding=zero,zero=3");
+  CHECK(read.not_said == std::vector<std::string>{"gbs", "mbs", "seq"});
+  CHECK(read.not_heeded.empty());
+  REQUIRE(read.notes.size() == 1);
+  CHECK(read.notes[0].find("bf16 is assumed") != std::string::npos);
+}
+
 TEST_CASE("files with faults are diagnosed with their line") {
   CHECK(!read_settings("a = \n", "x.toml", SettingsForm::Toml));
   CHECK(!read_settings("a: [1\n", "x.yaml", SettingsForm::Yaml));
@@ -111,15 +265,11 @@ TEST_CASE("files with faults are diagnosed with their line") {
   CHECK(twice.error().diagnostics[0].where == "x.yaml:2");
 }
 
-TEST_CASE("a number that a script takes from elsewhere is asked for") {
-  const Trainer trainer = picked_trainer("megatron@0.19");
-  const auto settings =
-      read_settings("--tensor-model-parallel-size $TP", "x.sh", SettingsForm::Options);
-  REQUIRE(settings.has_value());
-  const auto read = understand(*settings, trainer, *find_target("", trainer), 8);
-  REQUIRE(!read);
-  CHECK(read.error().diagnostics[0].where == "x.sh:1 --tensor-model-parallel-size");
-  CHECK(read.error().diagnostics[0].what == "'$TP' is not a number");
+TEST_CASE("a number that a script takes from elsewhere is asked for, with its line") {
+  const Understood read = understood("\ntrain.py --tensor-model-parallel-size $TP",
+                                     SettingsForm::Options, "megatron@0.19");
+  CHECK(read.unreadable ==
+        std::vector<Unreadable>{{"tp", "file:2 --tensor-model-parallel-size", "$TP"}});
 }
 
 }  // namespace

@@ -144,9 +144,14 @@ std::optional<Filling> found_in(std::string_view text, const std::vector<Setting
   Filling filling;
   for (const Setting& pattern : parse_settings(text)) {
     // The last one counts, as it does for the trainers' parsers.
-    const auto at = std::find_if(given.rbegin(), given.rend(),
-                                 [&](const Setting& one) { return one.key == pattern.key; });
-    if (at == given.rend() || !take_all(pattern, *at, filling)) return std::nullopt;
+    const auto named = [&](const Setting& one) { return one.key == pattern.key; };
+    const auto first = std::find_if(given.begin(), given.end(), named);
+    const auto last = std::find_if(given.rbegin(), given.rend(), named);
+    if (first != given.end() && first->of == kUnasked && !first->values.empty() &&
+        first->values.front() == "ANY")
+      continue;
+    if (last == given.rend() || !take_all(pattern, *last, filling)) return std::nullopt;
+    filling.said += last->of != kUnasked;
   }
   return filling;
 }

@@ -17,6 +17,7 @@ struct Filling {
   std::string letters = {}, modules = {}, per_stage = {};
   // What a setting without a value gets; nothing for an option that stands alone.
   std::string usual = {};
+  std::size_t said = 0;  // of a pattern found: how many of its settings somebody has written
 };
 // The settings with their placeholders as they stand: "--x a|b" is {"--x", {"a|b"}}.
 std::vector<Setting> parse_settings(std::string_view text);
@@ -24,8 +25,11 @@ std::vector<Setting> parse_settings(std::string_view text);
 std::optional<std::vector<Setting>> filled(std::string_view text, const Filling& filling);
 
 // The way back: what the placeholders of all its settings stand for in `given`, or nothing if one
-// of them is not there or says something else.
+// of them is not there or says something else. What is done unasked stands first in `given`, so
+// that a setting left out says what the trainer makes of it; ANY there is a setting that decides
+// nothing.
 std::optional<Filling> found_in(std::string_view text, const std::vector<Setting>& given);
+inline constexpr std::string_view kUnasked = "unasked";  // what such settings are `of`
 
 // Of "key" or "key.value" in the trainer's settings; nullptr if it has none.
 const std::string* find_setting(const Trainer& trainer, std::string_view key);

@@ -112,19 +112,30 @@ bool is_done(const Run& run) {
                      [](const Branch& one) { return one.taken; });
 }
 
-bool has_options(const ShellToken& token) {
-  return token.text.find("--") != std::string::npos ||
-         std::any_of(token.items.begin(), token.items.end(), has_options);
+// The names of options that a word as written holds.
+void gather_options(const ShellToken& token, std::vector<std::string>& names) {
+  for (const ShellToken& item : token.items) gather_options(item, names);
+  const std::string& text = token.text;
+  for (std::size_t at = text.find("--"); at != std::string::npos; at = text.find("--", at + 2)) {
+    const std::size_t end = std::min(text.find_first_of(" \t\n\"'=\\$", at), text.size());
+    if (end > at + 2) names.push_back(text.substr(at, end - at));
+  }
 }
 
 // Options that are not taken, though nobody knows that they are not.
 void note_left_out(Run& run, const ShellTokens& tokens) {
-  if (std::none_of(tokens.begin(), tokens.end(), has_options)) return;
+  std::vector<std::string> names;
+  for (const ShellToken& token : tokens) gather_options(token, names);
   const auto at = std::find_if(run.branches.begin(), run.branches.end(),
                                [](const Branch& one) { return !one.taken; });
-  if (at->open.empty() || std::exchange(at->noted, true)) return;
-  run.notes.push_back(
-      fmt::format("{}: options under a condition are left out: {}", at->line, at->open));
+  if (names.empty() || at->open.empty() || std::exchange(at->noted, true)) return;
+  constexpr std::size_t kMostNamed = 3;
+  if (names.size() > kMostNamed) {
+    names.resize(kMostNamed);
+    names.emplace_back("others");
+  }
+  run.notes.push_back(fmt::format("{}: {} under a condition {} left out: {}", at->line,
+                                  enumerate(names), names.size() == 1 ? "is" : "are", at->open));
 }
 
 void run_text(Run& run, std::string_view text, std::size_t line, int depth);

@@ -83,9 +83,9 @@ TEST_CASE("a branch is taken if its condition holds with what is not set being e
       "t.py ${A[@]} --p $PP\n";
   CHECK(words_of(script) == "PP=4|X=1 & t.py|--a|--one|--gt|--num-layers|40|--p|4");
   CHECK(notes_of(script) ==
-        "8: options under a condition are left out: FP8 is not set in it\n"
-        "9: options under a condition are left out: '[ -f there ]' cannot be known here\n"
-        "10: options under a condition are left out: SIZE is not set in it");
+        "8: --fp8-format under a condition is left out: FP8 is not set in it\n"
+        "9: --there under a condition is left out: '[ -f there ]' cannot be known here\n"
+        "10: --num-layers under a condition is left out: SIZE is not set in it");
 }
 
 TEST_CASE("the command with most options is the one that trains") {

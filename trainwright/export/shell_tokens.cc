@@ -10,6 +10,7 @@ namespace {
 struct Reader {
   std::string_view text;
   std::size_t at = 0, line = 1;
+  std::size_t first = 1;  // line of the word
   std::vector<ShellToken> tokens = {};
   std::string word = {};
   bool begun = false;         // also of ''
@@ -24,6 +25,7 @@ struct Reader {
 
 void take(Reader& reader) {
   if (reader.done()) return;
+  if (!reader.begun) reader.first = reader.line;
   reader.line += reader.here() == '\n';
   reader.word += reader.here();
   reader.begun = true;
@@ -85,7 +87,7 @@ void end_word(Reader& reader) {
   }
   if (target) return;
   if (reader.command.empty()) reader.command = word;
-  reader.tokens.push_back({.text = std::move(word), .line = reader.line});
+  reader.tokens.push_back({.text = std::move(word), .line = reader.first});
 }
 
 // Whether a word so far is NAME= or NAME+=.

@@ -15,42 +15,57 @@ std::optional<Filling> hear(const Hearing& hearing, std::string_view key) {
   return text == nullptr || *text == "-" ? std::nullopt : found_in(*text, hearing.given);
 }
 
+void not_read(Hearing& hearing, std::string_view key, const std::string& value) {
+  const auto known = [&](const Unreadable& one) { return one.key == key; };
+  if (std::any_of(hearing.unreadable.begin(), hearing.unreadable.end(), known)) return;
+  const auto at = std::find_if(
+      hearing.given.rbegin(), hearing.given.rend(),
+      [&](const Setting& one) { return !one.values.empty() && one.values.front() == value; });
+  std::string where = at == hearing.given.rend() ? std::string(key) : at->key;
+  if (at != hearing.given.rend() && !at->where.empty()) where = at->where + ' ' + where;
+  hearing.unreadable.push_back({std::string(key), std::move(where), value});
+}
+
 std::optional<std::int64_t> hear_number(Hearing& hearing, std::string_view key) {
   const auto filling = hear(hearing, key);
   if (!filling) return std::nullopt;
   const auto number = parse_integer(filling->number);
-  if (!number && !filling->number.empty() && filling->number != "true") {
-    const auto at =
-        std::find_if(hearing.given.rbegin(), hearing.given.rend(), [&](const Setting& one) {
-          return !one.where.empty() && !one.values.empty() && one.values.front() == filling->number;
-        });
-    const std::string where =
-        at == hearing.given.rend() ? std::string(key) : fmt::format("{} {}", at->where, at->key);
-    hearing.faults.push_back(
-        {where, fmt::format("'{}' is not a number", filling->number),
-         fmt::format("write the number into the file, or give --layout {}=...", key)});
-  }
+  if (!number && !filling->number.empty() && filling->number != "true")
+    not_read(hearing, key, filling->number);
   return number;
 }
 
+bool is_heard(const Hearing& hearing, std::string_view key) {
+  return std::any_of(hearing.entries.begin(), hearing.entries.end(),
+                     [&](std::string_view one) { return one.substr(0, one.find('=')) == key; });
+}
+
 void heard(Hearing& hearing, std::string_view key, std::string_view value) {
-  hearing.entries.push_back(fmt::format("{}={}", key, value));
+  if (!is_heard(hearing, key)) hearing.entries.push_back(fmt::format("{}={}", key, value));
 }
 
 namespace {
 
+// What only experts have is heard unasked where there are any.
+bool concerns(const Hearing& hearing, std::string_view key) {
+  const auto said = hear(hearing, key);
+  return said && (said->said > 0 || hearing.ep > 1);
+}
+
 void hear_degrees(Hearing& hearing) {
-  for (const char* key :
-       {"tp", "pp", "cp", "ep", "etp", "micro_batch_group", "max_connections", "seq"}) {
-    if (const auto number = hear_number(hearing, key)) heard(hearing, key, std::to_string(*number));
-  }
   hearing.tp = hear_number(hearing, "tp").value_or(1);
   hearing.pp = hear_number(hearing, "pp").value_or(1);
   hearing.cp = hear_number(hearing, "cp").value_or(1);
   hearing.ep = hear_number(hearing, "ep").value_or(1);
+  for (const char* key :
+       {"tp", "pp", "cp", "ep", "etp", "micro_batch_group", "max_connections", "seq"}) {
+    if (std::string_view(key) == "etp" && !concerns(hearing, key)) continue;
+    if (const auto number = hear_number(hearing, key)) heard(hearing, key, std::to_string(*number));
+  }
   const auto sp = hear(hearing, "sp");
   if (sp && hearing.tp > 1 && sp->place.value_or(1) == 1) hearing.entries.emplace_back("sp");
-  if (const auto dispatcher = hear(hearing, "dispatcher"); dispatcher && dispatcher->place) {
+  const auto dispatcher = hear(hearing, "dispatcher");
+  if (dispatcher && dispatcher->place && concerns(hearing, "dispatcher")) {
     const auto names = all_names(DispatcherKind{});
     heard(hearing, "dispatcher", names[std::min(*dispatcher->place, names.size() - 1)]);
   }
@@ -86,47 +101,15 @@ void hear_batch(Hearing& hearing) {
   if (!hear_number(hearing, "seq")) hearing.missing.emplace_back("seq");
 }
 
-// FSDP with copies is HSDP; copies alone are DDP where that can be run.
-ShardingKind told_apart(const Hearing& hearing, ShardingKind kind, std::int64_t shards,
-                        std::int64_t copies) {
-  const bool by_number = find_setting(hearing.trainer, "dp_shard") != nullptr;
-  if (!by_number || kind == ShardingKind::Zero || kind == ShardingKind::MegatronFsdp) return kind;
-  const auto& rules = hearing.trainer.rules;
-  const bool ddp_runs = std::any_of(rules.begin(), rules.end(),
-                                    [](const Rule& rule) { return rule.id == "ddp-alone"; });
-  if (copies > 1 && shards == 1 && ddp_runs) return ShardingKind::Ddp;
-  const bool told = kind != ShardingKind::Ddp ||
-                    find_kind(hearing.trainer.shardings, ShardingKind::Fsdp) == nullptr;
-  if (copies > 1 && told) return ShardingKind::Hsdp;
-  return kind == ShardingKind::Hsdp ? ShardingKind::Fsdp : kind;
-}
-
-void hear_sharding(Hearing& hearing) {
-  Filling filling;
-  const auto kind = best_offer(hearing, "sharding", hearing.trainer.shardings, filling);
-  const std::int64_t shards = hear_number(hearing, "dp_shard").value_or(0);
-  const std::int64_t copies = hear_number(hearing, "dp_replicate").value_or(1);
-  if (!kind) return;
-  const ShardingKind sharding = told_apart(hearing, *kind, shards, copies);
-  const bool optimizer_says = hearing.zero_by_optimizer && sharding == ShardingKind::Ddp;
-  heard(hearing, "sharding", name_of(optimizer_says ? ShardingKind::Zero : sharding));
-  if (optimizer_says) heard(hearing, "zero", "1");
-  const bool fsdp = sharding == ShardingKind::Fsdp || sharding == ShardingKind::Hsdp;
-  // "default" of FSDP stands for two stages alike: what a pipeline makes of it.
-  if (filling.place && *filling.place >= (fsdp ? 2U : 1U))
-    heard(hearing, "zero", std::to_string(*filling.place));
-  if (sharding != ShardingKind::Ddp && copies > 1)
-    heard(hearing, "dp_replicate", std::to_string(copies));
-}
-
 void hear_precision(Hearing& hearing) {
   Filling filling;
   if (const auto kind = best_offer(hearing, "precision", hearing.trainer.precisions, filling)) {
     heard(hearing, "precision", name_of(*kind));
   }
   filling = {};
-  if (const auto kind = best_offer(hearing, "optimizer", hearing.trainer.optimizers, filling)) {
-    hearing.job = fmt::format("optimizer={}", name_of(*kind));
+  const auto optimizer = best_offer(hearing, "optimizer", hearing.trainer.optimizers, filling);
+  if (optimizer && filling.said > 0) {
+    hearing.job = fmt::format("optimizer={}", name_of(*optimizer));
     hearing.zero_by_optimizer = filling.place == 1U;
   }
   filling = {};
@@ -205,43 +188,72 @@ std::string megatron_arguments(const std::vector<Setting>& given) {
   return to_line(json);
 }
 
-std::string hear_model(const Hearing& hearing, const Target& target) {
-  for (const auto& [ours, theirs] : hearing.trainer.settings) {
-    if (ours.starts_with("model.") && found_in(theirs, hearing.given)) return ours.substr(6);
+std::string hear_model(const Trainer& trainer, const std::vector<Setting>& given,
+                       const Target& target) {
+  for (const auto& [ours, theirs] : trainer.settings) {
+    if (ours.starts_with("model.") && found_in(theirs, given)) return ours.substr(6);
   }
-  return target.name == "megatron-lm" ? megatron_arguments(hearing.given) : "";
+  return target.name == "megatron-lm" ? megatron_arguments(given) : "";
 }
 
-constexpr std::string_view kSoundOfMemoryOrTime[] = {"parallel", "recompute", "offload", "fp8",
-                                                     "graph",    "precision", "zero_",   "shard",
-                                                     "bucket",   "capacity",  "compile", "overlap"};
+// Of a model that the settings describe.
+std::optional<std::int64_t> layer_count(const std::vector<Setting>& given) {
+  const auto found = found_in("--num-layers N", given);
+  return found ? parse_integer(found->number) : std::nullopt;
+}
 
-void count_unknown(const Hearing& hearing, const Target& target, Understood& understood) {
-  const auto known = known_keys(hearing.trainer, target);
-  for (const Setting& setting : hearing.given) {
-    if (std::binary_search(known.begin(), known.end(), setting.key)) continue;
-    const std::string key = lower_case(setting.key);
-    const auto sounds = [&](std::string_view part) { return key.find(part) != std::string::npos; };
-    const bool matters =
-        !is_environment(setting) &&
-        std::any_of(std::begin(kSoundOfMemoryOrTime), std::end(kSoundOfMemoryOrTime), sounds);
-    if (matters)
-      understood.not_heeded.push_back(setting.key);
-    else
-      ++understood.ignored;
+// Settings that hold where none is given: for all models, then for this one.
+std::vector<Setting> with_unasked(const std::vector<Setting>& given, const Trainer& trainer,
+                                  const std::string& model) {
+  std::vector<Setting> all;
+  for (const std::string& key : {std::string("unasked"), "unasked." + model}) {
+    const std::string* text = find_setting(trainer, key);
+    if (text == nullptr) continue;
+    for (Setting& setting : parse_settings(*text)) {
+      // Of section:choice the last is the only one.
+      const std::size_t colon = setting.key.find(':');
+      if (colon != std::string::npos)
+        std::erase_if(all, [head = setting.key.substr(0, colon + 1)](const Setting& one) {
+          return one.key.starts_with(head);
+        });
+      setting.of = kUnasked;
+      all.push_back(std::move(setting));
+    }
   }
+  all.insert(all.end(), given.begin(), given.end());
+  return all;
+}
+
+// The options that a model was read from.
+std::vector<std::string> model_options(const std::string& model) {
+  std::vector<std::string> keys;
+  const auto json = parse_json(model, "model");
+  if (!json) return keys;
+  for (const JsonMember& member : json->members) {
+    std::string key = "--" + member.key;
+    std::replace(key.begin(), key.end(), '_', '-');
+    keys.push_back(std::move(key));
+  }
+  return keys;
 }
 
 }  // namespace
 }  // namespace detail
 
 Result<Understood> understand(const std::vector<Setting>& settings, const Trainer& trainer,
-                              const Target& target, std::optional<std::int64_t> world) {
-  detail::Hearing hearing{.trainer = trainer, .given = settings, .world = world};
+                              const Target& target, std::optional<std::int64_t> world,
+                              std::optional<std::int64_t> layers) {
   Understood understood;
+  understood.model = detail::hear_model(trainer, settings, target);
+  if (!layers) layers = detail::layer_count(settings);
+  detail::Hearing hearing{.trainer = trainer,
+                          .given = detail::with_unasked(settings, trainer, understood.model),
+                          .world = world,
+                          .layers = layers};
   understood.ranks = detail::hear_number(hearing, "world").value_or(0);
   if (!hearing.world && understood.ranks > 0) hearing.world = understood.ranks;
   detail::hear_degrees(hearing);
+  detail::hear_readings(hearing);
   understood.schedule = detail::hear_stages(hearing);
   detail::hear_batch(hearing);
   detail::hear_precision(hearing);
@@ -251,9 +263,11 @@ Result<Understood> understand(const std::vector<Setting>& settings, const Traine
   if (!hearing.faults.empty()) return fail(std::move(hearing.faults));
   understood.layout = join(hearing.entries, ",");
   understood.job = hearing.job;
-  understood.model = detail::hear_model(hearing, target);
+  understood.attention = hearing.attention;
   understood.not_said = hearing.missing;
-  detail::count_unknown(hearing, target, understood);
+  understood.unreadable = hearing.unreadable;
+  understood.notes = hearing.notes;
+  detail::hear_unknown(hearing, target, detail::model_options(understood.model), understood);
   return understood;
 }
 

@@ -338,7 +338,8 @@ void read_rank_order(JsonFields& fields, Trainer& trainer, Diagnostics& faults) 
 constexpr std::string_view kSettingsOnly[] = {
     "always",       "with_pp", "with_ep",        "model",      "modules",      "stage_modules",
     "schedule_csv", "order",   "offload",        "cp_ulysses", "pipeline_mbs", "nodes",
-    "local_batch",  "loss",    "pipeline_batch", "attention",  "script"};
+    "local_batch",  "loss",    "pipeline_batch", "attention",  "script",       "unasked",
+    "read",         "why",     "vpp_layers"};
 
 Names settings_known() {
   Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));
