@@ -244,8 +244,7 @@ struct StepModel::State {
 
   KnownLinks known_links = {};
   std::unordered_map<Degrees, LinksByKind, NumbersHash> links = {};
-  // Lists with their collectives on the same links, hidden alike: a layer of a portion, or all
-  // layers as one stage.
+  // Lists with their collectives on the same links, hidden alike: a portion's layer, or all layers.
   struct OnLinks {
     std::unordered_map<const Totals*, StagePieces> layers = {};
     std::unordered_map<const StageSums*, StagePieces> whole = {};
