@@ -23,9 +23,7 @@ ShardingKind told_apart(const Hearing& hearing, ShardingKind kind, std::int64_t 
                         std::int64_t copies) {
   const bool by_number = find_setting(hearing.trainer, "dp_shard") != nullptr;
   if (!by_number || kind == ShardingKind::Zero || kind == ShardingKind::MegatronFsdp) return kind;
-  const auto& rules = hearing.trainer.rules;
-  const bool ddp_runs = std::any_of(rules.begin(), rules.end(),
-                                    [](const Rule& rule) { return rule.id == "ddp-alone"; });
+  const bool ddp_runs = has_rule(hearing.trainer, "ddp-alone");
   const bool fsdp_offered = find_kind(hearing.trainer.shardings, ShardingKind::Fsdp) != nullptr;
   if (copies > 1 && shards == 1 && ddp_runs) return ShardingKind::Ddp;
   const bool sharded = shards > 1 || shards < 0 || (shards == 1 && hearing.cp > 1);

@@ -169,6 +169,7 @@ TEST_CASE("torchtitan's command line may write dashes, and 0.2 reads TOML") {
       SettingsForm::Toml, "torchtitan@0.2");
   CHECK(old.model == "llama-3.1-8b");
   CHECK(old.layout.find("gbs=4") != std::string::npos);  // 8 ranks / tp 2 x 1
+  CHECK(old.layout.find(",sp,") != std::string::npos);   // always, without a setting for it
 }
 
 TEST_CASE("torchtitan shards over all ranks unless told otherwise") {

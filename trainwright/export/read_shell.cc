@@ -33,7 +33,8 @@ struct Run {
   std::vector<Branch> branches = {};
   std::vector<Command> commands = {};
   std::vector<std::string> notes = {};
-  bool last = true;  // whether the last statement succeeded
+  bool last = true;       // whether the last statement succeeded
+  std::string open = {};  // why nobody can know; empty if it is sure
 };
 
 std::size_t options_in(const ShellWords& words) {
@@ -122,20 +123,26 @@ void gather_options(const ShellToken& token, std::vector<std::string>& names) {
   }
 }
 
-// Options that are not taken, though nobody knows that they are not.
-void note_left_out(Run& run, const ShellTokens& tokens) {
+// Options that are not taken, though nobody knows that they are not; whether there are any.
+bool note_left_out(Run& run, const ShellTokens& tokens, std::size_t line, const std::string& open) {
   std::vector<std::string> names;
   for (const ShellToken& token : tokens) gather_options(token, names);
-  const auto at = std::find_if(run.branches.begin(), run.branches.end(),
-                               [](const Branch& one) { return !one.taken; });
-  if (names.empty() || at->open.empty() || std::exchange(at->noted, true)) return;
+  if (names.empty() || open.empty()) return false;
   constexpr std::size_t kMostNamed = 3;
   if (names.size() > kMostNamed) {
     names.resize(kMostNamed);
     names.emplace_back("others");
   }
-  run.notes.push_back(fmt::format("{}: {} under a condition {} left out: {}", at->line,
-                                  enumerate(names), names.size() == 1 ? "is" : "are", at->open));
+  run.notes.push_back(fmt::format("{}: {} under a condition {} left out: {}", line,
+                                  enumerate(names), names.size() == 1 ? "is" : "are", open));
+  return true;
+}
+
+// Of a branch it is told once.
+void note_branch(Run& run, const ShellTokens& tokens) {
+  const auto at = std::find_if(run.branches.begin(), run.branches.end(),
+                               [](const Branch& one) { return !one.taken; });
+  if (!at->noted) at->noted = note_left_out(run, tokens, at->line, at->open);
 }
 
 void run_text(Run& run, std::string_view text, std::size_t line, int depth);
@@ -182,9 +189,12 @@ void run_command(Run& run, ShellTokens tokens, int depth) {
     tokens.erase(tokens.begin());
   }
   run.last = true;
+  run.open.clear();
   if (tokens.empty() || is_own_word(run, tokens, depth)) return;
   if (tokens[0].text == "[" || tokens[0].text == "[[" || tokens[0].text == "test") {
-    run.last = tested(run, tokens).success;
+    const Outcome outcome = tested(run, tokens);
+    run.last = outcome.success;
+    run.open = outcome.open;
     return;
   }
   Command command;
@@ -271,8 +281,11 @@ void run_statement(Run& run, ShellTokens tokens, const std::string& before, int 
     return;
   }
   if (begins_branch(run, tokens)) return;
-  if (!is_done(run)) return note_left_out(run, tokens);
-  if ((before == "&&" && !run.last) || (before == "||" && run.last)) return;
+  if (!is_done(run)) return note_branch(run, tokens);
+  if ((before == "&&" && !run.last) || (before == "||" && run.last)) {
+    note_left_out(run, tokens, tokens[0].line, run.open);
+    return;
+  }
   run_command(run, std::move(tokens), depth);
 }
 

@@ -80,12 +80,14 @@ TEST_CASE("a branch is taken if its condition holds with what is not set being e
       "if [ -f there ]; then A+=(--there); elif [ $X -gt 0 ]; then A+=(--gt); fi\n"
       "case $SIZE in\n  7b|8b) A+=(--num-layers 32) ;;\n  *) A+=(--num-layers 40) ;;\nesac\n"
       "[ -z \"$PP\" ] && PP=4\n[ $PP = 4 ] || PP=8\n"
+      "[ -n \"$CP\" ] && A+=(--context-parallel-size $CP)\n[ $X = 2 ] && A+=(--two)\n"
       "t.py ${A[@]} --p $PP\n";
   CHECK(words_of(script) == "PP=4|X=1 & t.py|--a|--one|--gt|--num-layers|40|--p|4");
   CHECK(notes_of(script) ==
         "8: --fp8-format under a condition is left out: FP8 is not set in it\n"
         "9: --there under a condition is left out: '[ -f there ]' cannot be known here\n"
-        "10: --num-layers under a condition is left out: SIZE is not set in it");
+        "10: --num-layers under a condition is left out: SIZE is not set in it\n"
+        "16: --context-parallel-size under a condition is left out: CP is not set in it");
 }
 
 TEST_CASE("the command with most options is the one that trains") {

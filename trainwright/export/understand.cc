@@ -40,6 +40,11 @@ bool is_heard(const Hearing& hearing, std::string_view key) {
                      [&](std::string_view one) { return one.substr(0, one.find('=')) == key; });
 }
 
+bool has_rule(const Trainer& trainer, std::string_view id) {
+  return std::any_of(trainer.rules.begin(), trainer.rules.end(),
+                     [&](const Rule& rule) { return rule.id == id; });
+}
+
 void heard(Hearing& hearing, std::string_view key, std::string_view value) {
   if (!is_heard(hearing, key)) hearing.entries.push_back(fmt::format("{}={}", key, value));
 }
@@ -63,7 +68,9 @@ void hear_degrees(Hearing& hearing) {
     if (const auto number = hear_number(hearing, key)) heard(hearing, key, std::to_string(*number));
   }
   const auto sp = hear(hearing, "sp");
-  if (sp && hearing.tp > 1 && sp->place.value_or(1) == 1) hearing.entries.emplace_back("sp");
+  const bool always = has_rule(hearing.trainer, "sp-goes-with-tp");  // not a word about it
+  if (hearing.tp > 1 && (always || (sp && sp->place.value_or(1) == 1)))
+    hearing.entries.emplace_back("sp");
   const auto dispatcher = hear(hearing, "dispatcher");
   if (dispatcher && dispatcher->place && concerns(hearing, "dispatcher")) {
     const auto names = all_names(DispatcherKind{});
