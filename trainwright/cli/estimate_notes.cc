@@ -54,7 +54,7 @@ std::string routing_note(const Answer& answer, const MemoryConstants& constants)
       to_text(more));
 }
 
-// "activations 38.20 GiB (kernel fused-norm, layers)": a large part, and which of its facts are
+// "activations (kernel fused-norm, layers)": a large part of the table, and which of its facts are
 // assumed or learned.
 class Grounds {
  public:
@@ -75,8 +75,7 @@ class Grounds {
   std::string text() const {
     std::vector<std::string> texts;
     for (const auto& [category, facts] : parts_) {
-      texts.push_back(fmt::format("{} {} ({})", words_of(category),
-                                  to_text(bytes_in(rank_, category)), join(facts, ", ")));
+      texts.push_back(fmt::format("{} ({})", words_of(category), join(facts, ", ")));
     }
     if (texts.empty()) return {};
     return fmt::format("Assumed or learned from runs, not read in the source of {}: {}.",
