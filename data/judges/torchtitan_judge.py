@@ -4,11 +4,19 @@
 
 A question has `world` and `words` of a command line (0.3) or `text` of a TOML file (0.2). No mesh is made.
 """
+import functools
 import os
 import sys
 import tempfile
 
 from judge import answer_all, stand_in_for_triton
+
+
+@functools.cache
+def manager():
+    """One: each that is made adds its rules once more to all that is parsed from then on."""
+    from torchtitan.config import ConfigManager
+    return ConfigManager()
 
 
 def check_batch(training, dims):
@@ -29,9 +37,8 @@ def check_schedule(parallelism):
 
 
 def by_command_line(question):
-    from torchtitan.config import ConfigManager
     from torchtitan.distributed.parallel_dims import ParallelDims
-    config = ConfigManager().parse_args(question["words"])
+    config = manager().parse_args(question["words"])
     dims = ParallelDims.from_config(config.parallelism, question["world"])
     # Trainer.__init__, which needs process groups for the rest.
     whole = (dims.tp if config.parallelism.enable_sequence_parallel else 1) * (2 * dims.cp if dims.cp > 1 else 1)
@@ -44,11 +51,10 @@ def by_command_line(question):
 
 
 def by_file(question):
-    from torchtitan.config import ConfigManager
     from torchtitan.distributed import ParallelDims
     with tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False) as file:
         file.write(question["text"])
-    config = ConfigManager().parse_args(["--job.config_file", file.name])
+    config = manager().parse_args(["--job.config_file", file.name])
     os.unlink(file.name)
     asked = config.parallelism
     dims = ParallelDims(
