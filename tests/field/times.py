@@ -32,7 +32,8 @@ QWEN_LORA = "lora=64:query+key+value+attention_output+gate+up+down,lora_dropout"
 
 def trainer_of(row):
     if row["source"] == "qwen_readme":
-        return "deepspeed@0.16" if row["zero_stage"] else "accelerate"
+        # finetune_ds.sh, its only script for all weights, asks for ZeRO-3, on one card as well.
+        return "deepspeed@0.16" if row["zero_stage"] or not job_of(row) else "accelerate"
     return {"torchtune_readme": "pytorch", "torchtitan_issues": "torchtitan@0.2", "dlperf_gpt_v100": "megatron-lm-2022",
             "megatron_moe_zoo": "megatron@0.15", "mindspeed_llm": "megatron@0.8"}[row["source"]]
 
@@ -60,6 +61,8 @@ def layout_of(row):
         words.append("sp")
     if row["source"] in ("torchtitan_issues",) and row["zero_stage"] == "3":
         words.append("fsdp")
+    elif row["source"] == "qwen_readme" and not job_of(row):
+        words.append("zero=3")
     elif row["zero_stage"] and dp > 1:
         words.append(f"zero={row['zero_stage']}")
     if row["recompute"] not in ("", "none"):

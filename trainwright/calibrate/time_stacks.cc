@@ -19,6 +19,7 @@ constexpr std::size_t kErrorsCounted = 100;  // errors of one source that count 
 constexpr std::size_t kAlone = 25;           // runs that are tried as the only one measured
 constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
 constexpr double kUnknown = 0.4;       // spread where no run tells
+constexpr std::string_view kOthers = "others";  // the stack of trainers that no other names
 
 // The runs, of one stack or of all, that are sound and whose inputs are known.
 BySource sources_of(const TimedRuns& timed, const std::optional<std::string>& stack = {}) {
@@ -42,11 +43,18 @@ StackConstants fitted_without(const BySource& everywhere, const BySource& of_sta
                               const WidthRule& width, const std::string& without = {}) {
   StackConstants common = fit_stack(all_but(everywhere, without), usual_stack(), 1.0);
   common.width = width;
-  // Quirks of one stack are no prior for another.
-  for (const StackConstant quirk : {StackConstant::Hop, StackConstant::StalledHop}) {
-    common.values[static_cast<std::size_t>(quirk)] = usual_stack().at(quirk);
-  }
-  return fit_stack(all_but(of_stack, without), common, kWithinStacks);
+  const auto forget = [&](std::initializer_list<StackConstant> constants) {
+    for (const StackConstant one : constants) {
+      common.values[static_cast<std::size_t>(one)] = usual_stack().at(one);
+    }
+  };
+  // Quirks of one stack are no prior for another, nor is what its modules add to a kernel. Only the
+  // stack of all other trainers has modules of any kind.
+  forget({StackConstant::Hop, StackConstant::StalledHop});
+  const Runs own = all_but(of_stack, without);
+  const bool named = !own.empty() && own.front()->stack != kOthers;
+  if (named) forget({StackConstant::Launch, StackConstant::Host});
+  return fit_stack(own, common, kWithinStacks);
 }
 
 // What the source's own runs make of constants that ship.

@@ -16,6 +16,11 @@ ComputeType type_of(const Operator& op, PrecisionKind precision) {
   return low && !op.low_precision ? ComputeType::Bf16 : asked;
 }
 
+// Several operators make a norm, of which one has the weight; frozen, none is told apart.
+bool holds_weights(const Operator& op) {
+  return op.kind == OperatorKind::Matmul || op.kind == OperatorKind::Lookup || op.trained;
+}
+
 std::vector<Call>& calls_of(ListTime& time, Pass pass) {
   return time.calls[static_cast<std::size_t>(pass)];
 }
@@ -27,6 +32,11 @@ double host_share(const Layout& layout, const Trainer& trainer, const Accelerato
   const bool made = accelerator.vendor == "NVIDIA" || layout.on.has(Switch::Graphs);
   if (made && asks(layout, Switch::Graphs, trainer)) return 0;
   return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
+}
+
+Seconds host_per_module(const Layout& layout, const Trainer& trainer) {
+  const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding);
+  return layout.zero == 3 && facts != nullptr ? facts->host_per_module : Seconds(0);
 }
 
 ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)
@@ -95,6 +105,7 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
   PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
   all.at(piece) += seconds;
   all.kernels += kernels(op);
+  if (pass != Pass::WeightGradient && holds_weights(op)) ++all.modules;
   if (op.part != Part::RoutedExperts) return;
   time.of_experts[static_cast<std::size_t>(pass)].at(piece) += seconds;
 }

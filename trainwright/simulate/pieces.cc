@@ -160,20 +160,6 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
 
 }  // namespace
 
-PassPieces& PassPieces::operator+=(const PassPieces& more) {
-  for (std::size_t i = 0; i < kPieces; ++i) seconds[i] += more.seconds[i];
-  kernels += more.kernels;
-  hops += more.hops;
-  return *this;
-}
-
-PassPieces operator*(PassPieces pieces, double times) {
-  for (Seconds& one : pieces.seconds) one = one * times;
-  pieces.kernels *= times;
-  pieces.hops *= times;
-  return pieces;
-}
-
 namespace {
 
 // What a token of the model needs: all of its products forward and, backward, those of gradients
@@ -480,6 +466,7 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vecto
   }
   set_surroundings(step, slice, of, wires);
   set_flops(step, layout, flops);
+  step.host_per_module = detail::host_per_module(layout, trainer);
   return step;
 }
 

@@ -9,9 +9,9 @@
 //
 //      g = products + attention + streams + loss + launches x launch + exposed collectives
 //      t = (g^4 + h^4)^(1/4)          the host is a floor under the device, not an addend
-//      h = kernels x host + hops x hop     hops between members of tp on several nodes
+//      h = kernels x host + hops x hop + modules x host_per_module
+//    hops between members of tp on several nodes; modules where a trainer's ZeRO-3 has hooks.
 //    CUDA graphs need no host and a fifth of a launch; experts may be launched one by one.
-//
 // 3. The pipeline's clock runs over the stages. For m micro-batches on p ranks of v chunks, t_r the
 //    time of a micro-batch on rank r with its transfers:
 //
@@ -65,6 +65,7 @@ struct PassPieces {
   std::array<Seconds, kPieces> seconds{};
   double kernels = 0;  // operators and collectives to launch
   double hops = 0;     // between members of tp: n - 1 for each of their collectives
+  double modules = 0;  // that hold weights
   Seconds& at(Piece piece) { return seconds[static_cast<std::size_t>(piece)]; }
   Seconds at(Piece piece) const { return seconds[static_cast<std::size_t>(piece)]; }
   PassPieces& operator+=(const PassPieces& more);
@@ -93,8 +94,9 @@ struct StepPieces {
   std::vector<RankPieces> ranks;                          // by pipeline rank
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
-  double host_share = 1;  // of kernels that the host launches, CUDA graphs the others
-  Seconds transfer;       // of one tensor to the next stage
+  double host_share = 1;    // of kernels that the host launches, CUDA graphs the others
+  Seconds host_per_module;  // where the host sees to sharded weights module by module
+  Seconds transfer;         // of one tensor to the next stage
   bool tensor_apart = false, stages_apart = false;  // on several nodes
   Regime regime;                                    // which decides how sure the answer is
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
@@ -158,11 +160,9 @@ enum class TimePart : std::uint8_t {
   Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
   Host,                                // waiting for launches
   Tensor, Context, Expert,             // collectives that are not hidden
-  Pipeline,                            // transfers between stages
-  Bubble,                              // waiting for other stages
+  Pipeline, Bubble,                    // transfers between stages, and waiting for others
   Data,                                // gradients and weights that are not hidden
-  Optimizer,
-  Waiting,                             // of ranks for each other
+  Optimizer, Waiting,                  // the latter of ranks for each other
 };
 // clang-format on
 inline constexpr std::size_t kTimeParts = static_cast<std::size_t>(TimePart::Waiting) + 1;
@@ -196,5 +196,5 @@ Json to_json(const StepTime& time);
 
 }  // namespace trainwright
 
-// The rest of the public face; include this header only.
-#include "trainwright/simulate/pipeline.h"  // the order of a step's actions, and of any other
+// The rest of the public face: the order of a step's actions, and of any other.
+#include "trainwright/simulate/pipeline.h"

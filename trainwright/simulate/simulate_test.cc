@@ -334,6 +334,26 @@ TEST_CASE("a mixed cluster has the pace of its slowest") {
   CHECK(part(mixed.time(text), TimePart::Products) == part(slow.time(text), TimePart::Products));
 }
 
+TEST_CASE("under DeepSpeed's ZeRO-3 the host sees to every module before it runs") {
+  Eight eight("8xA100-80GB");
+  eight.trainer = *find_trainer("deepspeed", kData);
+  const auto asked = [&](const char* text) { return eight.pieces(text).kinds.front(); };
+  // q, k, v, o, gate, up, down and two norms in each of 32 layers; embedding, last norm, head.
+  const StagePieces plain = asked("zero=3,mbs=1,gbs=64,seq=128");
+  CHECK(plain.forward.modules == 32 * 9 + 3);
+  CHECK(plain.backward_weight.modules == 0);
+  const StagePieces again = asked("zero=3,mbs=1,gbs=64,seq=128,recompute=full");
+  // Of a layer that is run again, the last product is not.
+  CHECK(again.backward_input.modules - plain.backward_input.modules == 32 * 8);
+  // 0.4 ms for each, forward and backward, in each of eight micro-batches; the device waits.
+  const StepTime three = eight.time("zero=3,mbs=1,gbs=64,seq=128");
+  CHECK(three.step.value() > 291 * 2 * 0.4e-3 * 8);
+  CHECK(part(three, TimePart::Host) >
+        part(eight.time("zero=2,mbs=1,gbs=64,seq=128"), TimePart::Host) * 5);
+  // With 8,192 tokens of each micro-batch the device takes longer.
+  CHECK(part(eight.time("zero=3,mbs=1,gbs=64,seq=8192"), TimePart::Host) < three.step * 0.1);
+}
+
 TEST_CASE("states on the host are stepped at its pace, weights there come for every pass") {
   Eight eight("8xA100-80GB");
   eight.trainer = *find_trainer("deepspeed", kData);

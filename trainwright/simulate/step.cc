@@ -44,15 +44,17 @@ Seconds shown(Seconds traffic, Seconds beside, double exposed) {
 // other. Chosen with all rows in view, of 0, 0.2 and 1.
 constexpr double kLaunchInGraph = 0.2;
 
-// What each kernel takes beside its work, on the device and on the host, and each hop of tp.
+// What each kernel takes beside its work, on the device and on the host, each hop of tp, and each
+// module.
 struct Launching {
-  Seconds device, host, hop;
+  Seconds device, host, hop, module;
 };
 Launching launching_of(const StepPieces& step, const StackConstants& stack) {
   const double share = kLaunchInGraph + (1 - kLaunchInGraph) * step.host_share;
   Launching each{.device = Seconds(stack.at(StackConstant::Launch) * share),
                  .host = Seconds(stack.at(StackConstant::Host) * step.host_share),
-                 .hop = {}};
+                 .hop = {},
+                 .module = step.host_per_module};
   if (step.tensor_apart) each.hop = Seconds(stack.at(StackConstant::Hop));
   if (step.stages_apart) {
     each.hop = std::max(each.hop, Seconds(stack.at(StackConstant::StalledHop)));
@@ -87,7 +89,8 @@ Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConst
                 parts[index(TimePart::Streams)],
             factor(StackConstant::Exposed));
   const double device = sum(parts).value();
-  const double host = (each.host * pass.kernels + each.hop * pass.hops).value();
+  const double host =
+      (each.host * pass.kernels + each.hop * pass.hops + each.module * pass.modules).value();
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
   parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
   return parts;
@@ -281,6 +284,22 @@ StepPieces with_idle(StepPieces step, Seconds makespan, Seconds visit) {
 }
 
 }  // namespace
+
+PassPieces& PassPieces::operator+=(const PassPieces& more) {
+  for (std::size_t i = 0; i < kPieces; ++i) seconds[i] += more.seconds[i];
+  kernels += more.kernels;
+  hops += more.hops;
+  modules += more.modules;
+  return *this;
+}
+
+PassPieces operator*(PassPieces pieces, double times) {
+  for (Seconds& one : pieces.seconds) one = one * times;
+  pieces.kernels *= times;
+  pieces.hops *= times;
+  pieces.modules *= times;
+  return pieces;
+}
 
 StepPieces with_known_idle(StepPieces step, const StackConstants& stack) {
   const Pipeline pipeline = pipeline_of(step, stack);

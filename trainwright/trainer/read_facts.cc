@@ -166,6 +166,9 @@ void read(JsonFields& fields, ShardingFacts& sharding) {
     check_name(fields, "without", name, to_strings(all_names(KernelKind{})));
     if (const auto kind = named<KernelKind>(name)) sharding.without.push_back(*kind);
   }
+  const double host = fields.optional_number("host_per_module").value_or(0);
+  if (!(host >= 0 && host < 1)) fields.fault("host_per_module", "not between 0 and 1 s");
+  sharding.host_per_module = Seconds(host);
   sharding.setting = setting_in(fields);
 }
 

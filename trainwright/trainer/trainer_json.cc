@@ -126,6 +126,9 @@ Json shardings(const Trainer& trainer) {
       for (const KernelKind kind : entry.without) names.push(Json::of(name_of(kind)));
       json.add("without", std::move(names));
     }
+    if (entry.host_per_module > Seconds(0)) {
+      json.add("host_per_module", Json::of(entry.host_per_module.value()));
+    }
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
