@@ -37,6 +37,7 @@ function(trainwright_module_tests name)
   if(long AND TRAINWRIGHT_PROPERTY_TESTS)
     trainwright_test_program(${name}_prop_test ${name} ${long})
     target_link_libraries(${name}_prop_test PRIVATE rapidcheck)
+    target_compile_options(${name}_prop_test PRIVATE $<$<CONFIG:Release>:-O1>)
     trainwright_precompile(${name}_prop_test base_prop_test ${TRAINWRIGHT_COMMON_HEADERS}
                            <doctest/doctest.h> <rapidcheck.h>)
   endif()
