@@ -114,6 +114,25 @@ std::string assumed_note(const Answer& answer) {
   return grounds.text();
 }
 
+// Waiting for launches is not what it is where a trainer's own code takes the host.
+std::string hooks_note(const Answer& answer) {
+  const Trainer& trainer = answer.setting.trainer;
+  const Layout& layout = answer.setting.read.layout;
+  const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding);
+  const Seconds waits = answer.time.parts[static_cast<std::size_t>(TimePart::Host)];
+  constexpr double kTold = 0.05;  // of a step
+  if (layout.zero != 3 || facts == nullptr || facts->host_per_module == Seconds(0) ||
+      waits < answer.time.step * kTold) {
+    return {};
+  }
+  return fmt::format(
+      "The accelerators wait for the host, {} of a step: {} takes {} of it for each module in "
+      "every "
+      "pass to gather weights and free them. A larger micro-batch hides that; zero=2 has none of "
+      "it.",
+      seconds_text(waits), trainer.title, seconds_text(facts->host_per_module));
+}
+
 }  // namespace
 
 std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants) {
@@ -165,6 +184,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
         to_text(answer.host->per_rank * answer.host->ranks_per_node), answer.host->ranks_per_node));
   }
   add(routing_note(answer, constants));
+  add(hooks_note(answer));
   add(assumed_note(answer));
   for (const LayoutViolation& violation : advice) {
     add(fmt::format("Advice: {}{}.", violation.reason,

@@ -80,8 +80,8 @@ struct ShardingFacts {
   ShardingKind kind = ShardingKind::Ddp;
   GradientLife gradients = GradientLife::Buffer;
   std::vector<KernelKind> without;  // kernels that it excludes
-  Seconds host_per_module;  // in every pass, where it takes care of weights module by module
   std::string setting, source;
+  Seconds host_per_module = {};  // in every pass, where it takes care of weights module by module
 };
 // A thing by the trainer's own name, or a group of ranks.
 struct Choice {
