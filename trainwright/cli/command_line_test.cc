@@ -133,6 +133,18 @@ TEST_CASE("no line of help is wider than a terminal of 80") {
   }
 }
 
+TEST_CASE("where ZeRO-3 keeps the host busy, estimate says so") {
+  const auto said = [](const char* layout) {
+    return reply_to({"estimate", "llama-3.1-8b", "--on", "8xA100-80GB", "--trainer", "deepspeed",
+                     "--layout", layout, "--width", "200"})
+        .output;
+  };
+  const char* note = "DeepSpeed takes 0.4 ms of it for each module in every pass";
+  CHECK(said("zero=3,mbs=1,gbs=64,seq=512").find(note) != std::string::npos);
+  CHECK(said("zero=2,mbs=1,gbs=64,seq=512").find(note) == std::string::npos);
+  CHECK(said("zero=3,mbs=4,gbs=64,seq=4096").find(note) == std::string::npos);
+}
+
 TEST_CASE("plan --export writes the recommended layout as export does") {
   const Reply reply = reply_to({"plan", "llama-3.2-1b", "--on", "8xH100", "--batch", "64", "--seq",
                                 "2k", "--trainer", "torchtitan", "--export", "/nonexistent/run"});
