@@ -41,7 +41,7 @@ std::string_view words_of(TimePart part) {
     case TimePart::AttentionCores: return "attention";
     case TimePart::Streams: return "memory-bound kernels";
     case TimePart::Loss: return "loss";
-    case TimePart::Host: return "waiting for launches";
+    case TimePart::Host: return "waiting for the host";
     case TimePart::Tensor: return "tensor parallel";
     case TimePart::Context: return "context parallel";
     case TimePart::Expert: return "expert parallel";
