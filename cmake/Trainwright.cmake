@@ -49,7 +49,7 @@ endfunction()
 
 # trainwright_compile(TARGET NAME)
 # How the files of module NAME are compiled. Sanitised, those that hardly loop are not optimised: that took longer than
-# all that runs them. The command line, a quarter of all code, is optimised less, with the same headers precompiled.
+# all that runs them. The command line, a quarter of what is compiled, is optimised less, with the same headers precompiled.
 set(TRAINWRIGHT_HARDLY_LOOPS cluster trainer outside question measured export logs calibrate tune report cli)
 function(trainwright_compile target name)
   set(first trainwright_base)

@@ -114,23 +114,18 @@ std::string assumed_note(const Answer& answer) {
   return grounds.text();
 }
 
-// Waiting for launches is not what it is where a trainer's own code takes the host.
+// Where a trainer's own code keeps the host busy, which larger micro-batches hide.
 std::string hooks_note(const Answer& answer) {
-  const Trainer& trainer = answer.setting.trainer;
-  const Layout& layout = answer.setting.read.layout;
-  const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding);
-  const Seconds waits = answer.time.parts[static_cast<std::size_t>(TimePart::Host)];
   constexpr double kTold = 0.05;  // of a step
-  if (layout.zero != 3 || facts == nullptr || facts->host_per_module == Seconds(0) ||
-      waits < answer.time.step * kTold) {
-    return {};
-  }
+  const Trainer& trainer = answer.setting.trainer;
+  const Seconds each = sharding_of(answer.setting.read.layout, trainer).host_per_module;
+  const Seconds waits = answer.time.parts[static_cast<std::size_t>(TimePart::Host)];
+  if (each == Seconds(0) || waits < answer.time.step * kTold) return {};
   return fmt::format(
       "The accelerators wait for the host, {} of a step: {} takes {} of it for each module in "
-      "every "
-      "pass to gather weights and free them. A larger micro-batch hides that; zero=2 has none of "
-      "it.",
-      seconds_text(waits), trainer.title, seconds_text(facts->host_per_module));
+      "every pass to gather weights and free them. A larger micro-batch hides that; zero=2 gathers "
+      "nothing.",
+      seconds_text(waits), trainer.title, seconds_text(each));
 }
 
 }  // namespace

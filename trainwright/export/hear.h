@@ -32,7 +32,6 @@ void not_read(Hearing& hearing, std::string_view key, const std::string& value);
 // What was heard first of a key stays.
 void heard(Hearing& hearing, std::string_view key, std::string_view value);
 bool is_heard(const Hearing& hearing, std::string_view key);
-bool has_rule(const Trainer& trainer, std::string_view id);
 
 // The kind whose setting is there, of several the one of which most is said; "key.kind" goes before
 // the offer's own, and "key.kind.ddp" says it under one sharding. An offer without a setting is

@@ -40,11 +40,6 @@ bool is_heard(const Hearing& hearing, std::string_view key) {
                      [&](std::string_view one) { return one.substr(0, one.find('=')) == key; });
 }
 
-bool has_rule(const Trainer& trainer, std::string_view id) {
-  return std::any_of(trainer.rules.begin(), trainer.rules.end(),
-                     [&](const Rule& rule) { return rule.id == id; });
-}
-
 void heard(Hearing& hearing, std::string_view key, std::string_view value) {
   if (!is_heard(hearing, key)) hearing.entries.push_back(fmt::format("{}={}", key, value));
 }
@@ -68,9 +63,10 @@ void hear_degrees(Hearing& hearing) {
     if (const auto number = hear_number(hearing, key)) heard(hearing, key, std::to_string(*number));
   }
   const auto sp = hear(hearing, "sp");
-  const bool always = has_rule(hearing.trainer, "sp-goes-with-tp");  // not a word about it
-  if (hearing.tp > 1 && (always || (sp && sp->place.value_or(1) == 1)))
-    hearing.entries.emplace_back("sp");
+  // A trainer that always has it has no word for it (torchtitan 0.2).
+  const bool on =
+      has_rule(hearing.trainer, "sp-goes-with-tp") || (sp && sp->place.value_or(1) == 1);
+  if (on && hearing.tp > 1) hearing.entries.emplace_back("sp");
   const auto dispatcher = hear(hearing, "dispatcher");
   if (dispatcher && dispatcher->place && concerns(hearing, "dispatcher")) {
     const auto names = all_names(DispatcherKind{});

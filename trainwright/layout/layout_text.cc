@@ -297,9 +297,8 @@ Layout usual_layout(const Trainer& trainer) {
   assign(usual.order, order_of(trainer.rank_order));
   // Weights that are gathered behind the forward pass are those of the distributed optimizer: where
   // the one is on unasked and needs the other, that is on too (Megatron-Bridge's recipes).
-  const bool needs = std::any_of(trainer.rules.begin(), trainer.rules.end(),
-                                 [](const Rule& rule) { return rule.id == "gather-overlap"; });
-  if (needs && overlap_use(trainer, OverlapKind::ParameterGather) == Use::ByDefault) {
+  if (has_rule(trainer, "gather-overlap") &&
+      overlap_use(trainer, OverlapKind::ParameterGather) == Use::ByDefault) {
     usual.sharding = ShardingKind::Zero;
     usual.zero = 1;
   }

@@ -40,6 +40,7 @@ Sharding sharding_of(const Layout& layout, const Trainer& trainer) {
   sharding.expert = expert_sharers(layout);
   if (const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding)) {
     sharding.life = facts->gradients;
+    if (layout.zero == 3) sharding.host_per_module = facts->host_per_module;
   }
   const PrecisionFacts* precision = find_kind(trainer.precisions, layout.precision);
   if (precision != nullptr && precision->gradient_life) sharding.life = *precision->gradient_life;

@@ -52,6 +52,7 @@ struct Sharding {
   bool flat_buffers = false;  // FSDP2: each through a flat buffer
   bool fp8_gather = false;    // low-precision weights travel as they are
   GradientLife life = GradientLife::Buffer;
+  Seconds host_per_module = {};  // what seeing to cut weights takes of the host, in every pass
   friend bool operator==(const Sharding&, const Sharding&) = default;
 };
 Sharding sharding_of(const Layout& layout, const Trainer& trainer);

@@ -34,11 +34,6 @@ double host_share(const Layout& layout, const Trainer& trainer, const Accelerato
   return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
 }
 
-Seconds host_per_module(const Layout& layout, const Trainer& trainer) {
-  const ShardingFacts* facts = find_kind(trainer.shardings, layout.sharding);
-  return layout.zero == 3 && facts != nullptr ? facts->host_per_module : Seconds(0);
-}
-
 ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)
     : rates_(rates), precision_(precision), libraries_(trainer.libraries) {
   // Transformer Engine's grouped product is one of cuBLAS for each expert, on streams that take

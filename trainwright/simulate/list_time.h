@@ -25,9 +25,6 @@ struct ListTime {
 // a layer's, if those of its parts do.
 double host_share(const Layout& layout, const Trainer& trainer, const Accelerator& accelerator);
 
-// What the host takes for each module in every pass, where it sees to sharded weights there.
-Seconds host_per_module(const Layout& layout, const Trainer& trainer);
-
 class ListTimer {
  public:
   ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer);

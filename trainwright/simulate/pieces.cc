@@ -466,7 +466,7 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vecto
   }
   set_surroundings(step, slice, of, wires);
   set_flops(step, layout, flops);
-  step.host_per_module = detail::host_per_module(layout, trainer);
+  step.host_per_module = sharding_of(layout, trainer).host_per_module;
   return step;
 }
 

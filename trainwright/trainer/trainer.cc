@@ -97,6 +97,11 @@ const Kernel* find_kernel(const Trainer& trainer, KernelKind kind) {
   return find_kind(trainer.kernels, kind);
 }
 
+bool has_rule(const Trainer& trainer, std::string_view id) {
+  return std::any_of(trainer.rules.begin(), trainer.rules.end(),
+                     [&](const Rule& rule) { return rule.id == id; });
+}
+
 const Bucket* find_bucket(const Trainer& trainer, BucketPurpose purpose) {
   for (const Bucket& bucket : trainer.buckets) {
     if (bucket.purpose == purpose) return &bucket;

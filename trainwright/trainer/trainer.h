@@ -152,6 +152,7 @@ std::optional<double> dtype_bytes(std::string_view dtype);
 Use overlap_use(const Trainer& trainer, OverlapKind kind);
 const Kernel* find_kernel(const Trainer& trainer, KernelKind kind);
 const Bucket* find_bucket(const Trainer& trainer, BucketPurpose purpose);
+bool has_rule(const Trainer& trainer, std::string_view id);
 template <class Entry, class Kind>
 const Entry* find_kind(const std::vector<Entry>& entries, Kind kind) {
   for (const Entry& entry : entries) {
