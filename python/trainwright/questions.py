@@ -65,11 +65,11 @@ def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | Non
         calibration=constants_of(calibration), measured=measured, **options))))
 
 
-def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, config: Path | None = None,
-             trainer: Trainer | None = None, job: Entries | None = None, optimizer: str | None = None,
-             precision: str | None = None, attention: str | None = None, schedule: Path | None = None,
-             risk: float | None = None, constants: Data | None = None, calibration: Data | Calibration | None = None,
-             measured: str | None = None, **options: Any) -> Estimate:
+def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, batch: int | None = None,
+             seq: int | None = None, config: Path | None = None, trainer: Trainer | None = None, job: Entries | None = None,
+             optimizer: str | None = None, precision: str | None = None, attention: str | None = None,
+             schedule: Path | None = None, risk: float | None = None, constants: Data | None = None,
+             calibration: Data | Calibration | None = None, measured: str | None = None, **options: Any) -> Estimate:
     """Memory and step time of one layout, and whether it fits. `config` is a trainer's own file.
 
     >>> import trainwright
@@ -81,9 +81,9 @@ def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = N
     """
     named = () if model is None else (document_word(model),)
     return answered(Estimate, Question(("estimate",), named, training(trainer, job, dict(
-        on=on, layout=entries_word(layout), config=config, optimizer=optimizer, precision=precision, attention=attention,
-        schedule=schedule, risk=risk, constants=constants, calibration=constants_of(calibration), measured=measured,
-        **options))))
+        on=on, layout=entries_word(layout), batch=batch, seq=seq, config=config, optimizer=optimizer, precision=precision,
+        attention=attention, schedule=schedule, risk=risk, constants=constants, calibration=constants_of(calibration),
+        measured=measured, **options))))
 
 
 def export(layout: Entries, *, model: Model, on: Data, to: str | None = None, batch: int | None = None,

@@ -249,6 +249,12 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
   if (!subcommands.empty()) {
     return {where, "a command is needed", fmt::format("commands are {}", enumerate(subcommands))};
   }
+  const bool has_layout = std::find(options.begin(), options.end(), "--layout") != options.end();
+  for (const std::string& word : root.remaining(true)) {
+    if (has_layout && word.find('=') != std::string::npos) {
+      return {where, fmt::format("'{}' stands alone", word), "a layout goes behind --layout"};
+    }
+  }
   return {where, fault.what(), "see --help"};
 }
 

@@ -36,6 +36,8 @@ TEST_CASE("with --json every fault of the words is JSON, and text for people all
       {{"estimat", "--json"}, "unknown command 'estimat'"},
       {{"estimate", "llama-2-7b", "--on", "8xH100", "--json", "--latout", "tp=8"},
        "unknown option '--latout'"},
+      {{"estimate", "llama-2-7b", "tp=8,mbs=1", "--on", "8xH100", "--json"},
+       "'tp=8,mbs=1' stands alone"},
       {{"estimate", "llama-2-7b", "--on", "8xH100", "--json"}, "--layout is required"},
       {{"schedule", "make", "1f1b", "--ranks", "four", "--microbatches", "4", "--json"},
        "'four' is not a whole number"},
@@ -63,6 +65,19 @@ TEST_CASE("all values that are no numbers are told at once") {
   const Reply names = reply_to({"plan", "lama-2-7b", "--on", "8xH1000", "--batch", "sixty", "--seq",
                                 "4k", "--trainer", "megatroll", "--risk", "7x", "--json"});
   CHECK(faults_in(names).size() == 5);
+}
+
+TEST_CASE("estimate takes batch and length as plan does, and not twice") {
+  const auto answered = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"estimate", "llama-3.2-1b", "--on", "8xH100"});
+    return reply_to(words);
+  };
+  const Reply apart = answered({"--layout", "mbs=1", "--batch", "64", "--seq", "4k"});
+  CHECK(apart.exit == Exit::Ok);
+  CHECK(apart.output == answered({"--layout", "mbs=1,gbs=64,seq=4096"}).output);
+  const Reply twice = answered({"--layout", "mbs=1,gbs=32,seq=4096", "--batch", "64"});
+  CHECK(twice.exit == Exit::BadInput);
+  CHECK(twice.error.find("gbs") != std::string::npos);
 }
 
 TEST_CASE("a batch may be given in tokens") {

@@ -24,17 +24,6 @@ trainwright::Plan plan_of(const Question& setting) {
           .attention = setting.attention};
 }
 
-// --batch and --seq are entries of the layout.
-Words export_words(const Invocation& invocation) {
-  Words words = words_of(invocation);
-  for (const auto& [name, key] : {std::pair{"batch", "gbs"}, {"seq", "seq"}}) {
-    if (const auto value = invocation.integer(name)) {
-      words.layout += fmt::format("{}{}={}", words.layout.empty() ? "" : ",", key, *value);
-    }
-  }
-  return words;
-}
-
 std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time,
                                       PrecisionKind precision) {
   return {fmt::format("expected: {:.3g} s a step (90 % interval {:.3g} to {:.3g} s), MFU {}",
@@ -231,7 +220,7 @@ Json check_question(const trainwright::Plan& plan, const Target& target,
 }
 
 Result<Output> run_export(const Invocation& invocation) {
-  Words words = export_words(invocation);
+  Words words = words_of(invocation);
   const std::string to = invocation.text("to").value_or("");
   if (words.trainer.empty() && !to.empty()) words.trainer = trainer_of_target(to);
   if (invocation.flag("check") && (invocation.flag("only-settings") || invocation.text("into"))) {
@@ -349,7 +338,7 @@ Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words)
 
 Command export_command() {
   const auto text = Argument::Kind::Text;
-  std::vector<Argument> arguments = {
+  const std::vector<Argument> arguments = {
       {"layout", text, "the layout, key=value,...; see below", true, "LAYOUT"},
       {"--model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
       {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
@@ -361,10 +350,8 @@ Command export_command() {
       {"--python", text, "the interpreter that has the target installed (default: python3)", false,
        "PYTHON"},
       {"--only-settings", Argument::Kind::Flag,
-       "the settings alone, also of a layout that is not legal"},
-      {"--batch", Argument::Kind::Batch,
-       "sequences in a step, or tokens: 4M-tokens; short for gbs=...", false, "B"},
-      {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"},
+       "the settings alone, also of a layout that is not legal"}};
+  const std::vector<Argument> order = {
       {"--schedule", text,
        "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of", false,
        "FILE.csv|KIND"}};
@@ -385,7 +372,7 @@ Command export_command() {
                    "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 "
                    "--to deepspeed --check --python venv/bin/python"},
       .topics = {"layout", "job"},
-      .arguments = joined({std::move(arguments), training_arguments()}),
+      .arguments = joined({arguments, step_arguments(), order, training_arguments()}),
       .run = run_export};
 }
 

@@ -12,17 +12,17 @@ namespace trainwright::cli {
 
 Words words_of(const Invocation& invocation) {
   const auto word = [&](const char* name) { return invocation.text(name).value_or(""); };
-  const auto with = [&](const char* name, const char* key) {
-    const auto value = invocation.text(key);
-    std::string text = word(name);
+  const auto with = [&](std::string text, const char* key, const char* option) {
+    const auto value = invocation.text(option);
     if (!value) return text;
     return fmt::format("{}{}{}={}", text, trim(text).empty() ? "" : ",", key, *value);
   };
+  const std::string layout = with(word("layout"), "precision", "precision");
   return {.model = word("model"),
           .on = word("on"),
           .trainer = word("trainer"),
-          .layout = with("layout", "precision"),
-          .job = with("job", "optimizer"),
+          .layout = with(with(layout, "gbs", "batch"), "seq", "seq"),
+          .job = with(word("job"), "optimizer", "optimizer"),
           .attention = word("attention"),
           .schedule = word("schedule")};
 }
@@ -45,6 +45,13 @@ std::vector<Argument> surroundings_arguments() {
   const auto text = Argument::Kind::Text;
   return {{"model", text, "zoo name, Hugging Face id or path of a config.json", true, "MODEL"},
           {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"}};
+}
+
+std::vector<Argument> step_arguments() {
+  return {
+      {"--batch", Argument::Kind::Batch,
+       "sequences in a step, or tokens: 4M-tokens; short for gbs=...", false, "B"},
+      {"--seq", Argument::Kind::Integer, "tokens in a sequence; short for seq=...", false, "S"}};
 }
 
 std::vector<Argument> training_arguments() {
@@ -81,6 +88,7 @@ std::vector<Argument> setting_arguments() {
       {surroundings_arguments(),
        {{"--layout", text, "the layout: tp=8,pp=4,...; see `trainwright help layout`", true,
          "LAYOUT"}},
+       step_arguments(),
        training_arguments(),
        {{"--schedule", text,
          "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of "

@@ -8,8 +8,8 @@
 
 namespace trainwright::cli {
 
-// The words of the arguments that name them; what was not given is empty. --precision and
-// --optimizer are entries of the layout and of the job.
+// The words of the arguments that name them; what was not given is empty. --precision, --batch and
+// --seq are entries of the layout, --optimizer of the job.
 Words words_of(const Invocation& invocation);
 
 inline constexpr const char* kTrainerHelp =
@@ -19,13 +19,15 @@ inline constexpr const char* kJobHelp =
     "what is trained: lora=16:q_proj+v_proj,base=nf4 (default: everything, with AdamW)";
 // MODEL and --on.
 std::vector<Argument> surroundings_arguments();
+// --batch and --seq, for commands that take a layout.
+std::vector<Argument> step_arguments();
 // How it is trained: --trainer, --job, --optimizer, --precision and --attention.
 std::vector<Argument> training_arguments();
 // What an answer is judged by, in `estimate`, `plan` and `explain` alike: --risk, --constants,
 // --calibration, --measured, --expert-load.
 std::vector<Argument> verdict_arguments();
-// The arguments that read_setting reads, for commands that begin with the model: both of the
-// former, --layout and --schedule.
+// The arguments that read_setting reads, for commands that begin with the model: these, --layout
+// and --schedule.
 std::vector<Argument> setting_arguments();
 // The entries of a layout that another one of the same question has as well.
 std::string same_step(std::int64_t gbs, std::int64_t seq, PrecisionKind precision);

@@ -205,6 +205,22 @@ std::vector<std::string> understood_keys(const Hearing& hearing) {
   return keys;
 }
 
+// A key of ours that differs from this one by a letter or two, if it is long enough to tell. Digits
+// are no slips: fp4 is not fp8.
+std::optional<std::string> meant_by(const std::string& key, const std::vector<std::string>& known) {
+  constexpr std::size_t kLong = 10;
+  constexpr int kSlips = 2;
+  if (key.size() < kLong) return std::nullopt;
+  const auto digits = [](std::string text) {
+    std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
+    return text;
+  };
+  const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
+    return digits(key) == digits(one) && edit_distance(key, one) <= kSlips;
+  });
+  return found == known.end() ? std::nullopt : std::optional(*found);
+}
+
 }  // namespace
 
 void hear_unknown(const Hearing& hearing, const Target& target,
@@ -219,6 +235,11 @@ void hear_unknown(const Hearing& hearing, const Target& target,
     if (setting.of == kUnasked || has(heeded, setting.key)) continue;
     if (std::find(model_keys.begin(), model_keys.end(), setting.key) != model_keys.end()) continue;
     if (has(known, setting.key) && says_nothing(setting)) continue;
+    if (const auto meant = has(known, setting.key) ? std::nullopt : meant_by(setting.key, known)) {
+      understood.notes.push_back(
+          fmt::format("{} is not heeded: did you mean {}?", setting.key, *meant));
+      continue;
+    }
     const bool ours = has(known, setting.key) && !decides_nothing(hearing, setting.key);
     const bool matters = !says_nothing(setting) && (ours || sounds_of_it(setting));
     const bool named_before = std::find(named.begin(), named.end(), setting.key) != named.end();

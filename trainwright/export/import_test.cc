@@ -44,6 +44,18 @@ TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
   CHECK(read.ignored == 1);  // --lr: what describes the model has a part in this
 }
 
+TEST_CASE("a misspelt option is told with the one that was meant") {
+  const Understood read = understood(
+      "train.py --num-layers 32 --micro-batch-size 1 --global-batch-size 8 --seq-length 512 "
+      "--overlap-grad-redcue --lr 1e-4 --save-interval 100 --fp4-param-gather",
+      SettingsForm::Options, "megatron@0.19");
+  REQUIRE(read.notes.size() == 1);
+  CHECK(read.notes[0] ==
+        "--overlap-grad-redcue is not heeded: did you mean --overlap-grad-reduce?");
+  CHECK(read.not_heeded == std::vector<std::string>{"--fp4-param-gather"});  // exists
+  CHECK(read.ignored == 2);
+}
+
 // What Megatron's flags add to a layout of tp 1 and pp 2.
 std::string added(const std::string& flags, const char* trainer) {
   const Understood read = understood(

@@ -84,17 +84,18 @@ std::string_view field(std::string_view line, std::string_view key) {
   return value.substr(0, value.find(' '));
 }
 
-// "1-02:03:04"
+// "1-02:03:04". What is no number, or below none (a clock that was set back), is no time.
 Seconds run_time(std::string_view text) {
+  const auto count = [](std::string_view part) {
+    return std::max(0.0, static_cast<double>(parse_integer(part).value_or(0)));
+  };
   double days = 0;
   if (const std::size_t dash = text.find('-'); dash != std::string_view::npos) {
-    days = static_cast<double>(parse_integer(text.substr(0, dash)).value_or(0));
+    days = count(text.substr(0, dash));
     text = text.substr(dash + 1);
   }
   double seconds = 0;
-  for (const std::string_view part : split(text, ':')) {
-    seconds = 60 * seconds + static_cast<double>(parse_integer(part).value_or(0));
-  }
+  for (const std::string_view part : split(text, ':')) seconds = 60 * seconds + count(part);
   return Seconds(86'400 * days + seconds);
 }
 

@@ -1,6 +1,7 @@
 #include "trainwright/tune/slurm.h"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -46,6 +47,16 @@ TEST_CASE("a job's state in Slurm's words is how its command ended") {
     CHECK(!detail::end_of_job("12", *detail::job_state(line_of(goes_on))));
   }
   CHECK(!detail::job_state("slurm_load_jobs error: Invalid job id specified"));
+}
+
+TEST_CASE("no job ran for less than no time") {
+  for (const char* odd : {"--15:01:02", "-1", "INVALID"}) {
+    std::string line = line_of("RUNNING");
+    line.replace(line.find("1-00:01:02"), 10, odd);
+    const auto state = detail::job_state(line);
+    REQUIRE(state);
+    CHECK(state->ran >= Seconds(0));
+  }
 }
 
 // Stands in for Slurm: one job, whose state is in files. `die` kills who submits, once it is done.
