@@ -23,13 +23,14 @@ import kernel_tables as tables
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST = 150  # rows of one accelerator, type and stack that a fit looks at
 STREAMED = 0.7
+LAUNCH = 4e-6  # seconds
 WIDTHS = (64, 128, 256)
 GENERATIONS = {"8.0": ("A100-SXM-80GB",), "8.6": ("A40", "L40S"), "9.0": ("H100-SXM", "H200-SXM", "GH200"),
                "10.0": ("B200", "B300", "GB200", "GB300"), "12.0": ("RTX-PRO-6000-Server",)}
 IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB in nccl-tests (FINDINGS)
-# Of 16 bits from long benchmarks; of 8 bits learned from step times of Blackwell (docs/kernels.md).
-SETTLED = {"A100-SXM-80GB": 0.95, "H100-SXM": 0.95, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78}
-SETTLED_NARROW = {"B200": 0.9, "GB200": 0.9, "B300": 1.0, "GB300": 1.0}
+# Of 16 bits from long benchmarks; of 8 bits learned from step times of Hopper and Blackwell (docs/kernels.md).
+SETTLED = {"H100-SXM": 0.95, "GH200": 0.95, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78}
+SETTLED_NARROW = {"H100-SXM": 0.9, "B200": 0.9, "GB200": 0.9, "B300": 1.0, "GB300": 1.0}
 HAND = {"streamed": {"8.0": [0.75, 0.35], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3]},
         "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.4, 0.6]}}
 # Large products alone, no table: the best of many shapes, of which kernels that were timed reach 0.95 on average (A100, H100, B200,
@@ -103,13 +104,16 @@ def fit_products(rows, hardware, stacks):
     def model(x, factors, rounds):
         computing = ideal / x[0] / factors[which]
         computing = computing * (1 + x[2] * computing / (computing + 3e-3))
-        return x[1] * 1e-6 + np.maximum(computing, moving) + rounding * rounds[which]
+        work, start = np.maximum(computing, moving), x[1] * 1e-6
+        if size > 1 and start > LAUNCH:  # cost/products.cc, starting
+            start = LAUNCH + (start - LAUNCH) * work / (work + start)
+        return start + work + rounding * rounds[which]
 
     if stacks:
         kind = "fp8" if type_ == "fp8" else "products"
         factors = np.array([stacks[name][kind] for name in names])
         rounds = np.array([1 / stacks[name]["rounding"] for name in names])
-        x = robust(lambda x: np.log(model(x, factors, rounds) / seconds), [0.7, 5, 0.05], [0.1, 0, 0], [1, 40, 1])
+        x = robust(lambda x: np.log(model(x, factors, rounds) / seconds), [0.7, 5, 0.05], [0.1, 0, 0], [1, 60, 1])
         return {"reached": x[0], "streamed": STREAMED, "start": x[1], "heat": x[2]}
     s = len(names)
 
@@ -118,7 +122,7 @@ def fit_products(rows, hardware, stacks):
         return np.append(np.log(model(x, np.exp(x[3:3 + s]), x[3 + s:]) / seconds), level)
 
     x = robust(free, [0.7, 5, 0.05] + [0] * s + [2] * s, [0.1, 0, 0] + [-0.7] * s + [1] * s,
-               [1, 40, 1] + [0.7] * s + [10] * s)
+               [1, 60, 1] + [0.7] * s + [10] * s)
     return {name: (x[3 + i], x[3 + s + i]) for i, name in enumerate(names)}
 
 
@@ -257,8 +261,8 @@ def whole_attention(attention, generation):
 
 
 def settled_of(name, products):
-    """Long calls of a burst bound it from above; measured on A100, H100, B200 and GB200, whose class B300 and GB300 share."""
-    wide = SETTLED.get(name, min(0.95, 1 / (1 + products.get("bf16", {}).get("heat", 0))))
+    """Long calls of a burst bound it from above; measured on H100, whose class GH200 shares, B200 and GB200, whose class B300 and GB300 do."""
+    wide = SETTLED.get(name, 1 / (1 + products.get("bf16", {}).get("heat", 0)))
     return [wide, SETTLED_NARROW.get(name, wide)]
 
 
@@ -272,6 +276,8 @@ def document(facts, stacks, spreads, rows):
             entry["settled"] = settled_of(name, entry["products"])
         accelerators[name] = entry
     for name, (timed, clocks) in CAPPED.items():
+        if timed not in accelerators:  # left out
+            continue
         attention = accelerators[timed]["attention"]
         heads = [dict(head, reached=head["reached"] * clocks) for head in attention["heads"]]
         accelerators[name] = {"attention": dict(attention, heads=heads), "settled": [of * clocks for of in accelerators[timed]["settled"]]}
@@ -284,14 +290,14 @@ def document(facts, stacks, spreads, rows):
         if "attention" in entry:
             entry["attention"] = whole_attention(entry["attention"], key)
         known = [accelerators[name]["settled"] for name in names if "settled" in accelerators.get(name, {})]
-        entry["settled"] = [float(of) for of in np.median(known, axis=0)] if known else [0.95, 0.95]
+        entry["settled"] = [float(of) for of in np.median(known, axis=0)] if known else [1.0, 1.0]
         if key in HAND["streamed"]:
             entry["streamed"] = HAND["streamed"][key]
         generations[key] = entry
     large = lambda reached: {"reached": reached, "streamed": STREAMED, "start": 5, "heat": 0}
     for name, types in LARGE.items():
         accelerators.setdefault(name, {}).setdefault("products", {}).update({key: large(of) for key, of in types.items()})
-    others = dict(everyone, settled=[0.95, 0.95], streamed=[0.75, 0.35])
+    others = dict(everyone, settled=[1.0, 1.0], streamed=[0.75, 0.35])
     others["attention"] = whole_attention(others["attention"], None)
     others["links"] = dict(others["links"], scale_up=[1] * 6, in_switch=0, start=8, hop=1.5, ramp=25)
     plain = {"reached": 0.85, "streamed": STREAMED, "start": 5, "heat": 0}

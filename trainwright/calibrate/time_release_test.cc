@@ -38,25 +38,25 @@ TEST_CASE("constants that ship describe the runs that they were fitted to") {
   if (!testing::shared_path("measurements")) return;
   Means found = mean_errors();
   // A tenth above what was found when they were fitted.
-  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.0809},
-                                         {"bigscience_bloom_prequel", 0.244},
-                                         {"dgxc_benchmarking", 0.0608},
-                                         {"flagperf", 0.0636},
-                                         {"internevo", 0.144},
-                                         {"korthikanti2022", 0.131},
-                                         {"llm_foundry", 0.0726},
-                                         {"megatron_bridge", 0.137},
-                                         {"mlperf", 0.114},
+  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.0852},
+                                         {"bigscience_bloom_prequel", 0.255},
+                                         {"dgxc_benchmarking", 0.0601},
+                                         {"flagperf", 0.064},
+                                         {"internevo", 0.158},
+                                         {"korthikanti2022", 0.124},
+                                         {"llm_foundry", 0.0618},
+                                         {"megatron_bridge", 0.14},
+                                         {"mlperf", 0.0945},
                                          {"nanotron_playbook", 0.152},
-                                         {"nemo_24_07", 0.0731},
-                                         {"sailor", 0.24},
-                                         {"simumax_b200", 0.0585},
-                                         {"torchtitan", 0.112},
-                                         {"vocab_parallel", 0.0841},
-                                         {"vocab_parallel_artifact", 0.0474},
-                                         {"vtrain_multi", 0.149},
-                                         {"vtrain_single", 0.22},
-                                         {"zero_bubble", 0.0518}}) {
+                                         {"nemo_24_07", 0.0573},
+                                         {"sailor", 0.264},
+                                         {"simumax_b200", 0.0399},
+                                         {"torchtitan", 0.101},
+                                         {"vocab_parallel", 0.0875},
+                                         {"vocab_parallel_artifact", 0.0518},
+                                         {"vtrain_multi", 0.144},
+                                         {"vtrain_single", 0.223},
+                                         {"zero_bubble", 0.046}}) {
     CHECK_MESSAGE(found[source] < bar, source);
     CHECK(found[source] > 0);
   }

@@ -46,8 +46,10 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
                     .expected = expectations(memory, time, setting.read.layout.precision),
                     .version = TRAINWRIGHT_VERSION};
   occasion.words.layout = to_text(setting.read.layout);
-  occasion.words.trainer =
-      fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
+  if (!is_file(words.trainer)) {  // a file of one's own says more than the name it is based on
+    occasion.words.trainer =
+        fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
+  }
   occasion.answer.add("step_seconds", Json::of(time.step.value()))
       .add("driver_bytes", Json::of(worst_of(memory).driver.value()))
       .add("capacity_bytes", Json::of(memory.capacity.value()))

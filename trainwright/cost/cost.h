@@ -3,8 +3,9 @@
 //
 // A product of m x k by k x n takes, with F = 2 m n k count and B the bytes of its operands,
 //
-//   start + max(F / (peak * reached), B / (bandwidth * streamed))
+//   w + start,  w = max(F / (peak * reached), B / (bandwidth * streamed))
 //
+// where of a start beyond a launch of 4 us a tiny product of 16 bits has the part w / (w + start);
 // attention, with F the products of its unmasked pairs and s keys,
 //
 //   start + F / (peak * reached(head width)) * (1 + half / s)

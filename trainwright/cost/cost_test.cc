@@ -54,6 +54,22 @@ GroupPlacement placed(const Cluster& cluster, Degrees degrees, GroupKind kind) {
   return place_group(layout, kind, cluster);
 }
 
+TEST_CASE("a tiny product takes a launch to start, a long one its whole start") {
+  AcceleratorRates rates = round_rates();
+  for (ProductRates& of : rates.products) of.start = Seconds(24e-6);
+  const auto beyond_work = [&](std::int64_t k) {
+    const Product product{.m = 10'000, .n = 10'000, .k = k};
+    return (product_time(product, rates) - product_time(product, round_rates())).value();
+  };
+  // 2e12 FLOPs at 100 TFLOP/s take 20 ms: 4 us + 20 us x 20,000 / 20,024.
+  CHECK(beyond_work(10'000) == doctest::Approx(4e-6 + 20e-6 * 20'000 / 20'024));
+  const Product tiny{.m = 64, .n = 64, .k = 64};  // 24.6 kB at 1 TB/s: 0.0246 us of work
+  const double work = product_time(tiny, round_rates()).value();
+  CHECK(work == doctest::Approx(0.024576e-6));
+  CHECK(product_time(tiny, rates).value() ==
+        doctest::Approx(4e-6 + work + 20e-6 * work / (work + 24e-6)));
+}
+
 TEST_CASE("a large product takes its FLOPs at the share of peak it reaches") {
   // 2 x 10^4 x 10^4 x 10^4 = 2e12 FLOPs at 100 TFLOP/s; its 600 MB take 0.6 ms.
   const Product product{.m = 10'000, .n = 10'000, .k = 10'000};

@@ -95,11 +95,15 @@ TensorId copied(Builder& b, TensorId x) {
   return copy;
 }
 
-// What the matrices have made and what the adapter has, in the dtype of the former.
+// What the matrices have made and what the adapter has, in the dtype of the former. A compiler
+// scales and adds where the sum is read, so that only the adapter's term is read for it.
 Few<TensorId, 6> added(Builder& b, TensorId out, const Few<TensorId, 6>& made) {
   const FrozenBase base = b.recipe.training.adapters->base;
-  TensorId term = b.like(out, "lora_scaled");
-  each(b, "lora_scale", {out}, term);
+  TensorId term = out;
+  if (!b.slice.compiled) {
+    term = b.like(out, "lora_scaled");
+    each(b, "lora_scale", {out}, term);
+  }
   if (adds_narrow(base)) term = cast(b, "lora_scaled", term, b.recipe.compute);
   const Dtype wide = wider(b.recipe.compute, b.at(term).dtype);
   Few<TensorId, 6> terms, sums, results;
@@ -111,6 +115,10 @@ Few<TensorId, 6> added(Builder& b, TensorId out, const Few<TensorId, 6>& made) {
     op.forward.other += Flops(real(b.at(of).elements));
   }
   op.outputs = sums;
+  for (std::size_t i = 0; b.slice.compiled && i < sums.size(); ++i) {
+    op.forward.read -= b.at(terms[i]).bytes();
+    op.forward.written -= b.at(sums[i]).bytes();
+  }
   // The gradient of the sum is that of the adapter's term; the other one has it in its own dtype.
   if (made.size() == 1) op.gradients_passed = wide == b.at(made[0]).dtype ? 2 : 1;
   for (std::size_t i = 0; i < made.size(); ++i) {

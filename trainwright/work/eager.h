@@ -28,6 +28,8 @@ struct EagerStyle {
   bool rotates_part = false;         // of a head; the rest is joined to it anew, heads outermost
   bool tanh_gelu_in_steps = false;   // "gelu_new" instead of PyTorch's kernel
   bool router_in_fp32 = false;       // its product too, not only the scores
+  // Norms and rotations are flash-attention's where that is, rotations over copies in fp32.
+  bool takes_flash_kernels = false;
 };
 EagerStyle eager_style(std::string_view family);
 
@@ -45,6 +47,7 @@ struct View {
   std::int64_t elements = 0;
 };
 Rotated eager_rotation(Builder& b, const View& query, const View& key);
+Rotated fused_rotation(Builder& b, const View& query, const View& key);
 // RMS norm with gain of a view in fp32; the result has that dtype.
 TensorId eager_rms_norm_of(Builder& b, std::string_view name, const View& x, std::int64_t width,
                            Dtype dtype);

@@ -18,8 +18,9 @@ TensorId eager_joined_attention(Builder& b, const Attention& whole, const Softma
       b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x, {&joined, 1})[0];
   Rotated turned{made, made};
   if (a.rotary) {
-    turned = eager_rotation(b, {made, checked_mul(b.rows.inner, heads * a.head_dim)},
-                            {made, checked_mul(b.rows.inner, kv_heads * a.head_dim)});
+    const View query{made, checked_mul(b.rows.inner, heads * a.head_dim)};
+    const View key{made, checked_mul(b.rows.inner, kv_heads * a.head_dim)};
+    turned = b.recipe.rope ? fused_rotation(b, query, key) : eager_rotation(b, query, key);
   }
   const TensorId y = spread_core(b, whole,
                                  {.query = turned.query,

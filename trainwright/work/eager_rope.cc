@@ -11,6 +11,12 @@ constexpr RotationNames kQuery = {"query_by_cosine", "query_turned", "query_by_s
 constexpr RotationNames kKey = {"key_by_cosine", "key_turned", "key_by_sine", "key_rotated",
                                 "key_joined"};
 
+// The kernel reads its part of the storage and not the whole.
+void read_part(Builder& b, const View& x, Operator& op) {
+  const Tensor& whole = b.at(x.storage);
+  op.forward.read -= Bytes(checked_mul(whole.elements - x.elements, byte_size(whole.dtype)));
+}
+
 // x cos + turn(x) sin. Cosine and sine have no gradient, so the products save only those: two
 // tables of tokens x head width that the model makes once for all its layers, which no layer
 // counts. Where a part of the head is rotated, temporaries are taken as wide as the whole.
@@ -19,9 +25,12 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   const Dtype dtype = b.recipe.autocast ? Dtype::Fp32 : b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
   Operator& cosine = each(b, "times_cosine", {x.storage}, by_cosine);
+  read_part(b, x, cosine);
   if (b.recipe.code.keeps_factors) cosine.saves.push_back({x.storage, Half::Input});
   const TensorId turned = b.like(by_cosine, names.turned, b.at(x.storage).dtype);
-  each(b, "turn", {x.storage}, turned).workspace = b.at(turned).bytes() / 2;
+  Operator& turn = each(b, "turn", {x.storage}, turned);
+  turn.workspace = b.at(turned).bytes() / 2;
+  read_part(b, x, turn);
   const TensorId by_sine = b.like(by_cosine, names.by_sine);
   Operator& sine = each(b, "times_sine", {turned}, by_sine);
   if (b.recipe.code.keeps_factors) sine.saves.push_back({turned, Half::Input});
@@ -33,11 +42,31 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   return joined;
 }
 
+// The same by one kernel, which saves nothing but the tables.
+TensorId rotated_at_once(Builder& b, const View& x, const RotationNames& names) {
+  const Tensor whole = b.at(x.storage);
+  const bool widens = eager_style(b.model.family).takes_flash_kernels && whole.dtype != Dtype::Fp32;
+  TensorId from = x.storage;
+  if (widens) {
+    from = b.tensor(names.turned, Dtype::Fp32, x.elements, whole.copies);
+    read_part(b, x, each(b, "cast", {x.storage}, from, 0));
+  }
+  const TensorId sum = b.tensor(names.rotated, b.at(from).dtype, x.elements, whole.copies);
+  Operator& op = each(b, "rotate", {from}, sum, 3);
+  if (!widens) read_part(b, x, op);
+  return cast(b, names.rotated, sum, whole.dtype);
+}
+
 }  // namespace
 
 Rotated eager_rotation(Builder& b, const View& query, const View& key) {
   const TensorId query_rotated = rotated(b, query, kQuery);
   return {query_rotated, rotated(b, key, kKey)};
+}
+
+Rotated fused_rotation(Builder& b, const View& query, const View& key) {
+  const TensorId query_rotated = rotated_at_once(b, query, kQuery);
+  return {query_rotated, rotated_at_once(b, key, kKey)};
 }
 
 // Where layers look the tables up by position, they keep a row of each for every token, twice: for

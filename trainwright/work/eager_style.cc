@@ -13,8 +13,9 @@ bool among(std::string_view family, const std::array<std::string_view, N>& famil
 
 // transformers 5.22.2, models/<family>/modeling_<family>.py; Megatron-LM core_v0.16.1,
 // transformer/attention.py (one matrix for query, key and value) and fusions/fused_softmax.py.
-// Files beside their weights: modeling_qwen.py (c_attn), modeling_baichuan.py (W_pack),
-// modeling_internlm2.py (wqkv).
+// Files beside their weights: modeling_qwen.py (c_attn; rms_norm and apply_rotary_emb_func of
+// flash_attn where they are installed, as QwenLM/Qwen docker/Dockerfile does),
+// modeling_baichuan.py (W_pack), modeling_internlm2.py (wqkv).
 constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
                                                           "qwen3_next"};
 constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
@@ -26,6 +27,7 @@ constexpr std::array<std::string_view, 2> kSoftmaxAsIs = {"gpt2", "megatron"};
 constexpr std::array<std::string_view, 8> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",
                                                           "nemotron", "phi",  "stablelm", "glm"};
 constexpr std::array<std::string_view, 3> kGeluInSteps = {"gpt2", "gptj", "phi"};
+constexpr std::array<std::string_view, 1> kTakesFlashKernels = {"qwen"};
 constexpr std::array<std::string_view, 2> kRouterInFp32 = {"deepseek_v3", "glm4_moe"};
 
 }  // namespace
@@ -41,6 +43,7 @@ EagerStyle eager_style(std::string_view family) {
   style.rotates_part = among(family, kRotatesPart);
   style.tanh_gelu_in_steps = among(family, kGeluInSteps);
   style.router_in_fp32 = among(family, kRouterInFp32);
+  style.takes_flash_kernels = among(family, kTakesFlashKernels);
   return style;
 }
 

@@ -59,6 +59,26 @@ TEST_CASE(
   CHECK(per_logit(4, true) == std::array{14.0, 4.0, 16.0});
 }
 
+TEST_CASE("Qwen's own file takes norms and rotations from flash-attention where that is") {
+  Model qwen = llama_model(kHidden, kHeads, kHeads, kWidth);
+  qwen.family = "qwen";
+  const auto read_by = [&](AttentionKernel attention, std::string_view name) {
+    Bytes read;
+    const OperatorList list =
+        layer_work(qwen, qwen.kinds[0], plain_slice(attention), plain_recipe());
+    for (const Operator& op : list.operators)
+      if (op.name == name) read += op.forward.read;
+    return read;
+  };
+  // Eager: two norms square fp32 copies; queries and keys are read as parts of one storage, 2 bytes
+  // a number for the cosine's product each.
+  CHECK(read_by(AttentionKernel::Sdpa, "square") == Bytes(2 * 4 * kSbh));
+  CHECK(read_by(AttentionKernel::Sdpa, "times_cosine") == Bytes(2 * 2 * kSbh));
+  CHECK(read_by(AttentionKernel::Flash, "square") == Bytes(0));
+  CHECK(read_by(AttentionKernel::Flash, "times_cosine") == Bytes(0));
+  CHECK(read_by(AttentionKernel::Flash, "rotate") == Bytes(2 * 4 * kSbh));  // fp32 copies
+}
+
 TEST_CASE("an eager Llama layer keeps sbh(24 + 8f/h + 6as/h) + 8sb bytes") {
   // Each norm: its input in fp32 4, the normalized rows 2, the result 2, and 4 per row; queries and
   // repeated keys and values 2 each; probabilities in fp32 and in bf16; what is attended 2; gate,

@@ -1,4 +1,5 @@
 // A trainer's facts, settled for one precision.
+#include "trainwright/work/eager.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -117,8 +118,13 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
   }
   recipe.autocast = slice.autocast && !recipe.training.adapters;
   if (recipe.autocast) recipe.weight = Dtype::Fp32;
-  if (!slice.compiled) return recipe;
   constexpr double kRow = 4;
+  if (detail::eager_style(model.family).takes_flash_kernels &&
+      slice.attention == AttentionKernel::Flash && !recipe.norm) {
+    recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};
+    recipe.rope = FusedKeeps{};
+  }
+  if (!slice.compiled) return recipe;
   recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};
   recipe.rope = FusedKeeps{};
   recipe.gated_activation = recipe.bias_activation = FusedKeeps{.input = true};

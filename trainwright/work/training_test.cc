@@ -53,6 +53,22 @@ TEST_CASE("adapters beside query, key and value are one where their product is o
   CHECK(adapters_in(layer(slice_of_tokens(), with_adapters(plain_recipe(), "c_attn"))).size() == 6);
 }
 
+TEST_CASE("compiled, an adapter's term is scaled and added where the sum is read") {
+  const auto moved = [](bool compiled) {
+    Slice slice = slice_of_tokens();
+    slice.compiled = compiled;
+    Bytes bytes;
+    for (const Operator& op : layer(slice, with_adapters(plain_recipe(), "down")).operators) {
+      if (op.name == "lora_scale" || op.name == "lora_add")
+        bytes += op.forward.read + op.forward.written;
+    }
+    return bytes;
+  };
+  // Eager: the term is read, written, read again beside the product's result, and the sum written.
+  CHECK(moved(false) == Bytes(5 * 2 * kTokens * kHidden));
+  CHECK(moved(true) == Bytes(2 * kTokens * kHidden));
+}
+
 TEST_CASE("over tp, A is whole and B cut beside columns, and the other way round beside rows") {
   const Recipe recipe = with_adapters(paper_recipe(), "linear_fc1");
   Slice slice = slice_of_tokens();
