@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "trainwright/base/json.h"
+#include "trainwright/base/text.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright {
