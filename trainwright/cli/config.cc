@@ -27,10 +27,13 @@ bool has_key(std::string_view layout, std::string_view key) {
   return false;
 }
 
-constexpr std::pair<const char*, const char*> kNeeded[] = {
-    {"seq", "the length of a sequence"},
-    {"gbs", "how many sequences a step has"},
-    {"mbs", "how many sequences a micro-batch has"}};
+struct Needed {
+  const char *key, *what, *hint;
+};
+constexpr Needed kNeeded[] = {
+    {"seq", "the length of a sequence", "add --seq, for instance --seq 4k"},
+    {"gbs", "how many sequences a step has", "add --batch, for instance --batch 64"},
+    {"mbs", "how many sequences a micro-batch has", "add mbs=... to --layout"}};
 
 // A model that a script describes but for its vocabulary, which Megatron-LM takes from a tokenizer.
 bool lacks_vocabulary(const std::string& model) {
@@ -65,10 +68,10 @@ Diagnostics missing(const Words& words, const Understood& understood, const std:
     ask("the accelerator", fmt::format("add --on, for instance --on {}xH100", count));
   }
   const auto& list = understood.not_said;
-  for (const auto& [key, what] : kNeeded) {
-    const bool unsaid = std::find(list.begin(), list.end(), key) != list.end();
-    if (unsaid && !written(understood, key) && !has_key(words.layout, key))
-      ask(what, fmt::format("add {}=... to --layout", key));
+  for (const Needed& one : kNeeded) {
+    const bool unsaid = std::find(list.begin(), list.end(), one.key) != list.end();
+    if (unsaid && !written(understood, one.key) && !has_key(words.layout, one.key))
+      ask(one.what, one.hint);
   }
   const auto keys = layout_keys();
   for (const Unreadable& one : understood.unreadable) {

@@ -105,11 +105,10 @@ Command estimate_command() {
           "it does not fit or is not legal.",
       .examples =
           {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
-           "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
+           "--batch 512 --seq 4k --layout tp=8,pp=4,sp,zero=1,mbs=1",
            "trainwright estimate llama-2-7b --on 8xH100 --layout tp=2,mbs=2,gbs=64,seq=4096 "
            "--measured tp=1,mbs=1:step=2.7s",
-           "trainwright estimate llama-3.1-8b --config ds_config.json --on 8xA100-80GB "
-           "--layout seq=4096"},
+           "trainwright estimate llama-3.1-8b --config ds_config.json --on 8xA100-80GB --seq 4k"},
       .topics = {"layout", "job"},
       .arguments = arguments_of_estimate(),
       .run = run_estimate};
