@@ -23,7 +23,7 @@ import kernel_tables as tables
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST = 150  # rows of one accelerator, type and stack that a fit looks at
 STREAMED = 0.7
-LAUNCH = 4e-6  # seconds
+LAUNCH, TINY = 4e-6, 25e-6  # seconds
 WIDTHS = (64, 128, 256)
 GENERATIONS = {"8.0": ("A100-SXM-80GB",), "8.6": ("A40", "L40S"), "9.0": ("H100-SXM", "H200-SXM", "GH200"),
                "10.0": ("B200", "B300", "GB200", "GB300"), "12.0": ("RTX-PRO-6000-Server",)}
@@ -415,6 +415,11 @@ def main():
                                "(trainwright/cost/cost.h).\n// Shares of peak, memory bandwidth and line rate; "
                                "start, hop and ramp in microseconds.\n" + text + "\n")
     print_errors("held out", held_out(timings, files, options, spreads))
+    smaller = [timing for timing in tables.products(source, training=False, thin=not options.all_rows)
+               if timing.accelerator in files and min(timing.shape[1:4]) < tables.TRAINING]
+    for title, rows in (("tiny, measured below 25 us", [timing for timing in smaller if timing.seconds < TINY]),
+                        ("other small products", [timing for timing in smaller if timing.seconds >= TINY])):
+        print_errors(f"{title}, a side below 1,024, constants of all rows", errors_of(rows, scored(rows, facts, stacks, options, spreads)))
     left_out = without_each(timings, facts, stacks, options, spreads)
     print_errors("left out", left_out)
     medians = [np.median(np.abs(values)) for (what, kind, _), values in left_out.items() if (what, kind) == ("product", "all")]

@@ -216,7 +216,8 @@ std::optional<std::string> meant_by(const std::string& key, const std::vector<st
     return text;
   };
   const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
-    return digits(key) == digits(one) && edit_distance(key, one) <= kSlips;
+    const bool near = std::abs(std::ssize(key) - std::ssize(one)) <= kSlips;  // free to compute
+    return near && digits(key) == digits(one) && edit_distance(key, one) <= kSlips;
   });
   return found == known.end() ? std::nullopt : std::optional(*found);
 }

@@ -1,7 +1,6 @@
 #include "trainwright/tune/slurm.h"
 
 #include <doctest/doctest.h>
-#include <fmt/core.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -45,7 +45,8 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
 // The same by one kernel, which saves nothing but the tables.
 TensorId rotated_at_once(Builder& b, const View& x, const RotationNames& names) {
   const Tensor whole = b.at(x.storage);
-  const bool widens = eager_style(b.model.family).takes_flash_kernels && whole.dtype != Dtype::Fp32;
+  const bool widens = eager_style(b.model.family).takes_flash_kernels && !b.slice.compiled &&
+                      whole.dtype != Dtype::Fp32;
   TensorId from = x.storage;
   if (widens) {
     from = b.tensor(names.turned, Dtype::Fp32, x.elements, whole.copies);

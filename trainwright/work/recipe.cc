@@ -118,15 +118,13 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
   }
   recipe.autocast = slice.autocast && !recipe.training.adapters;
   if (recipe.autocast) recipe.weight = Dtype::Fp32;
-  constexpr double kRow = 4;
-  if (detail::eager_style(model.family).takes_flash_kernels &&
-      slice.attention == AttentionKernel::Flash && !recipe.norm) {
-    recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};
+  const bool by_family = detail::eager_style(model.family).takes_flash_kernels &&
+                         slice.attention == AttentionKernel::Flash && !recipe.norm;
+  if (by_family || slice.compiled) {
+    recipe.norm = FusedKeeps{.input = true, .row_bytes = 4};
     recipe.rope = FusedKeeps{};
   }
   if (!slice.compiled) return recipe;
-  recipe.norm = FusedKeeps{.input = true, .row_bytes = kRow};
-  recipe.rope = FusedKeeps{};
   recipe.gated_activation = recipe.bias_activation = FusedKeeps{.input = true};
   recipe.bias_dropout = FusedKeeps{};
   recipe.code.norm_scales_input = false;

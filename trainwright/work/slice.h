@@ -125,10 +125,10 @@ const Loss& loss_of(const Recipe& recipe, const Slice& slice);
 // The recipe of a slice of a model: its loss, who adds weight gradients up, where experts' scores
 // enter, whether products cast what they read (torch.amp: not beside frozen weights, which are in
 // 16 bits), which kernels a family takes from flash-attention, and what a compiler changes.
-// torch.compile fuses what is between
-// products: of a norm its input and a number per row stay, of a rotation nothing, of an activation
-// what the products gave. (Read off the graphs that torch 2.13's min-cut partitioner makes of a
-// Llama block; docs/work.md.) What is run again ends with the last tensor that is needed.
+// torch.compile fuses what is between products: of a norm its input and a number per row stay, of a
+// rotation nothing, of an activation what the products gave. (Read off the graphs that torch 2.13's
+// min-cut partitioner makes of a Llama block; docs/work.md.) What is run again ends with the last
+// tensor that is needed.
 Recipe settled(Recipe recipe, const Model& model, const Slice& slice);
 
 }  // namespace trainwright
