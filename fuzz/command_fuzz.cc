@@ -111,7 +111,7 @@ void write_files(const Input& input, const fs::path& folder) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const cli::DataDirectory shipped(TRAINWRIGHT_DATA_DIR);
+  static const DataDirectory shipped(TRAINWRIGHT_DATA_DIR);
   const Input input = input_of({reinterpret_cast<const char*>(data), size});
   if (!is_safe(input)) return 0;
   write_files(input, working_directory());

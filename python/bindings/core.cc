@@ -7,6 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
+#include <mutex>
+#include <optional>
 
 #include "trainwright/cli/command_line.h"
 
@@ -14,7 +16,7 @@ namespace nb = nanobind;
 
 namespace {
 
-using trainwright::cli::DataDirectory;
+using trainwright::DataDirectory;
 using trainwright::cli::File;
 using trainwright::cli::Reply;
 
@@ -30,15 +32,34 @@ struct Stop {
 thread_local const Stop* stop_of_this_thread = nullptr;
 bool interrupted() { return stop_of_this_thread != nullptr && stop_of_this_thread->is_set; }
 
+// The package's directory, which remembers what was read, so that a loop over layouts reads it
+// once. It is for one thread: a second one that asks meanwhile reads for itself.
+class Directory {
+ public:
+  explicit Directory(const std::string& path) : lock_(mutex_, std::try_to_lock) {
+    std::optional<DataDirectory>& read = lock_ ? shared_ : own_;
+    if (!read || read->path() != path) read.emplace(path);
+    read_ = &*read;
+  }
+  const DataDirectory& operator*() const { return *read_; }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline std::optional<DataDirectory> shared_;
+  std::unique_lock<std::mutex> lock_;
+  std::optional<DataDirectory> own_;
+  const DataDirectory* read_ = nullptr;
+};
+
 nb::tuple run(const std::vector<std::string>& words, const std::string& data, int width,
               const Stop* stop) {
   Reply reply;
   {
     const nb::gil_scoped_release others_may_run;
-    const DataDirectory directory(data);
+    const Directory directory(data);
     stop_of_this_thread = stop;
     reply = trainwright::cli::run_command_line(
-        words, {.data = directory, .width = width, .interrupted = interrupted});
+        words, {.data = *directory, .width = width, .interrupted = interrupted});
     stop_of_this_thread = nullptr;
   }
   nb::list files;

@@ -7,7 +7,7 @@
 #include "trainwright/model/model.h"
 
 int main(int, char** words) {
-  const trainwright::cli::DataDirectory data(words[1]);
+  const trainwright::DataDirectory data(words[1]);
   const std::vector<std::string> question = {
       "estimate", "llama-2-7b", "--on", "8xH100", "--layout", "tp=2,zero=1,mbs=1,gbs=64,seq=4096"};
   const trainwright::cli::Reply reply =

@@ -143,7 +143,7 @@ Result<Scene> scene_of(const Asked& asked, Fabric fabric, const std::string& dat
   words.on = fmt::format("{}xH100", asked.ranks);
   words.trainer = "megatron@0.12";
   words.layout = fmt::format("{},mbs=1,gbs=2048,seq=8192", asked.layout);
-  Question question = TW_TRY(read_question(words, data));
+  Question question = TW_TRY(read_question(words, DataDirectory(data)));
   const Group group = group_of(question.cluster.groups.front().accelerator, asked.ranks, fabric);
   question.cluster.groups = {group};
   std::string name = fmt::format("{}: {} on {}, {}", fabric == Fabric::Rail ? "rail" : "fat tree",

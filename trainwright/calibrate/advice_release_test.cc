@@ -137,7 +137,7 @@ struct AskedSpace {
 std::vector<AskedSpace> asked_spaces(const std::vector<Space>& spaces, bool with_sp) {
   std::vector<AskedSpace> answers;
   for (const Space& space : spaces) {
-    const auto question = read_question(words_of(space), kShippedData);
+    const auto question = read_question(words_of(space), DataDirectory(kShippedData));
     REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
     const std::vector<Choice> choices = choices_of(space, with_sp);
     std::vector<Asked> all = parallel_map(

@@ -12,7 +12,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
-#include "trainwright/cli/data_directory.h"
+#include "trainwright/question/question.h"
 
 namespace trainwright::cli {
 

@@ -346,7 +346,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   }
   if (!faults.empty()) {
     if (invocation.text("on")) {  // what else is wrong, before nothing is done
-      read_surroundings(words_of(invocation), invocation.data.path(), faults);
+      read_surroundings(words_of(invocation), invocation.data, faults);
     }
     return refused(Error{std::move(faults)}, invocation.json);
   }

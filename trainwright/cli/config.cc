@@ -157,11 +157,11 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
   const std::string text = TW_TRY(read_file(*path));
   const auto settings = TW_TRY(read_settings(text, file, form));
   if (given.trainer.empty()) given.trainer = trainer_of_settings(settings, form);
-  const Trainer trainer = TW_TRY(find_trainer(given.trainer, invocation.data.path()));
+  const Trainer trainer = TW_TRY(invocation.data.trainer(given.trainer));
   const Target target = TW_TRY(find_target("", trainer));
   std::optional<std::int64_t> world;
   if (!given.on.empty()) {
-    const auto hardware = TW_TRY(load_hardware(invocation.data.path()));
+    const Hardware& hardware = *TW_TRY(invocation.data.hardware());
     const Cluster cluster = TW_TRY(parse_cluster(given.on, hardware));
     world = accelerator_count(cluster);
   }

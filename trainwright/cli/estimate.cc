@@ -32,8 +32,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   if (Diagnostics empty = unsaid(typed, invocation); !empty.empty()) return fail(std::move(empty));
   const ConfigWords config = TW_TRY(with_config(invocation, std::move(typed)));
   const auto read_constants = value_or_faults(memory_constants_in(invocation), faults);
-  const Question setting =
-      TW_TRY(read_question(config.words, invocation.data.path(), std::move(faults)));
+  const Question setting = TW_TRY(read_question(config.words, invocation.data, std::move(faults)));
   const MemoryConstants& constants = *read_constants;
   if (auto wrong = contradictions(constants.expert_load, setting.model); !wrong.empty()) {
     return fail(std::move(wrong));

@@ -275,7 +275,7 @@ Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& in
 
 Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
                         const std::optional<std::string>& folder) {
-  const Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  const Question setting = TW_TRY(read_question(words, invocation.data));
   return exported(invocation, setting, words, to, folder);
 }
 
@@ -325,7 +325,7 @@ Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words)
   }
   TrialFiles made;
   for (const File& file : output.files) made.files.push_back({file.path.substr(2), file.content});
-  const Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  const Question setting = TW_TRY(read_question(words, invocation.data));
   const Target target = TW_TRY(find_target("", setting.trainer));
   const trainwright::Plan plan = plan_of(setting);
   const auto settings = all_settings(plan, target, translate(plan, target));

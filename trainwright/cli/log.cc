@@ -54,7 +54,7 @@ Result<Question> question_beside(const Invocation& invocation, std::string_view 
   require(words.layout, "--layout");
   if (!faults.empty()) return fail(std::move(faults));
   const ConfigWords config = TW_TRY(with_config(invocation, std::move(words)));
-  return read_question(config.words, invocation.data.path());
+  return read_question(config.words, invocation.data);
 }
 
 StepSize step_size(const Question& question) {

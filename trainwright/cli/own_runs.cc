@@ -103,7 +103,7 @@ Result<KnownTimes> known_times(const Invocation& invocation, Words words, const 
   words.layout = amended(same, given.layout);
   words.schedule.clear();
   if (!given.on.empty()) words.on = given.on;
-  auto question = read_question(words, invocation.data.path());
+  auto question = read_question(words, invocation.data);
   if (!question) {
     for (Diagnostic& fault : question.error().diagnostics) {
       fault.where = "--measured" + (fault.where.empty() ? "" : " " + fault.where);

@@ -187,7 +187,7 @@ Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
 
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
-  Surroundings around = read_surroundings(words_of(invocation), invocation.data.path(), faults);
+  Surroundings around = read_surroundings(words_of(invocation), invocation.data, faults);
   const auto constants = value_or_faults(memory_constants_in(invocation), faults);
   const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
   const auto attention =
@@ -256,7 +256,7 @@ Result<Output> plan_files(const Invocation& invocation, const Plan& plan,
   Words words = recommended_words(invocation, plan);
   const OrderedFamily* of = plan.wanted.auto_order ? faster_order(plan) : nullptr;
   if (of != nullptr) words.layout = to_text(plan.result.best[of->family].layout);
-  Question setting = TW_TRY(read_question(words, invocation.data.path()));
+  Question setting = TW_TRY(read_question(words, invocation.data));
   if (of != nullptr) {
     setting.read.layout = of->own.plan.layout;
     setting.schedule = of->own.order;

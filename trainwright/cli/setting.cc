@@ -133,7 +133,7 @@ std::string busiest_text(const RankLoad& busiest, std::int64_t ep) {
 }
 
 Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) {
-  return read_question(words_of(invocation), invocation.data.path(), std::move(faults));
+  return read_question(words_of(invocation), invocation.data, std::move(faults));
 }
 
 std::string chance_text(double chance) {

@@ -22,7 +22,7 @@ Question asked(const char* trainer, const char* layout, const char* model = "lla
                                  .job = job,
                                  .attention = {},
                                  .schedule = {}},
-                                kShippedData);
+                                DataDirectory(kShippedData));
   REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
   return *std::move(question);
 }
@@ -288,7 +288,7 @@ Question asked_with(const char* attention, const char* trainer) {
                                  .job = {},
                                  .attention = attention,
                                  .schedule = {}},
-                                kShippedData);
+                                DataDirectory(kShippedData));
   REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
   return *std::move(question);
 }

@@ -37,7 +37,7 @@ Setup setup(const char* trainer, const char* model) {
                     .job = {},
                     .attention = {},
                     .schedule = {}};
-  Setup made{read_surroundings(words, kShippedData, faults), {}};
+  Setup made{read_surroundings(words, DataDirectory(kShippedData), faults), {}};
   REQUIRE_MESSAGE(faults.empty(), to_text(Error{faults}));
   made.target = *find_target("", *made.around.trainer);
   return made;

@@ -63,15 +63,14 @@ Result<Words> words_of_plan(const Json& document, const std::string& origin) {
   return read;
 }
 
-Surroundings read_surroundings(const Words& words, const std::string& data_directory,
-                               Diagnostics& faults) {
+Surroundings read_surroundings(const Words& words, const DataDirectory& data, Diagnostics& faults) {
   Surroundings read;
-  read.model = value_or_faults(find_model(words.model, data_directory), faults);
-  const auto hardware = value_or_faults(load_hardware(data_directory), faults);
+  read.model = value_or_faults(find_model(words.model, data.path()), faults);
+  const auto hardware = value_or_faults(data.hardware(), faults);
   const std::string trainer = words.trainer.empty() ? kUsualTrainer : words.trainer;
-  read.trainer = value_or_faults(find_trainer(trainer, data_directory), faults);
+  read.trainer = value_or_faults(data.trainer(trainer), faults);
   read.job = value_or_faults(parse_job(words.job), faults);
-  if (hardware) read.cluster = value_or_faults(parse_cluster(words.on, *hardware), faults);
+  if (hardware) read.cluster = value_or_faults(parse_cluster(words.on, **hardware), faults);
   if (read.job && read.model && read.trainer) {
     for (Diagnostic& fault : job_faults(*read.job, *read.model, *read.trainer)) {
       faults.push_back(std::move(fault));
@@ -166,9 +165,8 @@ void settle_order(ReadLayout& read, const std::optional<Schedule>& order, const 
 
 }  // namespace
 
-Result<Question> read_question(const Words& words, const std::string& data_directory,
-                               Diagnostics faults) {
-  Surroundings around = read_surroundings(words, data_directory, faults);
+Result<Question> read_question(const Words& words, const DataDirectory& data, Diagnostics faults) {
+  Surroundings around = read_surroundings(words, data, faults);
   LayoutContext context;
   if (around.trainer) context.usual = usual_layout(*around.trainer);
   if (around.cluster) context.world = accelerator_count(*around.cluster);

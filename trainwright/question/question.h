@@ -6,6 +6,7 @@
 // a name, the path of a file, or the file's own text: '{"model_type": "llama", ...}'.
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainwright/base/json.h"
@@ -20,6 +21,29 @@
 #include "trainwright/work/work.h"
 
 namespace trainwright {
+
+// The data directory: models, accelerators and clusters, trainers.
+//
+// Each part is read when it is first asked for, and once, however many commands share the
+// directory. Not for several threads.
+class DataDirectory {
+ public:
+  explicit DataDirectory(std::string path) : path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+  // Of the names and contents of all its files, 16 digits: what an answer came from. Files that
+  // cannot be read count by their names.
+  std::string hash() const;
+  Result<const Hardware*> hardware() const;
+  Result<const std::vector<Trainer>*> trainers() const;
+  Result<Trainer> trainer(std::string_view words) const;  // as trainer_named
+
+ private:
+  std::string path_;
+  mutable std::optional<Result<Hardware>> hardware_;
+  mutable std::optional<Result<std::vector<Trainer>>> trainers_;
+  mutable std::optional<std::string> hash_;
+};
 
 struct Words {
   std::string model;      // "llama-2-7b", a config.json, or its text
@@ -48,8 +72,7 @@ struct Surroundings {
   std::optional<Trainer> trainer;
   std::optional<Job> job;
 };
-Surroundings read_surroundings(const Words& words, const std::string& data_directory,
-                               Diagnostics& faults);
+Surroundings read_surroundings(const Words& words, const DataDirectory& data, Diagnostics& faults);
 
 // What a layout's words may leave out there.
 LayoutContext layout_context(const Cluster& cluster, const Trainer& trainer);
@@ -65,7 +88,7 @@ struct Question {
   std::optional<Schedule> schedule;          // of schedule=csv
 };
 // All faults of all words at once, after those that the caller has found already.
-Result<Question> read_question(const Words& words, const std::string& data_directory,
+Result<Question> read_question(const Words& words, const DataDirectory& data,
                                Diagnostics faults = {});
 // What is wrong with the layout that is asked about, and with its order of actions.
 std::vector<LayoutViolation> violations(const Question& question);

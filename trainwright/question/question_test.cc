@@ -25,7 +25,7 @@ std::string written(const std::string& name, const std::string& text) {
 }
 
 MemoryEstimate asked(const Words& words) {
-  const auto question = read_question(words, kShippedData);
+  const auto question = read_question(words, DataDirectory(kShippedData));
   REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
   const auto constants = load_memory_constants(kShippedData);
   const auto estimate = estimate_memory(memory_question(*question, *constants));
@@ -36,7 +36,7 @@ MemoryEstimate asked(const Words& words) {
 TEST_CASE("the questions of memory and of time hold what was read") {
   Words words = kWords;
   words.attention = "eager";
-  const auto question = read_question(words, kShippedData);
+  const auto question = read_question(words, DataDirectory(kShippedData));
   REQUIRE(question.has_value());
   const auto time = load_time_constants(kShippedData);
   REQUIRE(time.has_value());
@@ -84,7 +84,7 @@ TEST_CASE("a kind in place of a file makes an order of the layout's shape") {
   words.trainer = "torchtitan@0.3";
   words.layout = "pp=4,vpp=2,sharding=fsdp,zero=2,mbs=1,gbs=16,seq=4096,loss=loss-parallel";
   words.schedule = "v-half";
-  const auto question = read_question(words, kShippedData);
+  const auto question = read_question(words, DataDirectory(kShippedData));
   REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
   // 8 accelerators / 4 pipeline ranks = 2 replicas, 16 / 2 = 8 micro-batches each.
   CHECK(question->schedule == *make(ScheduleKind::VHalf, {4, 8, 2}));
@@ -92,7 +92,7 @@ TEST_CASE("a kind in place of a file makes an order of the layout's shape") {
   CHECK(question->read.layout.placement == StagePlacement::V);
   CHECK(is_legal(violations(*question)));
   words.layout = "pp=4,vpp=3,mbs=1,gbs=16,seq=4096";  // V-Half has two chunks
-  CHECK_FALSE(read_question(words, kShippedData).has_value());
+  CHECK_FALSE(read_question(words, DataDirectory(kShippedData)).has_value());
 }
 
 TEST_CASE("faults of all words come at once") {
@@ -102,7 +102,7 @@ TEST_CASE("faults of all words come at once") {
   words.layout = "tp=0";
   words.attention = "fast";
   words.schedule = "nowhere.csv";
-  const auto question = read_question(words, kShippedData);
+  const auto question = read_question(words, DataDirectory(kShippedData));
   REQUIRE_FALSE(question.has_value());
   CHECK(question.error().diagnostics.size() >= 5);
 }
@@ -114,7 +114,7 @@ TEST_CASE("a model and a trainer may be given by their own text") {
           "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32,
           "max_position_embeddings": 4096})";
   words.trainer = R"({"based_on": "megatron@0.12"})";
-  CHECK(read_question(words, kShippedData)->model.name == "seven");
+  CHECK(read_question(words, DataDirectory(kShippedData))->model.name == "seven");
   CHECK(asked(words).classes.front().driver == asked(kWords).classes.front().driver);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE(
   words.trainer = R"({"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false},
                       "loss": "te-fused", "workspaces": {"cublas": 1048576},
                       "code": {"weights_made_wide": true}})";
-  const Trainer trainer = read_question(words, kShippedData)->trainer;
+  const Trainer trainer = read_question(words, DataDirectory(kShippedData))->trainer;
   CHECK(find_kernel(trainer, KernelKind::FlashAttention)->use == Use::Never);
   CHECK(trainer.losses.front().name == "te-fused");
   CHECK(trainer.losses.front().use == Use::Always);
@@ -170,7 +170,7 @@ TEST_CASE("what holds for kinds that split the backward holds for an order from 
     words.trainer = "torchtitan@0.3";
     words.layout = "pp=2,fsdp,mbs=1,gbs=8,seq=4096,schedule=csv,loss=loss-parallel" + layout;
     words.schedule = written("split.csv", to_csv(*made));
-    const auto question = read_question(words, kShippedData);
+    const auto question = read_question(words, DataDirectory(kShippedData));
     REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
     std::string ids;
     for (const LayoutViolation& one : violations(*question)) {
@@ -192,7 +192,7 @@ TEST_CASE("torchtitan's chunked loss is refused under a split backward, and only
     words.on = "4xH100";
     words.trainer = "torchtitan@0.3";
     words.layout = "pp=2,vpp=2,placement=v,fsdp,zero=2,mbs=1,gbs=8,seq=4096,schedule=zb-v" + loss;
-    const auto question = read_question(words, kShippedData);
+    const auto question = read_question(words, DataDirectory(kShippedData));
     REQUIRE_MESSAGE(question.has_value(), to_text(question.error()));
     const auto found = violations(*question);
     return std::any_of(found.begin(), found.end(), [](const LayoutViolation& one) {
@@ -206,7 +206,7 @@ TEST_CASE("torchtitan's chunked loss is refused under a split backward, and only
 TEST_CASE("schedule=csv needs a file") {
   Words words = kWords;
   words.layout += ",schedule=csv";
-  const auto question = read_question(words, kShippedData);
+  const auto question = read_question(words, DataDirectory(kShippedData));
   REQUIRE_FALSE(question.has_value());
   CHECK(question.error().diagnostics.front().hint.find("--schedule") != std::string::npos);
 }

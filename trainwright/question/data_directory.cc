@@ -1,13 +1,12 @@
-#include "trainwright/cli/data_directory.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "trainwright/base/json.h"
+#include "trainwright/question/question.h"
 
-namespace trainwright::cli {
+namespace trainwright {
 namespace {
 
 template <class T>
@@ -24,23 +23,28 @@ void add(std::uint64_t& hash, std::string_view text) {
   }
 }
 
-}  // namespace
-
-std::string DataDirectory::hash() const {
+std::string hash_of(const std::string& path) {
   namespace fs = std::filesystem;
   std::vector<fs::path> files;
   std::error_code none;
-  for (fs::recursive_directory_iterator at(path_, none), end; at != end; at.increment(none)) {
+  for (fs::recursive_directory_iterator at(path, none), end; at != end; at.increment(none)) {
     if (at->path().filename() == "judges") at.disable_recursion_pending();  // no number is of them
     if (at->is_regular_file(none)) files.push_back(at->path());
   }
   std::sort(files.begin(), files.end());
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const fs::path& file : files) {
-    add(hash, file.lexically_relative(path_).generic_string());
+    add(hash, file.lexically_relative(path).generic_string());
     add(hash, read_file(file.string()).value_or(""));
   }
   return fmt::format("{:016x}", hash);
+}
+
+}  // namespace
+
+std::string DataDirectory::hash() const {
+  if (!hash_) hash_ = hash_of(path_);
+  return *hash_;
 }
 
 Result<const Hardware*> DataDirectory::hardware() const {
@@ -51,8 +55,8 @@ Result<const std::vector<Trainer>*> DataDirectory::trainers() const {
   return part(trainers_, [&] { return load_trainers(path_); });
 }
 
-Result<Trainer> DataDirectory::trainer(std::string_view text) const {
-  return pick_trainer(text, *TW_TRY(trainers()));
+Result<Trainer> DataDirectory::trainer(std::string_view words) const {
+  return trainer_named(words, *TW_TRY(trainers()));
 }
 
-}  // namespace trainwright::cli
+}  // namespace trainwright
