@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <clocale>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -25,7 +26,7 @@ std::string significant(double number, int digits) {
   const double magnitude = std::abs(number);
   if (magnitude < 1e-4 || magnitude >= 1e15) return fmt::format("{:.{}g}", number, digits);
   // Rounding first settles which power of ten the printed number has (999.96 -> 1000).
-  const double rounded = std::stod(fmt::format("{:.{}e}", number, digits - 1));
+  const double rounded = *parse_number(fmt::format("{:.{}e}", number, digits - 1));
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(rounded)) + 1e-12));
   const int decimals = std::max(0, digits - 1 - exponent);
   std::string text = fmt::format("{:.{}f}", rounded, decimals);
@@ -53,7 +54,8 @@ bool read_number(std::string_view text, double& value) {
   return fault == std::errc{} && end == text.data() + text.size();
 }
 #else
-// Emscripten's library reads no doubles that way; strtod does, but also blanks, '+' and 0x1p3.
+// Emscripten's library reads no doubles that way; strtod does, but also blanks, '+' and 0x1p3, and
+// with the decimal point of the locale that a host program has set.
 bool read_number(std::string_view text, double& value) {
   const auto plain = [](char c) {
     return std::string_view("0123456789.eE+-").find(c) != std::string_view::npos;
@@ -61,7 +63,8 @@ bool read_number(std::string_view text, double& value) {
   if (text.empty() || text.front() == '+' || !std::all_of(text.begin(), text.end(), plain)) {
     return false;
   }
-  const std::string ended(text);
+  std::string ended(text);
+  std::replace(ended.begin(), ended.end(), '.', *std::localeconv()->decimal_point);
   char* end = nullptr;
   value = std::strtod(ended.c_str(), &end);
   return end == ended.c_str() + ended.size();

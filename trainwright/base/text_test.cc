@@ -1,10 +1,40 @@
 #include "trainwright/base/text.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdlib>
+#include <filesystem>
 
 namespace trainwright {
 namespace {
 using namespace literals;
+
+// A locale that writes 2,5 for 2.5: one of the machine's, or one made for this test where there is
+// none.
+bool set_comma_locale() {
+  const auto comma = [](const char* name) {
+    return std::setlocale(LC_NUMERIC, name) != nullptr &&
+           std::localeconv()->decimal_point == std::string_view(",");
+  };
+  for (const char* name : {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "pl_PL.UTF-8", "pt_BR.UTF-8"}) {
+    if (comma(name)) return true;
+  }
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("trainwright-locale-" + std::to_string(getpid()));
+  const std::string command =
+      "localedef -i de_DE -f ISO-8859-1 '" + (folder / "de_DE").string() + "' >/dev/null 2>&1";
+  std::filesystem::create_directories(folder);
+  bool made = std::system(command.c_str()) == 0;
+  if (made) {
+    setenv("LOCPATH", folder.c_str(), 1);
+    made = comma("de_DE");
+    unsetenv("LOCPATH");
+  }
+  std::filesystem::remove_all(folder);
+  return made;
+}
 
 TEST_CASE("sizes are read with binary and decimal prefixes, with and without a space") {
   CHECK(parse_bytes("80GiB").value() == 80_GiB);
@@ -66,6 +96,18 @@ TEST_CASE("rounding up may carry into the next unit") {
   CHECK(significant(999.96) == "1000");
   CHECK(significant(0.000123456) == "0.0001235");
   CHECK(significant(-2.5) == "-2.5");
+}
+
+TEST_CASE("a host program's locale changes no number") {
+  if (!set_comma_locale()) {
+    MESSAGE("skipped: no locale with a decimal comma here, and localedef made none");
+    return;
+  }
+  CHECK(to_text(Bytes(84'987'740'160)) == "79.15 GiB");
+  CHECK(significant(2.5) == "2.5");
+  CHECK(parse_number("2.5") == 2.5);
+  CHECK(!parse_number("2,5"));
+  std::setlocale(LC_NUMERIC, "C");
 }
 
 TEST_CASE("thousands are separated") {

@@ -133,10 +133,11 @@ Json names_json() {
 Json considered_json(const Plan& plan) {
   Json rows = Json::array();
   for (const Considered& of : plan.result.considered) {
+    const double step = of.step.value();
     rows.push(Json::array()
                   .push(Json::of(short_text(of.layout, plan.wanted.model)))
                   .push(Json::of(of.driver.value()))
-                  .push(Json::of(std::stod(significant(of.step.value(), 5))))
+                  .push(Json::of(parse_number(significant(step, 5)).value_or(step)))
                   .push(Json::of(name_of(of.fit)))
                   .push(Json::of(of.timed)));
   }
