@@ -366,6 +366,17 @@ bool launches(const ShellWords& words) {
   });
 }
 
+// Of a variable that no command uses: an item such as "--lr 1" is for a use without quotes.
+ShellWords held_words(const ShellValue& value) {
+  if (!value.array) return split_words(value.words);
+  ShellWords words;
+  for (const ShellWord& item : value.words) {
+    const ShellWords parts = is_option(item.text) ? split_words({item}) : ShellWords{item};
+    words.insert(words.end(), parts.begin(), parts.end());
+  }
+  return words;
+}
+
 }  // namespace
 
 Script read_script(std::string_view text) {
@@ -387,7 +398,7 @@ Script read_script(std::string_view text) {
   for (const std::string& name : run.variables.names) {
     const auto found = run.variables.values.find(name);
     if (found == run.variables.values.end()) continue;
-    ShellWords words = split_words(found->second);
+    ShellWords words = held_words(found->second);
     options += options_in(words);
     if (found->second.array || options_in(words) > 0) held.push_back(std::move(words));
   }

@@ -34,7 +34,7 @@ std::size_t name_end(std::string_view text, std::size_t from);
 std::size_t assigned_at(std::string_view text);
 bool is_option(std::string_view word);  // --option
 std::string joined(const ShellWords& words);
-ShellWords split_words(const ShellValue& value);
+ShellWords split_words(const ShellWords& words);  // each cut at its blanks
 
 // The words that a word as written stands for. `filled`: options came out of a variable.
 ShellWords shell_words(ShellVariables& variables, const ShellToken& token, bool& filled);

@@ -28,10 +28,9 @@ std::string joined(const ShellWords& words) {
   return join(texts, " ");
 }
 
-ShellWords split_words(const ShellValue& value) {
-  if (value.array) return value.words;
+ShellWords split_words(const ShellWords& whole) {
   ShellWords words;
-  for (const ShellWord& one : value.words) {
+  for (const ShellWord& one : whole) {
     std::string text = one.text;
     std::replace_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
     for (const std::string_view part : split(text, ' ')) {
@@ -77,12 +76,13 @@ std::string whole(ShellVariables& variables, std::string_view text, Mode mode, s
   return filler.word;
 }
 
-// The first word joins what stands before it, and what follows joins the last.
-void put(Filler& filler, const ShellValue& value, bool quoted) {
-  const bool cut = filler.mode == Mode::Cut && (!quoted || value.array);
+// The first word joins what stands before it, and what follows joins the last. Without quotes the
+// items of an array are cut at blanks, too; within, each is a word, and "${A[*]}" is one of all.
+void put(Filler& filler, const ShellValue& value, bool quoted, bool as_one = false) {
+  const bool cut = filler.mode == Mode::Cut && (!quoted || (value.array && !as_one));
   filler.filled |= joined(value.words).find("--") != std::string::npos;
   if (!cut) return filler.literal(joined(value.words));
-  const ShellWords words = split_words(value);
+  const ShellWords words = quoted ? value.words : split_words(value.words);
   const std::size_t line = filler.line;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (i > 0) filler.end();
@@ -90,7 +90,7 @@ void put(Filler& filler, const ShellValue& value, bool quoted) {
     filler.literal(words[i].text);
   }
   const std::string& last = value.words.empty() ? std::string() : value.words.back().text;
-  if (!value.array && !words.empty() && (last.ends_with(' ') || last.ends_with('\n'))) filler.end();
+  if (!quoted && !words.empty() && (last.ends_with(' ') || last.ends_with('\n'))) filler.end();
   if (!filler.begun) filler.line = line;
 }
 
@@ -115,7 +115,7 @@ void put_braces(Filler& filler, std::string_view inside, bool quoted) {
     return whole(filler.variables, rest.substr(from), mode, filler.line, filler.depth);
   };
   if (rest.empty() || rest == "[@]" || rest == "[*]") {
-    if (set) return put(filler, found->second, quoted);
+    if (set) return put(filler, found->second, quoted, rest == "[*]");
     if (rest.empty()) put_unset(filler, name, fmt::format("${{{}}}", inside));
   } else if (rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with('-')) {
     if (rest[0] == ':' ? full : set) return put(filler, found->second, quoted);

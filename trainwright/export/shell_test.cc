@@ -55,6 +55,18 @@ TEST_CASE("a string of options is cut at blanks where it is used, unless in quot
   CHECK(words_of("A=(--a 1)\neval \"torchrun t.py ${A[*]}\"") == " & t.py|--a|1");
 }
 
+TEST_CASE("items of an array are cut at blanks where it stands without quotes, as by bash") {
+  const std::string array = "A=(\"--a 1\" \"--b\" '' \"--split 'x,y' \")\n";
+  CHECK(words_of(array + "t.py ${A[@]} --z") == " & t.py|--a|1|--b|--split|'x,y'|--z");
+  CHECK(words_of(array + "t.py ${A[*]}") == " & t.py|--a|1|--b|--split|'x,y'");
+  CHECK(words_of(array + "t.py \"${A[@]}\" --z") == " & t.py|--a 1|--b||--split 'x,y' |--z");
+  CHECK(words_of(array + "t.py --q \"${A[*]}\"") == " & t.py|--q|--a 1 --b  --split 'x,y' ");
+  CHECK(words_of(array + "B=(${A[@]})\nt.py \"${B[@]}\"") == " & t.py|--a|1|--b|--split|'x,y'");
+  CHECK(words_of(array + "B=(\"${A[@]}\")\nt.py \"${B[@]}\"") ==
+        " & t.py|--a 1|--b||--split 'x,y' ");
+  CHECK(words_of("A=(\"--a 1\" --name 'x y')\n") == " & --a|1|--name|x y");
+}
+
 TEST_CASE("integers are computed, and only integers") {
   CHECK(words_of("MBS=2; DP=8\nGBS=$((MBS*$DP * (1+3)/2 % 100))\nt.py --g $GBS") ==
         "DP=8|GBS=32|MBS=2 & t.py|--g|32");
