@@ -124,7 +124,7 @@ Asked asked(Question question, const Space& space, const Choice& choice) {
     return {choice, 0, false};
   }
   const auto bytes = estimate_memory(memory_question(question, memory));
-  const auto pieces = step_pieces(step_question(question, time.kernels));
+  const auto pieces = step_pieces(step_question(question, time.kernels, {}));
   REQUIRE((bytes && pieces));
   const StackConstants& stack = stack_of(time.stacks, question.trainer).constants;
   return {choice, step_time(*pieces, stack).step.value(), fit_of(bytes->oom) == Fit::Fits};

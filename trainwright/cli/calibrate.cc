@@ -37,7 +37,7 @@ Diagnostics add_logs(const Invocation& invocation, const std::vector<std::string
     auto log = value_or_faults(read_log_of(path, *question), faults);
     if (!log) continue;
     const auto run =
-        value_or_faults(own_run(path, *question, log->summary.median, given.constants), faults);
+        value_or_faults(own_run(path, *question, log->summary.median, given.constants, {}), faults);
     if (run) given.runs.runs.push_back(*run);
     given.logs.push_back(*std::move(log));
   }

@@ -54,10 +54,9 @@ Result<Output> run_estimate(const Invocation& invocation) {
   const KnownTimes times = TW_TRY(
       known_times(invocation, config.words, same_step(layout.gbs, layout.seq, layout.precision)));
   const TimeConstants& of_time = times.constants;
-  StepQuestion asked = step_question(setting, of_time.kernels);
-  const StepPieces even = TW_TRY(step_pieces(asked));
-  asked.expert_load = constants.expert_load;
-  const StepPieces pieces = TW_TRY(step_pieces(asked));
+  const StepPieces even = TW_TRY(step_pieces(step_question(setting, of_time.kernels, {})));
+  const StepPieces pieces =
+      TW_TRY(step_pieces(step_question(setting, of_time.kernels, constants.expert_load)));
   const StackConstants& stack = stack_of(of_time.stacks, setting.trainer).constants;
   Answer answer{config.words.layout,      setting, estimate,
                 step_time(pieces, stack), *risk,   fit_of(estimate.oom, *risk)};

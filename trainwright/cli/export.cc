@@ -9,6 +9,8 @@
 #include "trainwright/cli/estimate.h"
 #include "trainwright/cli/export.h"
 #include "trainwright/cli/export_check.h"
+#include "trainwright/cli/own_runs.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
@@ -37,15 +39,20 @@ std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTi
 // What the files say beside the settings: memory and time as `estimate` has them.
 Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
                              const Question& setting) {
-  const MemoryConstants constants = TW_TRY(load_memory_constants(invocation.data.path(), {}));
-  const TimeConstants times = TW_TRY(load_time_constants(invocation.data.path(), {}));
+  const MemoryConstants constants = TW_TRY(memory_constants_in(invocation));
+  const Layout& layout = setting.read.layout;
+  const TimeConstants times =
+      TW_TRY(known_times(invocation, words, same_step(layout.gbs, layout.seq, layout.precision)))
+          .constants;
   const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(setting, constants)));
-  const StepTime time = step_time(TW_TRY(step_pieces(step_question(setting, times.kernels))),
-                                  stack_of(times.stacks, setting.trainer).constants);
+  const StepPieces pieces =
+      TW_TRY(step_pieces(step_question(setting, times.kernels, constants.expert_load)));
+  const StepTime time = step_time(pieces, stack_of(times.stacks, setting.trainer).constants);
   Occasion occasion{.words = words,
-                    .expected = expectations(memory, time, setting.read.layout.precision),
+                    .options = verdict_words(invocation),
+                    .expected = expectations(memory, time, layout.precision),
                     .version = TRAINWRIGHT_VERSION};
-  occasion.words.layout = to_text(setting.read.layout);
+  occasion.words.layout = to_text(layout);
   if (!is_file(words.trainer)) {  // a file of one's own says more than the name it is based on
     occasion.words.trainer =
         fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
@@ -58,10 +65,10 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
 }
 
 // What is written all the same, but would run out of memory.
-std::string fit_warning(const Occasion& occasion, int width) {
+std::string fit_warning(const Occasion& occasion, double risk, int width) {
   const Json& answer = occasion.answer;
   const double oom = answer.find("oom")->number;
-  if (oom <= kUsualRisk) return "";
+  if (oom <= risk) return "";
   const auto bytes = [&](const char* key) { return to_text(Bytes(answer.find(key)->integer)); };
   const bool fits = answer.find("driver_bytes")->integer <= answer.find("capacity_bytes")->integer;
   return wrapped_lines(
@@ -314,7 +321,7 @@ Result<Output> exported(const Invocation& invocation, const Question& setting, c
     if (checked) output.text += wrapped_lines(to_text(*checked), invocation.width);
   }
   if (checked && checked->verdict != Verdict::Accepted) output.exit = Exit::DoesNotFit;
-  output.warning = fit_warning(occasion, invocation.width);
+  output.warning = fit_warning(occasion, TW_TRY(risk_in(invocation)), invocation.width);
   return output;
 }
 
@@ -374,7 +381,8 @@ Command export_command() {
                    "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 "
                    "--to deepspeed --check --python venv/bin/python"},
       .topics = {"layout", "job"},
-      .arguments = joined({arguments, step_arguments(), order, training_arguments()}),
+      .arguments =
+          joined({arguments, step_arguments(), order, training_arguments(), verdict_arguments()}),
       .run = run_export};
 }
 

@@ -16,12 +16,12 @@ constexpr const char* kOtherRun =
 }  // namespace
 
 Result<TimedRun> own_run(std::string label, const Question& question, Seconds measured,
-                         const TimeConstants& constants) {
+                         const TimeConstants& constants, const ExpertLoad& load) {
   TimedRun run;
   run.source = "own";
   run.label = std::move(label);
   run.measured = measured.value();
-  run.pieces = TW_TRY(step_pieces(step_question(question, constants.kernels)));
+  run.pieces = TW_TRY(step_pieces(step_question(question, constants.kernels, load)));
   const Stack& stack = stack_of(constants.stacks, question.trainer);
   run.stack = stack.name;
   if (measured < run.pieces.bound) {
@@ -111,7 +111,8 @@ Result<KnownTimes> known_times(const Invocation& invocation, Words words, const 
     return tl::unexpected(question.error());
   }
   TimedRuns runs;
-  runs.runs.push_back(TW_TRY(own_run("--measured", *question, given.step, known.constants)));
+  const ExpertLoad load = TW_TRY(expert_load_in(invocation));
+  runs.runs.push_back(TW_TRY(own_run("--measured", *question, given.step, known.constants, load)));
   runs.runs.front().label = given.layout + (given.on.empty() ? "" : " on " + given.on);
   const LearnedTimes learned = TW_TRY(learn_times(runs, known.before));
   known.constants.stacks = learned.now;

@@ -13,7 +13,7 @@ namespace trainwright::cli {
 // A run as a question and the seconds of its step. Its layout need not be legal: it ran. Diagnoses
 // times that its work cannot have taken.
 Result<TimedRun> own_run(std::string label, const Question& question, Seconds measured,
-                         const TimeConstants& constants);
+                         const TimeConstants& constants, const ExpertLoad& load);
 
 struct LearnedRun {
   std::string label, stack;

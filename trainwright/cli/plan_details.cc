@@ -95,10 +95,14 @@ Json commands_json(const Invocation& invocation, const Plan& plan) {
                                       {"--attention", words.attention}}) {
       if (!value.empty()) exports.insert(exports.end(), {name, value});
     }
+    const std::vector<std::string> judged_by = verdict_words(invocation);
+    exports.insert(exports.end(), judged_by.begin(), judged_by.end());
     exports.insert(exports.end(), {"--out", "run"});
     add(fmt::format("write the files that start it with {}", plan.wanted.trainer.title),
         command_line(exports));
-    add("ask about this layout again", command_line(estimate_arguments(words)));
+    std::vector<std::string> again = estimate_arguments(words);
+    again.insert(again.end(), judged_by.begin(), judged_by.end());
+    add("ask about this layout again", command_line(again));
   }
   add("make this plan again", plan_again(invocation, {}));
   return list;

@@ -82,5 +82,24 @@ TEST_CASE("without being asked a plan exports the recommended layout and no orde
   CHECK(reply_to(words).exit == Exit::BadInput);  // of no export
 }
 
+TEST_CASE("what a plan exports expects the time and memory that the plan was judged by") {
+  const Reply reply = reply_to(
+      {"plan", "mixtral-8x7b", "--on", "16xH100", "--batch", "64", "--seq", "4096", "--fix", "ep=8",
+       "--fix", "pp=2", "--expert-load", "zipf:0.8", "--measured",
+       "tp=1,pp=2,ep=8,zero=1,mbs=1,recompute=full:step=9s", "--export", "nowhere", "--json"});
+  REQUIRE_MESSAGE(reply.exit == Exit::Ok, reply.error);
+  const Json plan = json_of(reply);
+  const auto chosen = static_cast<std::size_t>(plan.find("recommended")->integer);
+  const Json& best = plan.find("best")->items[chosen];
+  const auto written = parse_json(file_of(reply, "/plan.json").content, "plan.json");
+  REQUIRE(written.has_value());
+  const Json& expected = *written->find("expected");
+  CHECK(expected.find("step_seconds")->number == best.find("time")->find("step")->number);
+  CHECK(expected.find("oom")->number == best.find("memory")->find("oom")->number);
+  const std::string& again = written->find("command")->string;
+  CHECK_MESSAGE(again.find("--expert-load zipf:0.8") != std::string::npos, again);
+  CHECK_MESSAGE(again.find(":step=9s") != std::string::npos, again);
+}
+
 }  // namespace
 }  // namespace trainwright::cli

@@ -153,7 +153,7 @@ Result<Reconciled> reconciled(const Invocation& invocation) {
   const TimeConstants times =
       TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration")));
   const StackConstants& stack = stack_of(times.stacks, question.trainer).constants;
-  const StepPieces pieces = TW_TRY(step_pieces(step_question(question, times.kernels)));
+  const StepPieces pieces = TW_TRY(step_pieces(step_question(question, times.kernels, {})));
   of.time = step_time(pieces, stack);
   of.oom = memory.oom;
   if (const auto path = invocation.text("snapshot")) {

@@ -96,14 +96,22 @@ std::vector<Argument> setting_arguments() {
          false, "FILE.csv|KIND"}}});
 }
 
+std::vector<std::string> verdict_words(const Invocation& invocation) {
+  std::vector<std::string> words;
+  for (const Argument& argument : verdict_arguments()) {
+    const auto given = invocation.values.find(argument.name.substr(2));
+    if (given == invocation.values.end()) continue;
+    words.insert(words.end(), {argument.name, given->second.front()});
+  }
+  return words;
+}
+
 Result<double> risk_in(const Invocation& invocation) {
   const double risk = invocation.share("risk").value_or(kUsualRisk);
   if (risk > 0 && risk < 1) return risk;
   return fail("--risk", fmt::format("{} is not a probability", risk),
               "give a number between 0 and 1, such as 0.05, or 5%");
 }
-
-namespace {
 
 Result<ExpertLoad> expert_load_in(const Invocation& invocation) {
   const std::string word = invocation.text("expert-load").value_or("balanced");
@@ -113,8 +121,6 @@ Result<ExpertLoad> expert_load_in(const Invocation& invocation) {
   return fail("--expert-load", fmt::format("'{}' is no load and no file", word),
               "balanced, zipf:0.5 or the path of a file of counts");
 }
-
-}  // namespace
 
 Result<MemoryConstants> memory_constants_in(const Invocation& invocation) {
   Diagnostics faults;

@@ -26,6 +26,8 @@ std::vector<Argument> training_arguments();
 // What an answer is judged by, in `estimate`, `plan` and `explain` alike: --risk, --constants,
 // --calibration, --measured, --expert-load.
 std::vector<Argument> verdict_arguments();
+// Those that were given, as words of another command.
+std::vector<std::string> verdict_words(const Invocation& invocation);
 // The arguments that read_setting reads, for commands that begin with the model: these, --layout
 // and --schedule.
 std::vector<Argument> setting_arguments();
@@ -35,6 +37,7 @@ std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists)
 
 // The highest chance of OOM that still counts as fitting.
 Result<double> risk_in(const Invocation& invocation);
+Result<ExpertLoad> expert_load_in(const Invocation& invocation);
 // --constants and --expert-load. Whether the model can have such a load is for the caller to ask.
 Result<MemoryConstants> memory_constants_in(const Invocation& invocation);
 // "the busiest of 64 ranks receives 1.97 times the mean of a layer's rows"

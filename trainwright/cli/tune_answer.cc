@@ -137,7 +137,8 @@ Result<std::string> calibration_text(const TuneQuestion& question,
     if (!ran(record)) continue;
     const Words words = TW_TRY(words_for(question, record.layout));
     const Question asked = TW_TRY(read_question(words, question.invocation.data));
-    runs.runs.push_back(TW_TRY(own_run(record.layout, asked, record.step, constants)));
+    runs.runs.push_back(TW_TRY(own_run(record.layout, asked, record.step, constants,
+                                       question.wanted.constants.expert_load)));
   }
   return to_text(to_json(TW_TRY(learn_times(runs, constants.stacks)).now));
 }

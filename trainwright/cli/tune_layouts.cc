@@ -42,7 +42,8 @@ Result<Trial> ordered_trial(const TuneQuestion& of, const TuneLayout& one) {
   const SearchQuestion asked = question_of(of.wanted);
   const Question question = TW_TRY(read_question(trial_words(of, one), of.invocation.data));
   const MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, asked.constants)));
-  const StepPieces pieces = TW_TRY(step_pieces(step_question(question, asked.time.kernels)));
+  const StepPieces pieces =
+      TW_TRY(step_pieces(step_question(question, asked.time.kernels, asked.constants.expert_load)));
   return trial_of(one.layout, pieces, stack_of(asked.time.stacks, asked.trainer).constants, memory);
 }
 

@@ -179,6 +179,7 @@ struct Artefact {
 // What the files say beside the settings.
 struct Occasion {
   Words words;                        // the question, for plan.json
+  std::vector<std::string> options;   // of `estimate` beside them: "--measured", ...
   std::vector<std::string> expected;  // lines on memory and time
   std::string version;                // of this program
   Json answer = Json::object();       // figures, for plan.json

@@ -21,9 +21,10 @@ std::vector<Setting> those(const std::vector<Setting>& settings, Condition condi
   return chosen;
 }
 
-std::string estimate_command(const Words& words) {
+std::string estimate_command(const Occasion& occasion) {
   std::string text = "trainwright";
-  for (const std::string& word : estimate_arguments(words)) text += ' ' + shell_word(word);
+  for (const std::string& word : estimate_arguments(occasion.words)) text += ' ' + shell_word(word);
+  for (const std::string& word : occasion.options) text += ' ' + shell_word(word);
   return text;
 }
 
@@ -34,7 +35,7 @@ std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
       to_text(plan.layout)};
   lines.insert(lines.end(), occasion.expected.begin(), occasion.expected.end());
   lines.push_back(fmt::format("made by trainwright {}; the figures again:", occasion.version));
-  lines.push_back("  " + estimate_command(occasion.words));
+  lines.push_back("  " + estimate_command(occasion));
   return lines;
 }
 
@@ -134,11 +135,10 @@ void add_script_files(const std::vector<Setting>& settings, std::vector<Artefact
 }
 
 std::string plan_json(const Target& target, const Occasion& occasion) {
-  const Words& words = occasion.words;
   Json document = Json::object();
   document.add("trainwright", Json::of(occasion.version))
-      .add("question", to_json(words))
-      .add("command", Json::of(estimate_command(words)))
+      .add("question", to_json(occasion.words))
+      .add("command", Json::of(estimate_command(occasion)))
       .add("expected", occasion.answer)
       .add("target", Json::of(target.name));
   return to_text(document);

@@ -197,7 +197,8 @@ MemoryQuestion memory_question(const Question& question, const MemoryConstants& 
           .schedule = question.schedule ? &*question.schedule : nullptr};
 }
 
-StepQuestion step_question(const Question& question, const Kernels& kernels) {
+StepQuestion step_question(const Question& question, const Kernels& kernels,
+                           ExpertLoad expert_load) {
   return {.model = question.model,
           .cluster = question.cluster,
           .trainer = question.trainer,
@@ -205,7 +206,8 @@ StepQuestion step_question(const Question& question, const Kernels& kernels) {
           .job = question.job,
           .kernels = kernels,
           .attention = question.attention,
-          .schedule = question.schedule ? &*question.schedule : nullptr};
+          .schedule = question.schedule ? &*question.schedule : nullptr,
+          .expert_load = std::move(expert_load)};
 }
 
 }  // namespace trainwright

@@ -94,7 +94,8 @@ Result<Question> read_question(const Words& words, const DataDirectory& data,
 std::vector<LayoutViolation> violations(const Question& question);
 // The questions of memory and of step time; both arguments must outlive them.
 MemoryQuestion memory_question(const Question& question, const MemoryConstants& constants);
-StepQuestion step_question(const Question& question, const Kernels& kernels);
+StepQuestion step_question(const Question& question, const Kernels& kernels,
+                           ExpertLoad expert_load);
 
 // What "fp8" alone means: the first low precision that the trainer's file lists.
 std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer);

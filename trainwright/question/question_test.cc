@@ -41,12 +41,14 @@ TEST_CASE("the questions of memory and of time hold what was read") {
   const auto time = load_time_constants(kShippedData);
   REQUIRE(time.has_value());
   const auto constants = load_memory_constants(kShippedData);
-  const StepQuestion step = step_question(*question, time->kernels);
+  const auto load = parse_expert_load("zipf:0.5");
+  const StepQuestion step = step_question(*question, time->kernels, **load);
   const MemoryQuestion memory = memory_question(*question, *constants);
   CHECK(&step.layout == &memory.layout);
   CHECK(step.attention == AttentionKernel::Eager);
   CHECK(memory.attention == AttentionKernel::Eager);
   CHECK(step.schedule == nullptr);
+  CHECK(step.expert_load.kind == ExpertLoad::Kind::Zipf);
 }
 
 TEST_CASE("fp8 alone is the trainer's first recipe, where it has one") {
