@@ -115,6 +115,14 @@ std::string other_model(const std::string& named_model, const std::string& their
                             with_thousands(model->hidden));
 }
 
+// Faults with the file before their place.
+Result<Understood> of_file(Result<Understood> understood, const std::string& file) {
+  if (understood) return understood;
+  Diagnostics faults = understood.error().diagnostics;
+  for (Diagnostic& fault : faults) fault.where = fmt::format("{} {}", file, fault.where);
+  return fail(std::move(faults));
+}
+
 // A model that is only described is called by its size.
 std::string with_name(const std::string& text) {
   auto json = parse_json(text, "model");
@@ -169,7 +177,8 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
   if (const auto model = find_model(given.model, invocation.data.path());
       !given.model.empty() && model)
     layers = static_cast<std::int64_t>(model->layers.size());
-  const Understood understood = TW_TRY(understand(settings, trainer, target, world, layers));
+  const Understood understood =
+      TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout), file));
   const std::string other =
       other_model(given.model, understood.model, file, invocation.data.path());
   if (auto faults = missing(given, understood, file); !faults.empty())

@@ -166,10 +166,12 @@ struct Understood {
   std::vector<std::string> not_heeded;  // keys that we do not know and that sound of memory or time
   std::int64_t ignored = 0;             // keys that we do not know, the others
 };
-// On so many ranks and of a model of so many layers, as far as they are known.
+// On so many ranks and of a model of so many layers, as far as they are known; `beside` are entries
+// of a layout that go before what the settings say. Diagnoses batches that contradict each other.
 Result<Understood> understand(const std::vector<Setting>& settings, const Trainer& trainer,
                               const Target& target, std::optional<std::int64_t> world,
-                              std::optional<std::int64_t> layers = {});
+                              std::optional<std::int64_t> layers = {},
+                              std::string_view beside = {});
 
 // A file of an export.
 struct Artefact {

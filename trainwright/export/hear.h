@@ -14,6 +14,7 @@ struct Hearing {
   std::vector<Setting> given;  // after what the trainer does unasked
   std::optional<std::int64_t> world = {};
   std::optional<std::int64_t> layers = {};  // of the model
+  std::string_view beside = {};             // entries of a layout that go before the settings
   std::int64_t tp = 1, pp = 1, cp = 1, ep = 1;
   bool zero_by_optimizer = false;         // its own name says that states are sharded
   std::vector<std::string> entries = {};  // of the layout: "tp=8"
@@ -63,6 +64,7 @@ auto best_offer(const Hearing& hearing, const std::string& key, const std::vecto
 std::string hear_stages(Hearing& hearing);
 void hear_switches(Hearing& hearing);  // on and off, offloading, order of ranks, loss
 void hear_sharding(Hearing& hearing);
+void hear_batch(Hearing& hearing);  // after the degrees
 // Other spellings ("read.ENTRIES"), which go before all else.
 void hear_readings(Hearing& hearing);
 // Which settings have no words of ours, of those that `model_keys` do not name.

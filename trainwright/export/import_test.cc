@@ -44,6 +44,58 @@ TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
   CHECK(read.ignored == 1);  // --lr: what describes the model has a part in this
 }
 
+// What DeepSpeed's three numbers say on 8 ranks, beside `asked`.
+std::string batch_of(const std::string& members, std::string_view asked = {},
+                     const char* name = "deepspeed") {
+  const Trainer trainer = picked_trainer(name);
+  const bool yaml = std::string_view(name).starts_with("accelerate");
+  const auto settings = read_settings(yaml ? members : '{' + members + '}', "file",
+                                      yaml ? SettingsForm::Yaml : SettingsForm::Json);
+  REQUIRE_MESSAGE(settings.has_value(), to_text(settings.error()));
+  const auto read = understand(*settings, trainer, find_target("", trainer).value(), 8, {}, asked);
+  if (!read) return to_text(read.error());
+  std::vector<std::string> parts;
+  for (const std::string_view entry : split(read->layout, ',')) {
+    if (entry.starts_with("mbs") || entry.starts_with("gbs")) parts.emplace_back(entry);
+  }
+  parts.insert(parts.end(), read->notes.begin(), read->notes.end());
+  return join(parts, " ");
+}
+
+TEST_CASE("two of DeepSpeed's three numbers give the third, and three have to agree") {
+  const std::string gbs = R"("train_batch_size": 512)",
+                    steps = R"("gradient_accumulation_steps": 16)",
+                    mbs = R"("train_micro_batch_size_per_gpu": 4)";
+  CHECK(batch_of(gbs + ',' + mbs) == "mbs=4 gbs=512");
+  CHECK(batch_of(gbs + ',' + steps) == "mbs=4 gbs=512");
+  CHECK(batch_of(mbs + ',' + steps) == "mbs=4 gbs=512");
+  CHECK(batch_of(mbs + ',' + steps + ',' + gbs) == "mbs=4 gbs=512");
+  CHECK(batch_of(R"("train_batch_size": 256,)" + mbs + ',' + steps) ==
+        "train_batch_size: 256 is not train_micro_batch_size_per_gpu 4 x "
+        "gradient_accumulation_steps 16 x 8 data-parallel ranks, which is 512\n"
+        "  hint: write 512, or leave out one of the three; --batch 512 asks about it as it is");
+  CHECK(batch_of(R"("train_batch_size": 200,)" + steps) ==
+        "train_batch_size: 200 is no multiple of gradient_accumulation_steps 16 x 8 data-parallel "
+        "ranks\n  hint: write 256");
+  // Ranks of tensor parallelism share their sequences.
+  CHECK(batch_of(gbs + ',' + steps + R"(,"tensor_parallel": {"autotp_size": 2})") ==
+        "mbs=8 gbs=512");
+  CHECK(batch_of(gbs + ',' + steps, "tp=2") == "mbs=8 gbs=512");
+}
+
+TEST_CASE("what is asked for goes before a file's number of micro-batches, and says so") {
+  const std::string steps =
+      "deepspeed_config: {zero_stage: 2, gradient_accumulation_steps: 16}\n"
+      "distributed_type: DEEPSPEED\n";
+  CHECK(batch_of(steps, "mbs=4", "accelerate-deepspeed") == "gbs=512");
+  CHECK(batch_of(steps, "gbs=512", "accelerate-deepspeed") == "mbs=4 gbs=512");
+  CHECK(batch_of(steps, "mbs=4,gbs=256", "accelerate-deepspeed") ==
+        "gbs=512 deepspeed_config.gradient_accumulation_steps 16 is left aside: it would make 512 "
+        "sequences a step, not 256.");
+  CHECK(batch_of(steps + "num_processes: 4\n", "mbs=4", "accelerate-deepspeed") ==
+        "gbs=512 num_processes 4 is left aside: 8 accelerators are asked about.");
+}
+
 TEST_CASE("a misspelt option is told with the one that was meant") {
   const Understood read = understood(
       "train.py --num-layers 32 --micro-batch-size 1 --global-batch-size 8 --seq-length 512 "

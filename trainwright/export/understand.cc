@@ -74,34 +74,12 @@ void hear_degrees(Hearing& hearing) {
   }
 }
 
-// At most more than any layout may have; nothing overflows.
-std::int64_t times(std::int64_t a, std::int64_t b) {
-  constexpr std::int64_t kMost = kMostBatch;
-  a = std::clamp<std::int64_t>(a, 0, kMost);
-  b = std::clamp<std::int64_t>(b, 0, kMost);
-  return std::min(a * b, kMost);
-}
-
-// Of one rank and step, and of all.
-void hear_batch(Hearing& hearing) {
-  const auto local = hear_number(hearing, "local_batch");
-  auto mbs = hear_number(hearing, "mbs");
-  if (!mbs) mbs = hearing.pp > 1 ? hear_number(hearing, "pipeline_mbs") : local;
-  if (!mbs && hearing.pp > 1 && local) mbs = 1;
-  if (mbs) heard(hearing, "mbs", std::to_string(*mbs));
-  auto gbs = hear_number(hearing, "gbs");
-  const std::int64_t model_ranks =
-      std::max<std::int64_t>(times(times(hearing.tp, hearing.pp), hearing.cp), 1);
-  if ((!gbs || *gbs < 0) && hearing.world && *hearing.world % model_ranks == 0) {
-    const std::int64_t dp = *hearing.world / model_ranks;
-    const auto steps = hear_number(hearing, "micro_batches");
-    if (local) gbs = times(*local, dp);
-    if (mbs && steps) gbs = times(times(*mbs, *steps), dp);
-  }
-  if (gbs && *gbs > 0) heard(hearing, "gbs", std::to_string(*gbs));
-  if (!gbs || *gbs <= 0) hearing.missing.emplace_back("gbs");
-  if (!mbs) hearing.missing.emplace_back("mbs");
-  if (!hear_number(hearing, "seq")) hearing.missing.emplace_back("seq");
+// Launchers may be told otherwise than the file.
+void compare_ranks(Hearing& hearing, std::int64_t ranks) {
+  if (!hearing.world || ranks <= 0 || ranks == *hearing.world) return;
+  hearing.notes.push_back(fmt::format("{} {} is left aside: {} accelerators are asked about.",
+                                      *find_setting(hearing.trainer, "world"), ranks,
+                                      *hearing.world));
 }
 
 void hear_precision(Hearing& hearing) {
@@ -245,16 +223,18 @@ std::vector<std::string> model_options(const std::string& model) {
 
 Result<Understood> understand(const std::vector<Setting>& settings, const Trainer& trainer,
                               const Target& target, std::optional<std::int64_t> world,
-                              std::optional<std::int64_t> layers) {
+                              std::optional<std::int64_t> layers, std::string_view beside) {
   Understood understood;
   understood.model = detail::hear_model(trainer, settings, target);
   if (!layers) layers = detail::layer_count(settings);
   detail::Hearing hearing{.trainer = trainer,
                           .given = detail::with_unasked(settings, trainer, understood.model),
                           .world = world,
-                          .layers = layers};
+                          .layers = layers,
+                          .beside = beside};
   understood.ranks = detail::hear_number(hearing, "world").value_or(0);
   if (!hearing.world && understood.ranks > 0) hearing.world = understood.ranks;
+  detail::compare_ranks(hearing, understood.ranks);
   detail::hear_degrees(hearing);
   detail::hear_readings(hearing);
   understood.schedule = detail::hear_stages(hearing);
