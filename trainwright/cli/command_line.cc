@@ -55,6 +55,7 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
 }
 
 constexpr std::string_view kOfTokens = "-tokens";
+constexpr std::int64_t kMostTokens = 1'000'000'000'000'000'000;  // sums with them do not overflow
 
 // What is wrong with a value of this kind, and what it may look like.
 std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argument::Kind kind,
@@ -66,9 +67,11 @@ std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argumen
       break;
     case Argument::Kind::Batch: {
       const bool tokens = text.ends_with(kOfTokens);
-      if (!parse_count(tokens ? text.substr(0, text.size() - kOfTokens.size()) : text)) {
+      const auto count =
+          parse_count(tokens ? text.substr(0, text.size() - kOfTokens.size()) : text);
+      if (!count)
         return Fault{"is not a whole number", "sequences, for instance 512, or 4M-tokens"};
-      }
+      if (tokens && *count > kMostTokens) return Fault{"is too large", "for instance 4M-tokens"};
       break;
     }
     case Argument::Kind::Share:
@@ -95,25 +98,25 @@ void add_batch_of_tokens(const std::vector<Argument>& arguments, Values& values,
   if (!text.ends_with(kOfTokens)) return;
   const auto tokens = parse_count(text.substr(0, text.size() - kOfTokens.size()));
   const auto given = values.find("seq");
-  const auto seq = given == values.end() || given->second.empty()
-                       ? std::nullopt
-                       : parse_count(given->second.front());
-  if (!tokens) return;  // a fault already
-  if (!seq || *seq < 1) {
+  const std::int64_t seq = given == values.end() || given->second.empty()
+                               ? 0
+                               : parse_count(given->second.front()).value_or(0);
+  if (!tokens || *tokens > kMostTokens) return;  // a fault already
+  if (seq < 1) {
     if (given == values.end()) {
       faults.push_back({"--batch", "tokens need the length of a sequence", "add --seq 4k"});
     }
     return;
   }
-  if (*tokens % *seq != 0 || *tokens < *seq) {
-    const std::int64_t near = std::max<std::int64_t>(1, (*tokens + *seq / 2) / *seq);
+  if (*tokens % seq != 0 || *tokens < seq) {
+    const std::int64_t near = std::max<std::int64_t>(1, (*tokens + seq / 2) / seq);
     faults.push_back({"--batch",
                       fmt::format("{} tokens are no whole number of sequences of {}",
-                                  with_thousands(*tokens), with_thousands(*seq)),
-                      fmt::format("--batch {} is {} tokens", near, with_thousands(near * *seq))});
+                                  with_thousands(*tokens), with_thousands(seq)),
+                      fmt::format("--batch {} is {} tokens", near, with_thousands(near * seq))});
     return;
   }
-  text = std::to_string(*tokens / *seq);
+  text = std::to_string(*tokens / seq);
 }
 
 void add_value_faults(const std::vector<Argument>& arguments, const Values& values,

@@ -77,7 +77,8 @@ TEST_CASE("estimate takes batch and length as plan does, and not twice") {
   CHECK(apart.output == answered({"--layout", "mbs=1,gbs=64,seq=4096"}).output);
   const Reply twice = answered({"--layout", "mbs=1,gbs=32,seq=4096", "--batch", "64"});
   CHECK(twice.exit == Exit::BadInput);
-  CHECK(twice.error.find("gbs") != std::string::npos);
+  CHECK(twice.error.find("gbs is given twice") != std::string::npos);
+  CHECK(twice.error.find("leave one of them out; --batch gives it, too") != std::string::npos);
 }
 
 TEST_CASE("a batch may be given in tokens") {
@@ -92,6 +93,8 @@ TEST_CASE("a batch may be given in tokens") {
   CHECK(odd.exit == Exit::BadInput);
   CHECK(odd.error.find("--batch 1 is 4,096 tokens") != std::string::npos);
   CHECK(answered("many-tokens").error.find("not a whole number") != std::string::npos);
+  const Reply huge = answered("9223372036854775807-tokens");
+  CHECK(huge.error.find("'9223372036854775807-tokens' is too large") != std::string::npos);
 }
 
 TEST_CASE("a step of hours is warned of, and so is an export that does not fit") {
@@ -135,6 +138,40 @@ TEST_CASE("where a cluster is too small for --within, the fewest that are not ar
       reply_to({"plan", "llama-3.2-1b", "--on", "8xH100", "--batch", "512", "--seq", "4k", "--fix",
                 "tp=1", "--fix", "pp=1", "--tokens", "3T", "--within", "30"});
   CHECK(reply.output.find("Fewest that do it:") != std::string::npos);
+}
+
+TEST_CASE("numbers of a run that nobody can pay are refused, and none is negative") {
+  const auto asked = [](const char* tokens, const char* price) {
+    return reply_to({"plan", "llama-3.2-1b", "--on", "8xH100", "--batch", "64", "--seq", "4k",
+                     "--fix", "tp=1", "--fix", "pp=1", "--top", "1", "--tokens", tokens, "--price",
+                     price});
+  };
+  const Reply refused = asked("1e18T", "1e308");
+  CHECK(refused.exit == Exit::BadInput);
+  CHECK(refused.error.find("--tokens: '1e18T' is too large") != std::string::npos);
+  CHECK(refused.error.find("--price: it is above 1e9") != std::string::npos);
+  const Reply most = asked("1e6T", "1e9");
+  CHECK(most.exit == Exit::Ok);
+  // 1e18 tokens in steps of 2^18.
+  CHECK(most.output.find("3,814,697,265,625 steps") != std::string::npos);
+  CHECK(most.output.find("-9,223") == std::string::npos);  // an integer that overflowed
+}
+
+TEST_CASE(
+    "a part of a named cluster is compared with other parts of it, though its name has an x") {
+  const Reply parts =
+      reply_to({"plan", "llama-3.1-8b", "--on", "32xdgx-h100-superpod", "--batch", "64", "--seq",
+                "4k", "--top", "1", "--fix", "tp=1", "--fix", "pp=1", "--pareto"});
+  CHECK(parts.output.find("16xdgx-h100-superpod") != std::string::npos);
+  CHECK(parts.output.find("16xH100-SXM") == std::string::npos);
+  const auto larger = [](const char* on, const char* zero) {
+    return reply_to({"plan", "llama-3.1-70b", "--on", on, "--batch", "256", "--seq", "4k", "--top",
+                     "1", "--fix", "tp=8", "--fix", "pp=1..4", "--fix", zero})
+        .output;
+  };
+  // 16 bytes and more for each of 70 B parameters: 1.1 TB in all, 32 times 80 GB are 2.5.
+  CHECK(larger("8xdgx-h100-superpod", "zero=0").find("Fits on 32xdgx-h100-superpod") !=
+        std::string::npos);
 }
 
 TEST_CASE("no line of help is wider than a terminal of 80") {

@@ -79,7 +79,12 @@ Result<std::optional<double>> tokens_in(const Invocation& invocation) {
                 "for instance 15T, 300B or 1e12");
   }
   constexpr double kScale[] = {1e3, 1e6, 1e9, 1e12};
-  return has ? *value * kScale[suffix] : *value;
+  constexpr double kMostTokens = 1e18;
+  const double tokens = has ? *value * kScale[suffix] : *value;
+  if (tokens > kMostTokens) {
+    return fail("--tokens", fmt::format("'{}' is too large", *text), "at most 1e18, which is 1e6T");
+  }
+  return tokens;
 }
 
 void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults) {
@@ -91,6 +96,11 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
   }
   if (wanted.price && !(*wanted.price > 0)) {
     faults.push_back({"--price", "it is not above 0", "per accelerator and hour: 2.5"});
+  }
+  constexpr double kMostPrice = 1e9;
+  if (wanted.price && *wanted.price > kMostPrice) {
+    faults.push_back(
+        {"--price", "it is above 1e9", "in another currency: per accelerator and hour"});
   }
   const std::int64_t top = invocation.integer("top").value_or(10);
   if (top < 1 || top > 1000) {

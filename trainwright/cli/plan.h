@@ -57,8 +57,9 @@ struct OrderedFamily {
 struct Plan {
   const Wanted& wanted;
   SearchResult result;
-  bool offloads = false;                               // nothing fits without
-  std::optional<Sized> larger = {};                    // where nothing fits
+  bool offloads = false;             // nothing fits without
+  std::optional<Sized> larger = {};  // where nothing fits
+  std::int64_t tried_times = 1;      // as many accelerators, in vain: for `larger`, or for `fewest`
   std::optional<PlannedLayout> with_more_memory = {};  // the fastest on kMoreMemory as much
   std::optional<Judged> why_not = {};
   std::optional<Judged> today = {};

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan.h"
@@ -11,52 +12,73 @@ namespace {
 
 constexpr double kDay = 86400;
 
-// "selene" of "64xselene": what comes after the last number of a cluster's name.
+// "dgx-h100-superpod" of "32xdgx-h100-superpod": what comes after the numbers of a cluster's name.
 std::string kind_of(const Cluster& cluster, const Hardware& hardware) {
-  const std::string last(split(cluster.name, 'x').back());
-  return find_cluster(hardware, last) != nullptr ? last : cluster.groups.front().accelerator.name;
+  std::string_view name = cluster.name;
+  for (std::size_t x = name.find('x'); x != name.npos && parse_integer(name.substr(0, x));
+       x = name.find('x')) {
+    name.remove_prefix(x + 1);
+  }
+  return find_cluster(hardware, name) != nullptr ? std::string(name)
+                                                 : cluster.groups.front().accelerator.name;
 }
 
-// On so many times the accelerators of the same kinds, doubling until something fits.
-Result<std::optional<Sized>> smallest_that_fits(const SearchQuestion& question,
-                                                const Hardware& hardware) {
-  constexpr int kDoublings = 6;
-  for (int i = 1; i <= kDoublings; ++i) {
-    std::vector<std::string> groups;
-    for (const Group& group : question.cluster.groups) {
-      groups.push_back(fmt::format("{}x{}", group.count << i, group.accelerator.name));
+// So many times the accelerators: of the cluster that was named as far as it has them, then of the
+// same kinds as usually built.
+std::optional<Cluster> larger_cluster(const Cluster& cluster, const Hardware& hardware,
+                                      std::int64_t times) {
+  if (auto part = sizes_of(cluster, hardware)(accelerator_count(cluster) * times)) return part;
+  std::vector<std::string> groups;
+  for (const Group& group : cluster.groups) {
+    groups.push_back(fmt::format("{}x{}", group.count * times, group.accelerator.name));
+  }
+  auto other = parse_cluster(join(groups, "+"), hardware);
+  return other ? std::optional(*std::move(other)) : std::nullopt;
+}
+
+// Twice the accelerators, four times and so on, until the fastest layout there is `enough`.
+struct Larger {
+  std::optional<Sized> found;
+  std::int64_t times = 1;  // as many were tried
+};
+Result<Larger> first_larger(const SearchQuestion& question, const Hardware& hardware,
+                            const std::function<bool(const PlannedLayout&)>& enough) {
+  constexpr std::int64_t kMostTimes = 64;
+  Larger larger;
+  while (larger.times < kMostTimes) {
+    auto cluster = larger_cluster(question.cluster, hardware, 2 * larger.times);
+    if (!cluster) break;
+    SearchQuestion there = with_cluster(question, *cluster);
+    there.most = 1;
+    there.find_smallest = false;
+    SearchResult result = TW_TRY(search(there));
+    if (!result.best.empty() && enough(result.best.front())) {
+      larger.found = Sized{*std::move(cluster), std::move(result.best.front())};
+      break;
     }
-    auto cluster = parse_cluster(join(groups, "+"), hardware);
-    if (!cluster) return std::nullopt;
-    SearchQuestion larger = with_cluster(question, *cluster);
-    larger.most = 1;
-    larger.find_smallest = false;
-    SearchResult result = TW_TRY(search(larger));
-    if (!result.best.empty()) return Sized{*std::move(cluster), std::move(result.best.front())};
     if (result.end == SearchEnd::Stopped) break;
+    larger.times *= 2;
   }
-  return std::nullopt;
+  return larger;
 }
 
-// The fewest that end in time where all of the cluster are too few: up to 64 times as many.
-Result<std::optional<Sized>> fewest_of_more(const SearchQuestion& question,
-                                            const Hardware& hardware, double rate) {
-  constexpr int kDoublings = 6;
-  for (int i = 1; i <= kDoublings; ++i) {
-    const auto cluster =
-        sizes_of(question.cluster, hardware)(accelerator_count(question.cluster) << i);
-    if (!cluster) return std::nullopt;
-    SearchQuestion larger = with_cluster(question, *cluster);
-    larger.most = 1;
-    larger.find_smallest = false;
-    const SearchResult result = TW_TRY(search(larger));
-    if (result.end == SearchEnd::Stopped) return std::nullopt;
-    if (result.best.empty()) continue;
-    const double tokens = static_cast<double>(question.gbs * question.seq);
-    if (tokens / result.best.front().time.step.value() < rate) continue;
-    return fewest(larger, sizes_of(*cluster, hardware), rate);
-  }
-  return std::nullopt;
+// Where nothing fits.
+Result<Larger> smallest_that_fits(const SearchQuestion& question, const Hardware& hardware) {
+  return first_larger(question, hardware, [](const PlannedLayout&) { return true; });
+}
+
+// The fewest that end in time where all of the cluster are too few.
+Result<Larger> fewest_of_more(const SearchQuestion& question, const Hardware& hardware,
+                              double rate) {
+  if (!sizes_of(question.cluster, hardware)(accelerator_count(question.cluster))) return Larger{};
+  const double tokens = static_cast<double>(question.gbs * question.seq);
+  Larger larger = TW_TRY(first_larger(question, hardware, [&](const PlannedLayout& plan) {
+    return tokens / plan.time.step.value() >= rate;
+  }));
+  if (!larger.found) return larger;
+  const Cluster cluster = larger.found->cluster;
+  larger.found = TW_TRY(fewest(with_cluster(question, cluster), sizes_of(cluster, hardware), rate));
+  return larger;
 }
 
 Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
@@ -114,7 +136,9 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
     return plan;
   }
   if (plan.result.end == SearchEnd::NothingFits && !wanted.from) {
-    plan.larger = TW_TRY(smallest_that_fits(question, hardware));
+    Larger larger = TW_TRY(smallest_that_fits(question, hardware));
+    plan.larger = std::move(larger.found);
+    plan.tried_times = larger.times;
   }
   plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (!plan.result.best.empty()) {
@@ -125,7 +149,11 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
     plan.fewest = TW_TRY(fewest(question, sizes, rate));
     const bool may_grow = !plan.fewest && !wanted.from && !plan.result.best.empty();
-    if (may_grow) plan.fewest = TW_TRY(fewest_of_more(question, hardware, rate));
+    if (may_grow) {
+      Larger larger = TW_TRY(fewest_of_more(question, hardware, rate));
+      plan.fewest = std::move(larger.found);
+      plan.tried_times = larger.times;
+    }
   }
   if (wanted.pareto) plan.front = TW_TRY(pareto_front(question, sizes));
   return plan;

@@ -106,7 +106,7 @@ std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
     std::vector<std::string> limits;
     for (const Limit& limit : wanted.limits) limits.push_back(to_text(limit));
     return fmt::format("None of the {} layouts that divide has {}.\n",
-                       with_thousands(std::ssize(list_layouts(question))), enumerate(limits));
+                       with_thousands(count_layouts(question)), enumerate(limits));
   }
   if (!result.refusal) return "No layout divides this batch and model over the cluster.\n";
   const Refusal& refusal = *result.refusal;
@@ -162,10 +162,15 @@ std::string short_count(double count) {
   return fmt::format("{:.0f}", count);
 }
 
-std::string larger_text(const Wanted& wanted, const std::optional<Sized>& larger) {
-  if (!larger) return "No larger cluster of these accelerators was found to fit.";
-  return fmt::format("Fits on {}: {}", larger->cluster.name,
-                     short_text(larger->plan.layout, wanted.model));
+std::string larger_text(const Plan& plan) {
+  if (plan.larger) {
+    return fmt::format("Fits on {}: {}", plan.larger->cluster.name,
+                       short_text(plan.larger->plan.layout, plan.wanted.model));
+  }
+  if (plan.tried_times == 1) return "No larger cluster of these accelerators was found to fit.";
+  return fmt::format(
+      "No larger cluster of these accelerators was found to fit, of up to {} times as many.",
+      plan.tried_times);
 }
 
 // "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
@@ -199,9 +204,10 @@ std::string within_text(const Plan& plan) {
     small += ": they take " + days_text(wanted, plan.result.best.front().time);
   }
   if (!plan.fewest) {
-    return small + (plan.result.best.empty()
-                        ? "."
-                        : ", and no larger cluster of them was found that ends in time.");
+    if (plan.result.best.empty()) return small + ".";
+    small += ", and no larger cluster of them was found that ends in time";
+    if (plan.tried_times == 1) return small + ".";
+    return small + fmt::format(", of up to {} times as many.", plan.tried_times);
   }
   const Sized& of = *plan.fewest;
   const bool more = accelerator_count(of.cluster) > accelerator_count(wanted.cluster);
@@ -251,7 +257,11 @@ std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
 // "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
 std::string run_text(const Wanted& wanted, const StepTime& time) {
   std::string text;
-  const auto whole = [](double value) { return with_thousands(static_cast<std::int64_t>(value)); };
+  constexpr double kMostDigits = 1e15;  // of a whole number that people read
+  const auto whole = [](double value) {
+    return value < kMostDigits ? with_thousands(static_cast<std::int64_t>(value))
+                               : significant(value);
+  };
   if (wanted.tokens) {
     const RunCost cost = cost_of(wanted, time);
     text = fmt::format(
@@ -448,7 +458,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   }
   if (wanted.within) notes.push_back({"within", within_text(plan)});
   if (result.end == SearchEnd::NothingFits) {
-    notes.push_back({"larger", larger_text(wanted, plan.larger)});
+    notes.push_back({"larger", larger_text(plan)});
   }
   return notes;
 }
@@ -490,7 +500,7 @@ std::string plan_text(const Plan& plan, int width) {
   }
   if (!plan.front.empty()) text += '\n' + front_text(plan, width);
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
-  if (result.end == SearchEnd::NothingFits) say(larger_text(wanted, plan.larger));
+  if (result.end == SearchEnd::NothingFits) say(larger_text(plan));
   return text;
 }
 

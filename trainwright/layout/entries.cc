@@ -43,10 +43,24 @@ std::optional<std::string> text_of(const Json& value, char separator) {
   return std::nullopt;
 }
 
+// Options of commands that stand for an entry.
+std::string hint_on_twice(std::string_view key) {
+  constexpr std::pair<std::string_view, std::string_view> kOptions[] = {
+      {"gbs", "--batch"},
+      {"seq", "--seq"},
+      {"precision", "--precision"},
+      {"optimizer", "--optimizer"}};
+  for (const auto& [entry, option] : kOptions) {
+    if (key == entry) return fmt::format("leave one of them out; {} gives it, too", option);
+  }
+  return {};
+}
+
 void add_once(std::vector<Entry>& entries, Entry entry, Diagnostics& diagnostics) {
   const auto same = [&](const Entry& other) { return other.key == entry.key; };
   if (std::any_of(entries.begin(), entries.end(), same)) {
-    diagnostics.push_back({entry.where, fmt::format("{} is given twice", entry.key), ""});
+    diagnostics.push_back(
+        {entry.where, fmt::format("{} is given twice", entry.key), hint_on_twice(entry.key)});
   } else {
     entries.push_back(std::move(entry));
   }

@@ -170,6 +170,7 @@ int ways_of(const Layout& layout);
 
 // The whole space, in a fixed order. Not yet asked whether the trainer accepts it.
 std::vector<Layout> list_layouts(const SearchQuestion& question);
+std::int64_t count_layouts(const SearchQuestion& question);  // of them, without making any
 // Axes of `Also` of which the trainer offers a choice that this search leaves alone.
 std::vector<std::string> not_looked_at(const SearchQuestion& question);
 

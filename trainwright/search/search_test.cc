@@ -45,6 +45,7 @@ TEST_CASE("a search gives legal layouts that fit, fastest first, and proves the 
   CHECK(result.proven);
   CHECK(result.bound == result.best.front().time.step);
   CHECK(result.space == std::ssize(list_layouts(question)));
+  CHECK(result.space == count_layouts(question));
   CHECK(result.evaluated < result.space);
   CHECK(result.simulated <= result.timed);
   CHECK(result.timed <= result.evaluated);

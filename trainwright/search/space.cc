@@ -538,4 +538,8 @@ std::vector<Layout> list_layouts(const SearchQuestion& question) {
   return layouts;
 }
 
+std::int64_t count_layouts(const SearchQuestion& question) {
+  return detail::Space(question).size();
+}
+
 }  // namespace trainwright
