@@ -25,6 +25,7 @@ Model = Union[Path, Mapping[str, Any], Config]  # a zoo name, a Hugging Face id,
 Trainer = Union[Path, Mapping[str, Any]]
 Entries = Union[str, Mapping[str, Any]]  # "tp=8,sp" or {"tp": 8, "sp": True}
 Data = Union[Path, Mapping[str, Any]]  # a file or its content
+Count = Union[int, str]  # 4096 or "4k"; a batch also in tokens, "4M-tokens"
 
 
 def training(trainer: Trainer | None, job: Entries | None, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def constants_of(calibration: Data | Calibration | None) -> Data | None:
     return calibration.calibration if isinstance(calibration, Calibration) else calibration
 
 
-def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | None = None, job: Entries | None = None,
+def plan(model: Model, *, on: Data, batch: Count, seq: Count, trainer: Trainer | None = None, job: Entries | None = None,
          optimizer: str | None = None, precision: str | None = None, attention: str | None = None,
          risk: float | None = None, fix: Entries | Sequence[str] = (), no: str | Sequence[str] = (),
          only: str | None = None, why_not: Entries | None = None, from_: Entries | None = None, top: int | None = None,
@@ -53,6 +54,8 @@ def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | Non
     True
     >>> sorted(plan.rows()[0])[:4]
     ['capacity', 'driver', 'high', 'layout']
+    >>> plan.best == trainwright.plan("llama-2-7b", on="8xH100", batch="256k-tokens", seq="4k", fix={"pp": 1}, top=3).best
+    True
     >>> better = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, from_={"tp": 8, "sp": True}, top=1)
     >>> [change["knob"] for change in better.today["changes"][0]]
     ['tp']
@@ -65,8 +68,8 @@ def plan(model: Model, *, on: Data, batch: int, seq: int, trainer: Trainer | Non
         calibration=constants_of(calibration), measured=measured, **options))))
 
 
-def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, batch: int | None = None,
-             seq: int | None = None, config: Path | None = None, trainer: Trainer | None = None, job: Entries | None = None,
+def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = None, batch: Count | None = None,
+             seq: Count | None = None, config: Path | None = None, trainer: Trainer | None = None, job: Entries | None = None,
              optimizer: str | None = None, precision: str | None = None, attention: str | None = None,
              schedule: Path | None = None, risk: float | None = None, constants: Data | None = None,
              calibration: Data | Calibration | None = None, measured: str | None = None, **options: Any) -> Estimate:
@@ -86,8 +89,8 @@ def estimate(model: Model | None = None, *, on: Data, layout: Entries | None = N
         measured=measured, **options))))
 
 
-def export(layout: Entries, *, model: Model, on: Data, to: str | None = None, batch: int | None = None,
-           seq: int | None = None, trainer: Trainer | None = None, job: Entries | None = None,
+def export(layout: Entries, *, model: Model, on: Data, to: str | None = None, batch: Count | None = None,
+           seq: Count | None = None, trainer: Trainer | None = None, job: Entries | None = None,
            optimizer: str | None = None, precision: str | None = None, attention: str | None = None,
            schedule: Path | None = None, **options: Any) -> Export:
     """A layout as the trainer's own settings and the files that start it.

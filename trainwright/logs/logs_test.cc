@@ -382,6 +382,26 @@ TEST_CASE("a log that ends within warm-up has no time to tell") {
         "5 lines of steps, none beyond the first 5 steps, which are warm-up");
 }
 
+TEST_CASE("of lines every ten steps the second is beyond warm-up") {
+  const std::string bars =
+      " 10%|#         | 10/100 [00:25<03:45,  2.50s/it]\n"
+      " 20%|##        | 20/100 [00:45<03:00,  2.00s/it]\n";
+  const std::string end = "{'train_runtime': 45.1, 'train_samples_per_second': 4.0}\n";
+  const auto summary = summarize(*read_log(bars + end, "bars.log"), {});
+  REQUIRE_MESSAGE(summary.has_value(), to_text(summary.error()));
+  CHECK(summary->lines == 1);
+  CHECK(summary->median.value() == doctest::Approx(2.0));
+  // Steps 1 to 10 are one line, with warm-up among them.
+  const auto one = summarize(*read_log(megatron_lines(10, 1), "ten.log"), {});
+  REQUIRE_FALSE(one.has_value());
+  CHECK(one.error().diagnostics[0].what ==
+        "1 line of steps, none without the first 5 steps, which are warm-up");
+  // A run that goes on at step 1,001 warms up again.
+  const auto on = summarize(*read_log(megatron_lines(1001, 7), "on.log"), {});
+  REQUIRE(on.has_value());
+  CHECK(on->lines == 2);
+}
+
 TEST_CASE("what is no log, and figures that are none, are diagnosed with their line") {
   const auto other = read_log("epoch 1: 3 it/s\n", "other.txt");
   REQUIRE_FALSE(other.has_value());

@@ -45,6 +45,14 @@ Seconds seconds_of(const LoggedStep& step, const StepSize& size) {
                  *step.tokens_per_rank);
 }
 
+// The first step that the log tells of. A line tells of the steps since the one before it, the
+// first of lines at 10, 20 and so on of all steps up to 10.
+std::int64_t first_step(const std::vector<LoggedStep>& steps) {
+  const std::int64_t first = steps.front().number;
+  const bool regular = steps.size() < 2 || steps[1].number - first == first;
+  return regular ? std::min<std::int64_t>(first, 1) : first;
+}
+
 Diagnostics nothing_to_time(const LoggedRun& run) {
   if (!run.failures.empty()) {
     const LoggedOutOfMemory& failure = run.failures.front();
@@ -52,10 +60,17 @@ Diagnostics nothing_to_time(const LoggedRun& run) {
              fmt::format("no step to take the time of: out of memory, {}", to_text(failure)),
              "measure a layout that fits; `trainwright estimate` says which does"}};
   }
-  const std::size_t lines = run.steps.size();
+  const std::size_t count = run.steps.size();
+  const std::string lines = count == 1 ? "1 line" : fmt::format("{} lines", count);
+  if (count > 0 && run.steps.back().number >= first_step(run.steps) + kWarmUp) {
+    return {{run.origin,
+             fmt::format("{} of steps, none without the first {} steps, which are warm-up", lines,
+                         kWarmUp),
+             "let it print another line, or print steps one by one"}};
+  }
   return {{run.origin,
-           fmt::format("{} of steps, none beyond the first {} steps, which are warm-up",
-                       lines == 1 ? "1 line" : fmt::format("{} lines", lines), kWarmUp),
+           fmt::format("{} of steps, none beyond the first {} steps, which are warm-up", lines,
+                       kWarmUp),
            "let it run on for some ten steps, printed one by one"}};
 }
 
@@ -138,10 +153,10 @@ double tokens_per_second_per_rank(const StepSummary& summary, const StepSize& si
 Result<StepSummary> summarize(const LoggedRun& run, const StepSize& size) {
   StepSummary summary;
   std::vector<double> seconds;
+  const std::int64_t warm = run.steps.empty() ? 0 : first_step(run.steps) + kWarmUp;
   for (std::size_t i = 0; i < run.steps.size(); ++i) {
     const LoggedStep& step = run.steps[i];
-    // A line tells of the steps since the one before it.
-    const bool first = i == 0 || run.steps[i - 1].number + 1 < run.steps.front().number + kWarmUp;
+    const bool first = i == 0 || run.steps[i - 1].number + 1 < warm;
     if (first && !step.whole_run) continue;
     if (seconds.empty()) summary.first_line = step.line;
     summary.last_line = step.line;

@@ -96,7 +96,7 @@ void read_embedding(const Family& family, ConfigFields& fields, Model& model) {
   model.final_norm = removed ? Norm::None : norm;
 }
 
-// The biggest model whose counts stay whole in a double: 2^53, nine million times GPT-2 XL.
+// The biggest model whose counts stay whole in a double: 2^53, 5.8 million times GPT-2 XL.
 constexpr double kParametersMost = 9007199254740992.0;
 
 double rough_size(const std::vector<Weight>& weights) {
