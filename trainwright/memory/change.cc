@@ -72,6 +72,19 @@ bool offload_optimizer(Layout& layout) {
   return true;
 }
 
+// Logits chunk by chunk, of trainers that offer it.
+constexpr std::string_view kLiger = "liger";
+bool liger_loss(Layout& layout) {
+  if (!layout.loss.empty()) return false;
+  layout.loss = kLiger;
+  return true;
+}
+bool offers_liger(const Trainer& trainer) {
+  return std::any_of(trainer.losses.begin(), trainer.losses.end(), [](const Loss& loss) {
+    return loss.name == kLiger && loss.use == Use::OptIn;
+  });
+}
+
 // One thing to change, false when it cannot be changed (further), and roughly what it costs in
 // speed: only the order of their sums matters.
 struct Step {
@@ -79,9 +92,10 @@ struct Step {
   int cost;
 };
 constexpr Step kSteps[] = {
-    {sequence_parallel, 1}, {half_micro_batch, 2}, {smallest_micro_batch, 4}, {selective, 3},
-    {more_sharding, 4},     {twice_expert, 5},     {twice_pipeline, 6},       {full, 6},
-    {twice_tensor, 7},      {twice_context, 7},    {offload_optimizer, 20},
+    {sequence_parallel, 1},    {liger_loss, 1},     {half_micro_batch, 2},
+    {smallest_micro_batch, 4}, {selective, 3},      {more_sharding, 4},
+    {twice_expert, 5},         {twice_pipeline, 6}, {full, 6},
+    {twice_tensor, 7},         {twice_context, 7},  {offload_optimizer, 20},
 };
 
 // Half a second's worth.
@@ -93,8 +107,8 @@ constexpr int kOverTheNetwork = 30;
 // Layouts reached from one by steps, cheapest first; equal costs in the order they were reached.
 class Nearest {
  public:
-  Nearest(const Layout& layout, std::int64_t layers, std::int64_t domain)
-      : layers_(layers), domain_(domain) {
+  Nearest(const Layout& layout, std::int64_t layers, std::int64_t domain, bool liger)
+      : layers_(layers), domain_(domain), liger_(liger) {
     reach(layout, 0);
   }
   std::optional<Layout> next() {
@@ -104,6 +118,7 @@ class Nearest {
     const Layout from = reached_[order];
     for (const Step& step : kSteps) {
       Layout to = from;
+      if (step.change == liger_loss && !liger_) continue;
       if (!step.change(to)) continue;
       const bool leaves = to.tp > from.tp && to.tp > domain_;
       const int more = step.cost + (leaves ? kOverTheNetwork : 0);
@@ -126,6 +141,7 @@ class Nearest {
   }
 
   std::int64_t layers_, domain_;
+  bool liger_;
   using Waiting = std::pair<int, std::size_t>;  // cost, place in reached_
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   std::vector<Layout> reached_;
@@ -139,7 +155,7 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question, 
   MemoryModel model(question.model, question.cluster, question.trainer, question.job,
                     question.constants, question.attention);
   Nearest nearest(question.layout, std::ssize(question.model.layers),
-                  smallest_domain(question.cluster));
+                  smallest_domain(question.cluster), offers_liger(question.trainer));
   for (int tried = 0; tried < kMostTried; ++tried) {
     const auto layout = nearest.next();
     if (!layout) break;

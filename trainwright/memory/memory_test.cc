@@ -371,6 +371,20 @@ TEST_CASE("what does not fit comes with the smallest change that does") {
   CHECK(!smallest_change_that_fits(c.question()).has_value());
 }
 
+TEST_CASE("where logits are too large, a loss that makes them by chunks is the smallest change") {
+  const char* words = "dp=8,mbs=8,gbs=64,seq=4096,recompute=full";
+  Case c = llama_case("accelerate", words);
+  // fp32 logits of 32,768 tokens and 32,000 words are 3.9 GiB, several times.
+  c.cluster.groups[0].accelerator.memory_visible =
+      c.estimate().classes[0].driver - Bytes(std::int64_t{1} << 30);
+  const auto change = smallest_change_that_fits(c.question());
+  REQUIRE(change.has_value());
+  CHECK(change_to(words, change->layout) == "loss=liger");
+  std::erase_if(c.trainer.losses, [](const Loss& loss) { return loss.name == "liger"; });
+  REQUIRE(smallest_change_that_fits(c.question()).has_value());
+  CHECK(smallest_change_that_fits(c.question())->layout.loss.empty());
+}
+
 TEST_CASE("the smallest change fits at the risk that is asked for") {
   // Half of the cases of a figure are above it, so a card of just its size is a risk of one half.
   Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");
