@@ -375,8 +375,11 @@ TEST_CASE("states on the host are stepped at its pace, weights there come for ev
         doctest::Approx((both.every_forward - here.every_forward).value()));
 }
 
-TEST_CASE("an interval widens with what is not timed alone, with experts, adapters and nodes") {
-  const WidthRule rule{.least = 0.3, .rest = 1, .nodes = 0.1, .experts = 1.5, .adapters = 2};
+TEST_CASE(
+    "an interval widens with what is not timed alone, with experts, adapters, nodes and other "
+    "vendors") {
+  const WidthRule rule{
+      .least = 0.3, .rest = 1, .nodes = 0.1, .experts = 1.5, .adapters = 2, .untaught = 3};
   const auto near = [](double value) { return doctest::Approx(value); };
   CHECK(width_of(rule, {}, 0) == near(0.3));
   CHECK(width_of(rule, {}, 0.2) == near(0.5));
@@ -384,6 +387,7 @@ TEST_CASE("an interval widens with what is not timed alone, with experts, adapte
   CHECK(width_of(rule, {.nodes = 0.5}, 0.2) == near(0.5));  // a part of a node is one
   CHECK(width_of(rule, {.experts = true}, 0.2) == near(0.75));
   CHECK(width_of(rule, {.adapters = true}, 0.2) == near(1.0));
+  CHECK(width_of(rule, {.untaught = true}, 0.2) == near(1.5));
   CHECK(width_of({}, {.nodes = 64, .experts = true}, 0.9) == near(1));  // without a rule
 }
 

@@ -69,6 +69,8 @@ void read_width(const Json& json, const std::string& origin, Stacks& stacks, Dia
   read("nodes", rule.nodes, 0);
   read("experts", rule.experts, 0.1);
   read("adapters", rule.adapters, 0.1);
+  // Files of one's own may be older than this number.
+  if (fields.raw("untaught") != nullptr) read("untaught", rule.untaught, 0.1);
   fields.finish();
 }
 
@@ -104,7 +106,8 @@ Stack read_stack(const Json& json, const std::string& origin, const std::string&
 double width_of(const WidthRule& rule, const Regime& regime, double other) {
   return (rule.least + rule.rest * other) *
          (1 + rule.nodes * std::log2(std::max(1.0, regime.nodes))) *
-         (regime.experts ? rule.experts : 1) * (regime.adapters ? rule.adapters : 1);
+         (regime.experts ? rule.experts : 1) * (regime.adapters ? rule.adapters : 1) *
+         (regime.untaught ? rule.untaught : 1);
 }
 
 std::span<const StackPrior> stack_priors() { return kPriors; }
@@ -168,6 +171,7 @@ Json to_json(const Stacks& stacks) {
                           .add("nodes", Json::of(stacks.width.nodes))
                           .add("experts", Json::of(stacks.width.experts))
                           .add("adapters", Json::of(stacks.width.adapters))
+                          .add("untaught", Json::of(stacks.width.untaught))
                           .add("source", Json::of(stacks.width_source)));
   }
   return json;

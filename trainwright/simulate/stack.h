@@ -47,17 +47,18 @@ inline constexpr std::size_t kStackConstants = static_cast<std::size_t>(StackCon
 // runs have
 //
 //   |log(measured / predicted)| <= spread x (least + rest x o) x (1 + nodes x log2 n)
-//                                  [x experts] [x adapters]
+//                                  [x experts] [x adapters] [x untaught]
 //
-// where the last two count for models and jobs that have them. The numbers stand in time.json with
-// their source; without any, one width is for all.
+// where the last three count for models and jobs that have them, and for accelerators of a vendor
+// none of whose runs taught the constants. The numbers stand in time.json with their source;
+// without any, one width is for all.
 struct WidthRule {
-  double least = 1, rest = 0, nodes = 0, experts = 1, adapters = 1;
+  double least = 1, rest = 0, nodes = 0, experts = 1, adapters = 1, untaught = 1;
   friend bool operator==(const WidthRule&, const WidthRule&) = default;
 };
 struct Regime {
   double nodes = 1;
-  bool experts = false, adapters = false;
+  bool experts = false, adapters = false, untaught = false;
 };
 double width_of(const WidthRule& rule, const Regime& regime, double other);  // over the spread
 
