@@ -57,12 +57,16 @@ enum class SettingsForm {
   Yaml,
   Json,
 };
+// clang-format off
+enum class Launcher { MegatronLm, MegatronBridge, Torchtitan, Deepspeed, Accelerate, Automodel, Nanotron, Paddle };
+// clang-format on
 struct Target {
   std::string_view name;     // "megatron-lm"
   std::string_view trainer;  // whose facts a plan for it rests on
   Version from;              // the first version of the trainer that takes this form
   SettingsForm form = SettingsForm::Options;
   std::string_view file;  // that holds the settings
+  Launcher launcher = Launcher::MegatronLm;
   // Which weights are trained is decided in the user's script, not in these settings.
   bool script_chooses_weights = false;
 };
@@ -186,8 +190,6 @@ struct Occasion {
   std::string version;                // of this program
   Json answer = Json::object();       // figures, for plan.json
 };
-// "plan-llama-3.1-70b-64xH100-SXM": a name for the folder.
-std::string folder_name(const Plan& plan);
 std::vector<Artefact> write_files(const Plan& plan, const Target& target,
                                   const Translation& translation, const Occasion& occasion);
 

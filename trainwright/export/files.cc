@@ -42,7 +42,7 @@ std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
 std::string shell_settings(const Plan& plan, const Target& target, const std::vector<Setting>& own,
                            const std::vector<std::string>& top) {
   std::string text = comments(top) + '\n';
-  if (target.name == "megatron-lm") {
+  if (target.launcher == Launcher::MegatronLm) {
     const auto model = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
     text += "# The model.\n";
     text += model ? shell_array("MODEL", *model, target.form)
@@ -53,7 +53,7 @@ std::string shell_settings(const Plan& plan, const Target& target, const std::ve
   const auto options = those(own, [](const Setting& one) { return !is_subcommand(one); });
   text += "# How it is spread and trained.\n" + shell_array("SETTINGS", options, target.form);
   const auto last = those(own, is_subcommand);
-  if (target.name == "torchtitan") {
+  if (target.launcher == Launcher::Torchtitan) {
     text += "\n# They come last.\n" + shell_array("SUBCOMMANDS", last, target.form);
   }
   return text;
@@ -224,10 +224,6 @@ Json settings_json(const std::vector<Setting>& settings) {
     list.push(std::move(one.add("of", Json::of(setting.of)).add("why", Json::of(setting.why))));
   }
   return list;
-}
-
-std::string folder_name(const Plan& plan) {
-  return fmt::format("plan-{}-{}", plan.model.name, plan.cluster.name);
 }
 
 std::vector<Artefact> write_files(const Plan& plan, const Target& target,

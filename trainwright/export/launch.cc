@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainwright/base/check.h"
 #include "trainwright/export/form.h"
 
 namespace trainwright::detail {
@@ -59,45 +60,49 @@ std::string titan_lines(const Target& target, const Translation& translation) {
          "\"$@\" \"${SUBCOMMANDS[@]}\"\n";
 }
 
+constexpr const char* kScript = "your training script";
+
+std::string deepspeed_lines() {
+  return ask("SCRIPT", kScript) +
+         "# For a script that calls deepspeed.add_config_arguments. One of Hugging Face's "
+         "Trainer "
+         "takes\n"
+         "# CONFIG='--deepspeed ds_config.json' and the arguments of training_arguments.yaml.\n"
+         "CONFIG=${CONFIG:---deepspeed --deepspeed_config ds_config.json}\n"
+         "deepspeed --no_ssh --num_nodes \"$NODES\" --num_gpus \"$PER_NODE\" --node_rank "
+         "\"$NODE_RANK\" \\\n  --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" \\\n"
+         "  \"$SCRIPT\" $CONFIG \"$@\"\n";
+}
+
 std::string script_lines(const Target& target, const Translation& translation) {
-  if (target.name == "megatron-lm") return megatron_lines();
-  if (target.name == "torchtitan") return titan_lines(target, translation);
-  const std::string script = ask("SCRIPT", "your training script");
-  if (target.name == "deepspeed") {
-    return script +
-           "# For a script that calls deepspeed.add_config_arguments. One of Hugging Face's "
-           "Trainer "
-           "takes\n"
-           "# CONFIG='--deepspeed ds_config.json' and the arguments of training_arguments.yaml.\n"
-           "CONFIG=${CONFIG:---deepspeed --deepspeed_config ds_config.json}\n"
-           "deepspeed --no_ssh --num_nodes \"$NODES\" --num_gpus \"$PER_NODE\" --node_rank "
-           "\"$NODE_RANK\" \\\n  --master_addr \"$MASTER_ADDR\" --master_port \"$MASTER_PORT\" \\\n"
-           "  \"$SCRIPT\" $CONFIG \"$@\"\n";
+  switch (target.launcher) {
+    case Launcher::MegatronLm: return megatron_lines();
+    case Launcher::Torchtitan: return titan_lines(target, translation);
+    case Launcher::Deepspeed: return deepspeed_lines();
+    case Launcher::Accelerate:
+      return ask("SCRIPT", kScript) +
+             "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
+             "  --main_process_ip \"$MASTER_ADDR\" --main_process_port \"$MASTER_PORT\" \\\n"
+             "  \"$SCRIPT\" \"$@\"\n";
+    case Launcher::MegatronBridge:
+      return ask("SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides") +
+             "source settings.sh\n" + kTorchrun + "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
+    case Launcher::Automodel:
+      return ask("RECIPE",
+                 "your recipe with model, data and optimizer; merge recipe.yaml into it") +
+             kTorchrun + "-m nemo_automodel.cli.app \"$RECIPE\" \"$@\"\n";
+    case Launcher::Nanotron:
+      return ask("NANOTRON", "path of nanotron, for its run_train.py") +
+             ask("CONFIG", "your configuration; merge nanotron.yaml into it") + kTorchrun +
+             "\"$NANOTRON/run_train.py\" --config-file \"$CONFIG\"\n";
+    case Launcher::Paddle:
+      return ask("SCRIPT", kScript) + "source settings.sh\n" +
+             "python -m paddle.distributed.launch --nnodes \"$NODES\" --nproc_per_node "
+             "\"$PER_NODE\" \\\n"
+             "  --master \"$MASTER_ADDR:$MASTER_PORT\" --rank \"$NODE_RANK\" \\\n"
+             "  \"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
   }
-  if (target.name == "accelerate") {
-    return script +
-           "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
-           "  --main_process_ip \"$MASTER_ADDR\" --main_process_port \"$MASTER_PORT\" \\\n"
-           "  \"$SCRIPT\" \"$@\"\n";
-  }
-  if (target.name == "megatron-bridge") {
-    return ask("SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides") +
-           "source settings.sh\n" + kTorchrun + "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
-  }
-  if (target.name == "nemo-automodel") {
-    return ask("RECIPE", "your recipe with model, data and optimizer; merge recipe.yaml into it") +
-           kTorchrun + "-m nemo_automodel.cli.app \"$RECIPE\" \"$@\"\n";
-  }
-  if (target.name == "nanotron") {
-    return ask("NANOTRON", "path of nanotron, for its run_train.py") +
-           ask("CONFIG", "your configuration; merge nanotron.yaml into it") + kTorchrun +
-           "\"$NANOTRON/run_train.py\" --config-file \"$CONFIG\"\n";
-  }
-  return script + "source settings.sh\n" +
-         "python -m paddle.distributed.launch --nnodes \"$NODES\" --nproc_per_node \"$PER_NODE\" "
-         "\\\n"
-         "  --master \"$MASTER_ADDR:$MASTER_PORT\" --rank \"$NODE_RANK\" \\\n"
-         "  \"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
+  TW_CHECK(false, "no such launcher");
 }
 
 }  // namespace

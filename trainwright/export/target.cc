@@ -10,19 +10,32 @@
 namespace trainwright {
 namespace {
 
+using enum Launcher;
+
 // Later versions of a trainer first.
 constexpr Target kTargets[] = {
-    {"megatron-lm", "megatron-core", {}, SettingsForm::Options, "settings.sh", false},
-    {"megatron-bridge", "megatron-bridge", {}, SettingsForm::Overrides, "settings.sh", false},
-    {"torchtitan", "torchtitan", {0, 3}, SettingsForm::Options, "settings.sh", false},
-    {"torchtitan", "torchtitan", {}, SettingsForm::Toml, "torchtitan.toml", false},
-    {"deepspeed", "deepspeed", {}, SettingsForm::Json, "ds_config.json", true},
-    {"accelerate", "accelerate", {}, SettingsForm::Yaml, "accelerate.yaml", true},
-    {"accelerate", "accelerate-deepspeed", {}, SettingsForm::Yaml, "accelerate.yaml", true},
-    {"nemo-automodel", "nemo-automodel", {}, SettingsForm::Yaml, "recipe.yaml", true},
-    {"nanotron", "nanotron", {}, SettingsForm::Yaml, "nanotron.yaml", false},
-    {"paddleformers", "paddleformers", {}, SettingsForm::Options, "settings.sh", false},
-    {"paddlenlp", "paddlenlp", {}, SettingsForm::Options, "settings.sh", false},
+    {"megatron-lm", "megatron-core", {}, SettingsForm::Options, "settings.sh", MegatronLm},
+    {"megatron-bridge",
+     "megatron-bridge",
+     {},
+     SettingsForm::Overrides,
+     "settings.sh",
+     MegatronBridge},
+    {"torchtitan", "torchtitan", {0, 3}, SettingsForm::Options, "settings.sh", Torchtitan},
+    {"torchtitan", "torchtitan", {}, SettingsForm::Toml, "torchtitan.toml", Torchtitan},
+    {"deepspeed", "deepspeed", {}, SettingsForm::Json, "ds_config.json", Deepspeed, true},
+    {"accelerate", "accelerate", {}, SettingsForm::Yaml, "accelerate.yaml", Accelerate, true},
+    {"accelerate",
+     "accelerate-deepspeed",
+     {},
+     SettingsForm::Yaml,
+     "accelerate.yaml",
+     Accelerate,
+     true},
+    {"nemo-automodel", "nemo-automodel", {}, SettingsForm::Yaml, "recipe.yaml", Automodel, true},
+    {"nanotron", "nanotron", {}, SettingsForm::Yaml, "nanotron.yaml", Nanotron},
+    {"paddleformers", "paddleformers", {}, SettingsForm::Options, "settings.sh", Paddle},
+    {"paddlenlp", "paddlenlp", {}, SettingsForm::Options, "settings.sh", Paddle},
 };
 
 }  // namespace
