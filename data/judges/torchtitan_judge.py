@@ -61,7 +61,10 @@ def by_file(question):
         dp_shard=asked.data_parallel_shard_degree, dp_replicate=asked.data_parallel_replicate_degree,
         cp=asked.context_parallel_degree, tp=asked.tensor_parallel_degree, pp=asked.pipeline_parallel_degree,
         ep=asked.expert_parallel_degree, etp=asked.expert_tensor_parallel_degree, world_size=question["world"])
+    from torchtitan.protocols.model_converter import _registry_model_converter_cls as converters
     from torchtitan.protocols.train_spec import get_train_spec
+    unknown = [name for name in config.model.converters if name not in converters]
+    assert not unknown, f"no model converter is called {unknown}"  # ModelConvertersContainer, which asks for a GPU too
     get_train_spec(config.model.name).model_args[config.model.flavor].update_from_config(config)
     assert config.training.seq_len % dims.seq_len_divisor == 0, "seq_len_divisor"  # models/*/infra/parallelize.py
     check_batch(config.training, dims)

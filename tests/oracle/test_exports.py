@@ -48,6 +48,24 @@ def test_every_option_is_one_of_megatrons(oracle):
     assert not [option for option, answer in zip(options, answers) if answer]
 
 
+def test_a_converter_that_torchtitan_has_not_is_refused():
+    oracle = needed(ORACLES["torchtitan 0.2.2"])
+    text = """[model]
+name = "llama3"
+flavor = "8B"
+converters = ["{}"]
+[training]
+local_batch_size = 1
+global_batch_size = 8
+[parallelism]
+data_parallel_shard_degree = 8
+"""
+    right, *stale = oracle.answers([{"world": 8, "text": text.format(name)} for name in ("quantize.linear.float8", "float8", "mx")])
+    oracle.dismiss()
+    assert not right
+    assert all("no model converter" in reason for reason in stale)
+
+
 CHECKED = {"deepspeed 0.19.8": "zero=3,mbs=1,gbs=64,seq=4096", "torchtitan 0.3.0": "fsdp,mbs=1,gbs=64,seq=4096",
            "megatron-core 0.19.2": "tp=2,pp=2,sp,zero=1,mbs=1,gbs=64,seq=4096"}
 

@@ -64,7 +64,7 @@ def torchtitan(version):
     values = DEGREES | BATCH | SHARDED | {
         "sp": [True] * (9 if old else 2) + [None], "schedule": SCHEDULES, "etp": [1, 1, 1, 2],
         "recompute": ["none", "full", "op-selective"] + ["every-nth:2"] * old,
-        "precision": ["bf16", "bf16", "fp32"] + ["fp8-tensorwise", "fp8-blockwise", "mxfp8"] * old,
+        "precision": ["bf16", "bf16", "fp32"] + ["fp8-tensorwise", "fp8-rowwise", "mxfp8"] * old,
         "cp_kind": ["all-gather"] + ["ring"] * old, "offload": [None, None, ["optimizer", "parameters"]],
         "on": [None, ["compile"], ["compile", "overlap-tp"], ["overlap-tp"]]}
     chances = SOME | PIPELINE | {

@@ -7,6 +7,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan.h"
 #include "trainwright/cli/time_text.h"
+#include "trainwright/export/export.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -434,6 +435,23 @@ std::string left_text(const std::string& trainer, const std::vector<std::string>
   return fmt::format("Not searched: {} (--also {}).", join(parts, "; "), join(left, ", --also "));
 }
 
+// What `export` would refuse of a layout; empty if there is nothing.
+std::string unsaid_text(const Wanted& wanted, const Layout& layout) {
+  const auto target = find_target("", wanted.trainer);
+  if (!target) return {};
+  const Translation said = translate({.model = wanted.model,
+                                      .cluster = wanted.cluster,
+                                      .trainer = wanted.trainer,
+                                      .layout = layout,
+                                      .job = wanted.job},
+                                     *target);
+  std::vector<std::string> parts;
+  for (const Unsayable& one : said.unsayable) {
+    parts.push_back(fmt::format("{} ({})", one.what, one.why));
+  }
+  return parts.empty() ? "" : fmt::format("`export` cannot write it: {}.", join(parts, "; "));
+}
+
 std::vector<PlanNote> plan_notes(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
@@ -441,6 +459,8 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if (!result.best.empty()) {
     const PlannedLayout& first = result.best.front();
     notes.push_back({"recommended", recommended_text(wanted, result)});
+    std::string unsaid = unsaid_text(wanted, result.best[result.recommended].layout);
+    if (!unsaid.empty()) notes.push_back({"export", std::move(unsaid)});
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});

@@ -14,7 +14,9 @@ std::string states_table(const Trainer& trainer, int width) {
   for (const PrecisionFacts& facts : trainer.precisions) {
     table.rows.push_back({std::string(name_of(facts.kind)), facts.weight, facts.master,
                           join(facts.gradients, ", "),
-                          facts.setting.empty() ? "default" : facts.setting});
+                          facts.setting.empty()  ? "default"
+                          : facts.setting == "-" ? "no setting"
+                                                 : facts.setting});
   }
   return to_text(table, width);
 }

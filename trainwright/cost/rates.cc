@@ -106,6 +106,7 @@ ComputeType compute_type(PrecisionKind precision) {
     case PrecisionKind::Bf16: return ComputeType::Bf16;
     case PrecisionKind::Fp8Delayed:
     case PrecisionKind::Fp8Tensorwise:
+    case PrecisionKind::Fp8Rowwise:
     case PrecisionKind::Fp8Blockwise:
     case PrecisionKind::Mxfp8: return ComputeType::Fp8;
     case PrecisionKind::Nvfp4: return ComputeType::Fp4;

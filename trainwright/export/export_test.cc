@@ -147,6 +147,26 @@ TEST_CASE("torchtitan 0.2 reads a file, 0.3 a command line whose subcommand stan
                  "[activation_checkpoint]\nmode = \"full\""));
 }
 
+TEST_CASE("torchtitan 0.2 is told of float8 by the names that its converters are registered by") {
+  // 0.2.0 to 0.2.2 components/quantization/float8.py, mx.py: register_model_converter.
+  const auto toml = [](const char* trainer, const char* precision, const char* on) {
+    return detail::to_toml(
+        translated(asked(trainer,
+                         fmt::format("fsdp,precision={},mbs=1,gbs=64,seq=2048", precision).c_str(),
+                         "llama-3.1-8b", on))
+            .settings);
+  };
+  for (const char* trainer : {"torchtitan@0.2", "torchtitan@0.2.2"}) {
+    const std::string tensorwise = toml(trainer, "fp8-tensorwise", "8xH100");
+    CHECK(contains(tensorwise, "converters = [\"quantize.linear.float8\"]"));
+    CHECK(!contains(tensorwise, "recipe_name"));
+    CHECK(contains(toml(trainer, "fp8-rowwise", "8xH100"), "recipe_name = \"rowwise\""));
+    CHECK(contains(toml(trainer, "mxfp8", "8xB200"), "converters = [\"quantize.linear.mx\"]"));
+    // Its recipes are by tensors and by rows.
+    CHECK(find_kind(picked_trainer(trainer).precisions, PrecisionKind::Fp8Blockwise) == nullptr);
+  }
+}
+
 TEST_CASE("what a target has no setting for is named, and the nearest layout is without it") {
   const Question mixed = asked("megatron@0.19", "pp=2,recompute=full/none,mbs=1,gbs=64,seq=4096");
   CHECK(unsayable(mixed) == "recompute by stage");

@@ -163,7 +163,7 @@ bool decides_nothing(const Hearing& hearing, const std::string& key) {
 
 // Switched off, or left to the trainer.
 bool says_nothing(const Setting& setting) {
-  constexpr std::string_view kNothing[] = {"false", "none", "no", "auto", "off", "null", "0"};
+  constexpr std::string_view kNothing[] = {"false", "none", "no", "auto", "off", "null", "0", "[]"};
   return setting.values.size() == 1 &&
          std::find(std::begin(kNothing), std::end(kNothing), lower_case(setting.values.front())) !=
              std::end(kNothing);

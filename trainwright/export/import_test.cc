@@ -150,6 +150,32 @@ TEST_CASE("what Megatron's flags leave out is its default, and flags have other 
         "ep=4,dispatcher=all-gather,precision=bf16");
 }
 
+TEST_CASE("float8 of torchtitan 0.2 is read by the names of its converters and by those of 0.1") {
+  const auto precision = [](const std::string& converters, const std::string& recipe) {
+    const Understood read =
+        understood(fmt::format("[model]\nconverters = [{}]\n[training]\nlocal_batch_size = 1\n"
+                               "[quantize.linear.float8]\n{}",
+                               converters,
+                               recipe.empty() ? "" : fmt::format("recipe_name = \"{}\"\n", recipe)),
+                   SettingsForm::Toml, "torchtitan@0.2.2");
+    std::string text = join(read.not_heeded, ",");
+    for (const std::string_view entry : split(read.layout, ',')) {
+      if (entry.starts_with("precision=")) text += entry.substr(10);
+    }
+    return text;
+  };
+  CHECK(precision("", "") == "bf16");
+  CHECK(precision("\"quantize.linear.float8\"", "") == "fp8-tensorwise");
+  CHECK(precision("\"quantize.linear.float8\"", "tensorwise") == "fp8-tensorwise");
+  CHECK(precision("\"quantize.linear.float8\"", "rowwise") == "fp8-rowwise");
+  CHECK(precision("\"quantize.linear.float8\", \"quantize.grouped_mm.float8\"", "rowwise") ==
+        "fp8-rowwise");
+  CHECK(precision("\"quantize.linear.mx\"", "") == "mxfp8");
+  CHECK(precision("\"float8\"", "") == "fp8-tensorwise");
+  CHECK(precision("\"float8\"", "rowwise") == "fp8-rowwise");
+  CHECK(precision("\"mx\"", "") == "mxfp8");
+}
+
 TEST_CASE("Megatron-FSDP is known by its flag; what it shards unasked changed with 0.18") {
   // training/arguments.py: --data-parallel-sharding-strategy is no_shard in 0.14.0,
   // optim_grads_params in 0.18.0 (:2798) and 0.19.0 (:3023).

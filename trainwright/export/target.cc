@@ -91,7 +91,8 @@ std::vector<std::string> known_keys(const Trainer& trainer, const Target& target
     }
   };
   for (const auto& [ours, theirs] : trainer.settings) {
-    if (ours != "modules" && ours != "stage_modules" && !ours.starts_with("why.")) take(theirs);
+    if (ours == "modules" || ours == "stage_modules" || ours.starts_with("why.")) continue;
+    for (const std::string_view one : split(theirs, ';')) take(std::string(one));
   }
   // What one value is told by goes before its offer.
   const auto take_all = [&](const std::string& key, const auto& offers, auto name) {

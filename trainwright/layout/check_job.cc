@@ -19,6 +19,7 @@ std::vector<ComputeType> types_for(PrecisionKind kind) {
     case PrecisionKind::Bf16: return {ComputeType::Bf16};
     case PrecisionKind::Fp8Delayed:
     case PrecisionKind::Fp8Tensorwise:
+    case PrecisionKind::Fp8Rowwise:
     case PrecisionKind::Fp8Blockwise: return {ComputeType::Fp8};
     // Block scales in hardware came with the units for fp6 and fp4 (OCP Microscaling, 2023).
     case PrecisionKind::Mxfp8: return {ComputeType::Fp6, ComputeType::Fp4};

@@ -11,7 +11,7 @@ namespace trainwright {
 // clang-format off
 enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
 enum class PrecisionKind {
-  Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Blockwise, Mxfp8, Nvfp4,
+  Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Rowwise, Fp8Blockwise, Mxfp8, Nvfp4,
 };
 enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
 enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts

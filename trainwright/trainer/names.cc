@@ -86,8 +86,9 @@ std::span<const std::string_view> all_names(ShardingKind) {
 }
 
 std::span<const std::string_view> all_names(PrecisionKind) {
-  static constexpr std::string_view kNames[] = {
-      "fp32", "fp16", "bf16", "fp8-delayed", "fp8-tensorwise", "fp8-blockwise", "mxfp8", "nvfp4"};
+  static constexpr std::string_view kNames[] = {"fp32",          "fp16",           "bf16",
+                                                "fp8-delayed",   "fp8-tensorwise", "fp8-rowwise",
+                                                "fp8-blockwise", "mxfp8",          "nvfp4"};
   return kNames;
 }
 
