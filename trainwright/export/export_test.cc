@@ -287,6 +287,70 @@ TEST_CASE("Megatron is told how DeepSeek-V3's router scores, which came with 0.1
   CHECK(contains(model_line(*model, {0, 10}), "its router before 0.11"));
 }
 
+TEST_CASE("Megatron is told how latent attention is scaled by YaRN, which came with 0.11") {
+  // training/arguments.py: --mscale is 1, --mscale-all-dim 1 in 0.11.0 to 0.13.0 and 0 since.
+  const auto deep = find_model("deepseek-v3", kShippedData);
+  const auto kimi = find_model("kimi-k2", kShippedData);
+  const auto lite = find_model("deepseek-v2-lite", kShippedData);
+  REQUIRE(deep);
+  REQUIRE(kimi);
+  REQUIRE(lite);
+  CHECK(contains(model_line(*deep), "--rotary-scaling-factor 40 --mscale-all-dim 1 "));
+  CHECK(!contains(model_line(*deep), "--mscale "));
+  CHECK(!contains(model_line(*deep, {0, 13}), "--mscale"));
+  CHECK(contains(model_line(*kimi), "--rotary-scaling-factor 32 --mscale-all-dim 1 "));
+  CHECK(contains(join(megatron_model_notes(*kimi), ""), "beta_fast of 1"));
+  CHECK(contains(model_line(*lite), "--mscale 0.707 --mscale-all-dim 0.707 "));
+  CHECK(!contains(model_line(*lite, {0, 10}), "--mscale"));
+  Model silent = *deep;
+  silent.constants.rotary_mscale_all = {};
+  CHECK(!contains(model_line(silent), "--mscale"));
+  CHECK(contains(model_line(silent, {0, 13}), "--mscale-all-dim 0 "));
+}
+
+TEST_CASE("routers of the zoo scale their scores by what the models' configs say") {
+  for (const auto& [name, factor] : {std::pair{"kimi-k2", "2.827"},
+                                     {"moonlight-16b-a3b", "2.446"},
+                                     {"glm-4.5", "2.5"},
+                                     {"deepseek-v2", "16"}}) {
+    const auto model = find_model(name, kShippedData);
+    REQUIRE(model);
+    CHECK_MESSAGE(
+        contains(model_line(*model), fmt::format("--moe-router-topk-scaling-factor {}", factor)),
+        name);
+    CHECK(!contains(join(megatron_model_notes(*model), ""), "scaling-factor"));
+  }
+  const auto silent = parse_model(R"({"model_type": "deepseek_v3"})", "c.json");
+  REQUIRE(silent);
+  CHECK(
+      contains(join(megatron_model_notes(*silent), ""),
+               "--moe-router-topk-scaling-factor is the default of the family deepseek_v3 (2.5)"));
+}
+
+TEST_CASE("what Megatron's arguments cannot say of Granite leaves the model blank") {
+  for (const char* name : {"granite-3.0-2b", "granite-3.0-1b-a400m"}) {
+    const auto model = find_model(name, kShippedData);
+    REQUIRE(model);
+    CHECK(contains(model_line(*model), "cannot describe the multipliers of its embedding"));
+  }
+}
+
+TEST_CASE("layers without rotary positions are named, from 0.13 on") {
+  // HuggingFaceTB/SmolLM3-3B: every fourth layer; 0.13.0 transformer_config.py no_rope_freq 4 is
+  // [0, 0, 0, 1, ...], 1 for no rotation.
+  const auto model = find_model("smollm3-3b", kShippedData);
+  REQUIRE(model);
+  CHECK(contains(model_line(*model), "--no-rope-freq 4 "));
+  CHECK(contains(model_line(*model, {0, 12}), "layers without rotary positions before 0.13"));
+  Model odd = *model;
+  odd.layers.resize(6);  // a number has to divide the layers
+  CHECK(contains(model_line(odd), "--no-rope-freq '([0]*3+[1]*1+[0]*2)' "));
+  const auto linear = find_model("qwen3-next-80b-a3b", kShippedData);
+  REQUIRE(linear);
+  CHECK(contains(model_line(*linear), "(--linear-attention-freq) are not written"));
+  CHECK(contains(model_line(*linear, {0, 15}), "cannot describe"));
+}
+
 TEST_CASE("Megatron has windows and sinks from 0.15 on") {
   // 0.19.0 examples/post_training/modelopt/conf/openai/gpt-oss-20b.sh
   const auto model = find_model("gpt-oss-20b", kShippedData);

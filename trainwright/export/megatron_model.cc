@@ -30,20 +30,39 @@ tl::unexpected<Error> not_sayable(const Model& model, std::string what) {
               "write the model's own arguments into settings.sh");
 }
 
-// [0]*3+[1]*58: which layers have experts.
-std::string expert_pattern(const Model& model) {
+// ([0]*3+[1]*58): which layers are marked.
+std::string layer_list(const std::vector<bool>& marked) {
   std::string text;
-  for (std::size_t first = 0; first < model.layers.size();) {
-    const auto sparse = [&](std::size_t layer) {
-      return std::holds_alternative<MixtureOfExperts>(
-          model.kinds[model.layers[layer].at()].feed_forward);
-    };
+  for (std::size_t first = 0; first < marked.size();) {
     std::size_t end = first;
-    while (end < model.layers.size() && sparse(end) == sparse(first)) ++end;
-    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", sparse(first) ? 1 : 0, end - first);
+    while (end < marked.size() && marked[end] == marked[first]) ++end;
+    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", marked[first] ? 1 : 0, end - first);
     first = end;
   }
   return '(' + text + ')';
+}
+
+// 4 where every fourth layer, and no other, is `kind`; else 0.
+std::size_t period_of(const std::vector<bool>& marked, bool kind) {
+  const auto first = std::find(marked.begin(), marked.end(), kind);
+  const auto period = static_cast<std::size_t>(first - marked.begin()) + 1;
+  for (std::size_t i = 0; i < marked.size(); ++i) {
+    if (marked[i] != (((i + 1) % period == 0) == kind)) return 0;
+  }
+  return first != marked.end() && period > 1 ? period : 0;
+}
+
+template <class Marks>
+std::vector<bool> marked_layers(const Model& model, Marks marks) {
+  std::vector<bool> marked;
+  for (const LayerKindId id : model.layers) marked.push_back(marks(model.kinds[id.at()]));
+  return marked;
+}
+
+std::string expert_pattern(const Model& model) {
+  return layer_list(marked_layers(model, [](const LayerKind& kind) {
+    return std::holds_alternative<MixtureOfExperts>(kind.feed_forward);
+  }));
 }
 
 const Mlp* dense_of(const Model& model) {
@@ -84,32 +103,33 @@ void say_latent(Arguments& arguments, const LatentAttention& attention) {
 
 // 2: every second layer sees all tokens; ([1]*3+[0]*1): where the windows are. Empty: everywhere.
 std::string window_pattern(const Model& model) {
-  const std::size_t layers = model.layers.size();
-  std::vector<bool> windowed;
-  for (const LayerKindId id : model.layers) {
-    windowed.push_back(std::get<SoftmaxAttention>(model.kinds[id.at()].attention).reach !=
-                       Reach::Full);
-  }
-  const auto full = std::find(windowed.begin(), windowed.end(), false);
-  if (full == windowed.end()) return "";
-  const auto period = static_cast<std::size_t>(full - windowed.begin()) + 1;
-  bool regular = period > 1;
-  for (std::size_t i = 0; i < layers; ++i) {
-    regular = regular && windowed[i] == ((i + 1) % period != 0);
-  }
-  if (regular) return std::to_string(period);
-  std::string text;
-  for (std::size_t first = 0; first < layers;) {
-    std::size_t end = first;
-    while (end < layers && windowed[end] == windowed[first]) ++end;
-    text += fmt::format("{}[{}]*{}", text.empty() ? "" : "+", windowed[first] ? 1 : 0, end - first);
-    first = end;
-  }
-  return '(' + text + ')';
+  const auto windowed = marked_layers(model, [](const LayerKind& kind) {
+    return std::get<SoftmaxAttention>(kind.attention).reach != Reach::Full;
+  });
+  if (std::find(windowed.begin(), windowed.end(), false) == windowed.end()) return "";
+  const std::size_t period = period_of(windowed, false);
+  return period > 0 ? std::to_string(period) : layer_list(windowed);
+}
+
+// 4: every fourth layer has no rotary positions; or which. Empty: all have them.
+std::string unturned_pattern(const Model& model) {
+  const auto unturned = marked_layers(model, [](const LayerKind& kind) {
+    const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention);
+    return softmax != nullptr && !softmax->rotary;
+  });
+  if (std::find(unturned.begin(), unturned.end(), true) == unturned.end()) return "";
+  const std::size_t period = period_of(unturned, true);
+  // transformer_config.py asserts that a number divides the layers.
+  const bool whole = period > 0 && unturned.size() % period == 0;
+  return whole ? std::to_string(period) : layer_list(unturned);
 }
 
 // 0.15.0 training/arguments.py: --window-size, --window-attn-skip-freq, --softmax-type.
 constexpr Version kWindows{0, 15};
+// 0.13.0 training/arguments.py: --no-rope-freq.
+constexpr Version kUnturned{0, 13};
+// 0.11.0: --mscale, --mscale-all-dim; the latter is 1 unless given, from 0.14.0 on 0.
+constexpr Version kScales{0, 11}, kUnscaled{0, 14};
 
 void say_windows(Arguments& arguments, const Model& model) {
   for (const LayerKind& kind : model.kinds) {
@@ -144,6 +164,19 @@ bool is_latent(const Model& model) {
   return std::holds_alternative<LatentAttention>(model.kinds[0].attention);
 }
 
+// Of latent attention YaRN is the usual rotation, with a factor of 1 unless it is given.
+void say_yarn(Arguments& arguments, const Constants& constants, const Version& version) {
+  if (constants.rotary_scaling != "yarn" || !constants.rotary_factor) return;
+  arguments.text("--rotary-scaling-factor", significant(*constants.rotary_factor, 6));
+  if (version < kScales) return;
+  const double scale = constants.rotary_mscale.value_or(1);
+  const double all = constants.rotary_mscale_all.value_or(0);
+  if (scale != 1) arguments.text("--mscale", significant(scale, 6));
+  if (all != (version < kUnscaled ? 1 : 0)) {
+    arguments.text("--mscale-all-dim", significant(all, 6));
+  }
+}
+
 // Base and scaling of rotary positions, epsilon of norms.
 void say_constants(Arguments& arguments, const Model& model, const Version& version) {
   const Constants& constants = model.constants;
@@ -157,10 +190,10 @@ void say_constants(Arguments& arguments, const Model& model, const Version& vers
   if (constants.rotary_share && *constants.rotary_share != 1) {
     arguments.text("--rotary-percent", significant(*constants.rotary_share, 6));
   }
-  // Of latent attention YaRN is the usual rotation, with a factor of 1 unless it is given.
-  if (is_latent(model) && constants.rotary_scaling == "yarn" && constants.rotary_factor) {
-    arguments.text("--rotary-scaling-factor", significant(*constants.rotary_factor, 6));
+  if (const std::string pattern = unturned_pattern(model); !pattern.empty()) {
+    arguments.text("--no-rope-freq", pattern);
   }
+  if (is_latent(model)) say_yarn(arguments, constants, version);
   if (constants.rotary_scaling != "llama3" || version < Version{0, 10}) return;
   arguments.flag("--use-rope-scaling");
   if (constants.rotary_factor && !(version < Version{0, 11})) {
@@ -190,7 +223,7 @@ bool is_hybrid(const LayerKind& kind) {
          std::holds_alternative<NoFeedForward>(kind.feed_forward);
 }
 
-// But for which of them see a window of the same width.
+// But for which of them see a window of the same width, and which have rotary positions.
 bool same_attention(const Attention& one, const Attention& two) {
   const auto* first = std::get_if<SoftmaxAttention>(&one);
   const auto* second = std::get_if<SoftmaxAttention>(&two);
@@ -198,6 +231,7 @@ bool same_attention(const Attention& one, const Attention& two) {
   SoftmaxAttention alike = *second;
   alike.reach = first->reach;
   alike.window = first->window;
+  alike.rotary = first->rotary;
   const bool windows_differ = first->reach != Reach::Full && second->reach != Reach::Full &&
                               first->window != second->window;
   return !windows_differ && alike == *first;
@@ -213,6 +247,10 @@ std::string beyond_arguments(const Model& model, const Version& version) {
     if (softmax != nullptr && softmax->reach == Reach::Chunked) return "attention in chunks";
     if (softmax != nullptr && softmax->reach == Reach::Sliding && version < kWindows) {
       return "sliding windows before 0.15";
+    }
+    if (softmax != nullptr && model.positions == Positions::Rotary && !softmax->rotary &&
+        version < kUnturned) {
+      return "layers without rotary positions before 0.13";
     }
     if (kind.parallel || kind.norm_after_residual || kind.after_attention != Norm::None ||
         kind.after_feed_forward != Norm::None) {
@@ -239,6 +277,11 @@ std::string beyond_arguments(const Model& model, const Version& version) {
                          constants.expert_groups > 0 || constants.score_scale != 1;
   if (experts != nullptr && by_groups && version < Version{0, 11}) {
     return "its router before 0.11";
+  }
+  // transformers 5.22.2 modeling_granite.py, modeling_granitemoe.py: embedding_multiplier,
+  // residual_multiplier, attention_multiplier (in place of 1/sqrt(head_dim)), logits_scaling.
+  if (model.family.starts_with("granite")) {
+    return "the multipliers of its embedding, attention, residuals and logits";
   }
   if (model.positions == Positions::Alibi) return "positions by ALiBi";
   if (model.embedding_norm != Norm::None || model.head_bias || model.logit_softcap ||
@@ -280,6 +323,15 @@ Result<std::vector<Setting>> megatron_model(const Model& model, std::int64_t seq
                                             const Version& version) {
   if (std::any_of(model.kinds.begin(), model.kinds.end(), is_hybrid)) {
     return fail(model.name, "the arguments of hybrids (--hybrid-override-pattern) are not written",
+                "write the model's own arguments into settings.sh");
+  }
+  // 0.16.0 training/arguments.py: --linear-attention-freq.
+  const bool delta = std::any_of(model.kinds.begin(), model.kinds.end(), [](const LayerKind& kind) {
+    return std::holds_alternative<GatedDeltaNet>(kind.attention);
+  });
+  if (delta && !(version < Version{0, 16})) {
+    return fail(model.name,
+                "the arguments of Gated DeltaNet (--linear-attention-freq) are not written",
                 "write the model's own arguments into settings.sh");
   }
   if (const std::string what = beyond_arguments(model, version); !what.empty()) {
@@ -338,6 +390,19 @@ std::vector<std::string> megatron_model_notes(const Model& model) {
   if (!silent.empty()) {
     notes.push_back(fmt::format("{} {} left at Megatron's own: what is known of {} does not say",
                                 enumerate(silent), silent.size() == 1 ? "is" : "are", model.name));
+  }
+  if (constants.score_scale_assumed && experts_of(model) != nullptr) {
+    notes.push_back(fmt::format(
+        "--moe-router-topk-scaling-factor is the default of the family {} ({}): what is known of "
+        "{} does not say",
+        model.family, significant(constants.score_scale, 6), model.name));
+  }
+  const bool yarn = is_latent(model) && constants.rotary_scaling == "yarn";
+  if (yarn && constants.rotary_beta_fast && *constants.rotary_beta_fast != 32) {
+    notes.push_back(
+        fmt::format("the model's rotation has a beta_fast of {}, for which there is no "
+                    "argument: Megatron takes 32",
+                    significant(*constants.rotary_beta_fast, 6)));
   }
   const bool said = constants.rotary_scaling == (is_latent(model) ? "yarn" : "llama3");
   if (rotary && !constants.rotary_scaling.empty() && !said) {

@@ -39,6 +39,11 @@ void read_rotation(const Json& config, Constants& constants) {
       text(config, {"rope_scaling.rope_type", "rope_scaling.type", "rope_parameters.rope_type"});
   if (constants.rotary_scaling == "default") constants.rotary_scaling.clear();
   constants.rotary_factor = number(config, {"rope_scaling.factor", "rope_parameters.factor"});
+  constants.rotary_mscale = number(config, {"rope_scaling.mscale", "rope_parameters.mscale"});
+  constants.rotary_mscale_all =
+      number(config, {"rope_scaling.mscale_all_dim", "rope_parameters.mscale_all_dim"});
+  constants.rotary_beta_fast =
+      number(config, {"rope_scaling.beta_fast", "rope_parameters.beta_fast"});
 }
 
 // transformers 5.22.2: modeling_deepseek_v3.py and modeling_glm4_moe.py take sigmoids and a bias
@@ -56,7 +61,9 @@ void read_router(const Json& config, std::string_view family, Constants& constan
     constants.scores = Constants::Scores::OfAll;
   }
   if (!v2 && !v3 && !glm) return;
-  constants.score_scale = number(config, {"routed_scaling_factor"}).value_or(v3 ? 2.5 : 1);
+  const auto scale = number(config, {"routed_scaling_factor"});
+  constants.score_scale = scale.value_or(v3 ? 2.5 : 1);
+  constants.score_scale_assumed = !scale;
   const auto groups = [&](std::string_view name, double usual) {
     const double count = number(config, {name}).value_or(usual);
     return count >= 1 && count <= 1 << 20 ? static_cast<std::int64_t>(count) : 0;
@@ -77,6 +84,8 @@ bool is_true(const Json& config, std::string_view name) {
 void read_megatron(const Json& config, Constants& constants) {
   if (is_true(config, "use_rope_scaling")) constants.rotary_scaling = "llama3";
   constants.rotary_factor = number(config, {"rope_scaling_factor"});
+  constants.rotary_mscale = number(config, {"mscale"});
+  constants.rotary_mscale_all = number(config, {"mscale_all_dim"});
   if (text(config, {"moe_router_score_function"}) == "sigmoid") {
     constants.scores = Constants::Scores::Sigmoid;
   } else if (is_true(config, "moe_router_pre_softmax")) {

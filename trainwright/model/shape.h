@@ -160,11 +160,14 @@ struct Constants {
   std::optional<double> norm_epsilon, rotary_base, rotary_share;  // share of a head that is rotated
   std::string rotary_scaling;  // "llama3", "yarn"; empty for plain rotation
   std::optional<double> rotary_factor;
+  // YaRN's: what scores are multiplied by in latent attention, and where it stops to stretch.
+  std::optional<double> rotary_mscale, rotary_mscale_all, rotary_beta_fast;
   // The router: softmax over all experts or over the chosen ones, or a sigmoid of each.
   enum class Scores { OfChosen, OfAll, Sigmoid } scores = Scores::OfChosen;
   bool balancing_bias = false;  // added to the scores for choosing only, updated without gradients
   std::int64_t expert_groups = 0, groups_chosen = 0;  // 0: not by groups
   double score_scale = 1;
+  bool score_scale_assumed = false;  // the family's: the config is silent
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 
