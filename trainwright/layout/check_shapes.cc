@@ -139,7 +139,9 @@ void check_positions(const Case& c, Findings& findings) {
     findings.advise(
         "sequence-promised",
         fmt::format("{} tokens are more than the {} the config promises", seq, model.sequence_most),
-        "extend the rotary positions, or shorten the sequence");
+        model.positions == Positions::Rotary
+            ? "extend the rotary positions, or shorten the sequence"
+            : "shorten the sequence");
   }
 }
 

@@ -168,6 +168,9 @@ TEST_CASE("learned positions end, promised ones are advice") {
   Try promised("seq=4096,gbs=64");
   promised.model.sequence_most = 2048;
   CHECK(promised.only().id == "sequence-promised");
+  CHECK(promised.only().hint == "extend the rotary positions, or shorten the sequence");
+  promised.model.positions = Positions::Alibi;
+  CHECK(promised.only().hint == "shorten the sequence");
   CHECK(promised.only().severity == Severity::Advice);
 }
 

@@ -1,5 +1,6 @@
 // What is said about configs that are wrong.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -241,6 +242,36 @@ TEST_CASE("sizes that a config leaves to its class are told") {
   CHECK(model->notes == std::vector<std::string>{
                             "the config does not give vocab_size (32000) and intermediate_size "
                             "(11008): defaults of the family llama"});
+}
+
+TEST_CASE("a module for multi-token prediction that only the class has is told") {
+  // transformers 5.22.2 DeepseekV3Config is silent on it; DeepSeek-V3's config.json has one.
+  const char* sizes = R"("model_type": "deepseek_v3", "hidden_size": 1024, "vocab_size": 1000,
+                         "intermediate_size": 2048, "num_hidden_layers": 4)";
+  const auto notes = [&](const std::string& more) {
+    const auto model = parse_model(fmt::format("{{{}{}}}", sizes, more), "c.json");
+    REQUIRE(model);
+    return model->notes;
+  };
+  CHECK(notes("") == std::vector<std::string>{"the config does not give num_nextn_predict_layers "
+                                              "(1): defaults of the family deepseek_v3"});
+  CHECK(notes(R"(, "num_nextn_predict_layers": 0)").empty());
+}
+
+TEST_CASE("a config without experts is not most like a family with some") {
+  const auto nearest = [](const char* more) {
+    const auto model =
+        parse_model(fmt::format(R"({{"model_type": "gpt_ox", "hidden_size": 1024, "head_dim": 64,
+                                     "num_attention_heads": 16, "num_key_value_heads": 4,
+                                     "num_hidden_layers": 4, "intermediate_size": 2048{}}})",
+                                more),
+                    "c.json");
+    REQUIRE(!model);
+    return model.error().diagnostics.front().hint;
+  };
+  CHECK(nearest("").find("gpt_oss") == std::string::npos);
+  CHECK(nearest(R"(, "num_local_experts": 8, "num_experts_per_tok": 2)").find("'gpt_oss'") !=
+        std::string::npos);
 }
 
 TEST_CASE("a config without a type that Llama knows all of is most like Llama") {

@@ -29,13 +29,21 @@ std::vector<std::string> telling_fields(const Json& config) {
 
 struct Likeness {
   const Family* family = nullptr;
-  double score = -1;
+  double score = -2;
   std::vector<std::string> strange;  // fields of the config the family does not read
 };
 
-// By the share of fields in common and, half as much, by the spelling of the name.
+bool speaks_of_experts(const std::vector<std::string>& fields) {
+  return std::any_of(fields.begin(), fields.end(), [](const std::string& name) {
+    return name.find("expert") != std::string::npos || name.find("moe_") != std::string::npos;
+  });
+}
+
+// By the share of fields in common and, half as much, by the spelling of the name; families with
+// experts for a config that has some, others for others.
 Likeness nearest_family(const Json& config, std::string_view model_type) {
   const std::vector<std::string> fields = telling_fields(config);
+  const bool spoken_of = speaks_of_experts(fields);
   Likeness best;
   for (const Family& family : detail::families()) {
     std::set<std::string_view> reads;
@@ -55,6 +63,7 @@ Likeness nearest_family(const Json& config, std::string_view model_type) {
       likeness.score +=
           1 - static_cast<double>(likeness.strange.size()) / static_cast<double>(fields.size());
     }
+    if (spoken_of != (family.expert_plan != detail::ExpertPlan::None)) likeness.score -= 1;
     // Of families that know as much, the one that others are made after.
     const bool plainest = family.model_type == "llama" && likeness.score == best.score;
     if (likeness.score > best.score || plainest) best = std::move(likeness);
@@ -129,12 +138,12 @@ void add_default_note(const Json& config, const Family& family, Model& model) {
     silent.push_back(fmt::format("num_hidden_layers ({})", model.layers.size()));
   }
   // Sizes that the class has a number for, not those that it derives.
-  for (const detail::IntegerField& field : {family.vocabulary, family.width}) {
+  for (const detail::IntegerField& field : {family.vocabulary, family.width, family.mtp_layers}) {
     const auto names = split(field.names, '|');
     const bool given = std::any_of(names.begin(), names.end(), [&](std::string_view name) {
       return name.empty() || config.find(name.substr(0, name.find('.'))) != nullptr;
     });
-    if (given || field.absent == detail::kNull) continue;
+    if (given || field.absent == detail::kNull || field.absent == 0) continue;
     silent.push_back(fmt::format("{} ({})", names.front(), field.absent));
   }
   if (silent.empty()) return;
