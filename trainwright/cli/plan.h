@@ -83,8 +83,8 @@ struct RunCost {
 RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
-// Sentences of the answer, each with what it is about: "recommended", "export", "runner-up", "memory",
-// "run", "order", "search", "measured", "experts", "within", "larger".
+// Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
+// "memory", "run", "order", "search", "measured", "experts", "within", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;
