@@ -57,16 +57,14 @@ enum class SettingsForm {
   Yaml,
   Json,
 };
-// clang-format off
-enum class Launcher { MegatronLm, MegatronBridge, Torchtitan, Deepspeed, Accelerate, Automodel, Nanotron, Paddle };
-// clang-format on
+enum class Launcher { Megatron, Bridge, Titan, Deepspeed, Accelerate, Automodel, Nanotron, Paddle };
 struct Target {
   std::string_view name;     // "megatron-lm"
   std::string_view trainer;  // whose facts a plan for it rests on
   Version from;              // the first version of the trainer that takes this form
   SettingsForm form = SettingsForm::Options;
   std::string_view file;  // that holds the settings
-  Launcher launcher = Launcher::MegatronLm;
+  Launcher launcher = Launcher::Megatron;
   // Which weights are trained is decided in the user's script, not in these settings.
   bool script_chooses_weights = false;
 };

@@ -42,7 +42,7 @@ std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
 std::string shell_settings(const Plan& plan, const Target& target, const std::vector<Setting>& own,
                            const std::vector<std::string>& top) {
   std::string text = comments(top) + '\n';
-  if (target.launcher == Launcher::MegatronLm) {
+  if (target.launcher == Launcher::Megatron) {
     const auto model = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
     text += "# The model.\n";
     text += model ? shell_array("MODEL", *model, target.form)
@@ -53,7 +53,7 @@ std::string shell_settings(const Plan& plan, const Target& target, const std::ve
   const auto options = those(own, [](const Setting& one) { return !is_subcommand(one); });
   text += "# How it is spread and trained.\n" + shell_array("SETTINGS", options, target.form);
   const auto last = those(own, is_subcommand);
-  if (target.launcher == Launcher::Torchtitan) {
+  if (target.launcher == Launcher::Titan) {
     text += "\n# They come last.\n" + shell_array("SUBCOMMANDS", last, target.form);
   }
   return text;

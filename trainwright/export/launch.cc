@@ -76,15 +76,15 @@ std::string deepspeed_lines() {
 
 std::string script_lines(const Target& target, const Translation& translation) {
   switch (target.launcher) {
-    case Launcher::MegatronLm: return megatron_lines();
-    case Launcher::Torchtitan: return titan_lines(target, translation);
+    case Launcher::Megatron: return megatron_lines();
+    case Launcher::Titan: return titan_lines(target, translation);
     case Launcher::Deepspeed: return deepspeed_lines();
     case Launcher::Accelerate:
       return ask("SCRIPT", kScript) +
              "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
              "  --main_process_ip \"$MASTER_ADDR\" --main_process_port \"$MASTER_PORT\" \\\n"
              "  \"$SCRIPT\" \"$@\"\n";
-    case Launcher::MegatronBridge:
+    case Launcher::Bridge:
       return ask("SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides") +
              "source settings.sh\n" + kTorchrun + "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
     case Launcher::Automodel:

@@ -14,15 +14,10 @@ using enum Launcher;
 
 // Later versions of a trainer first.
 constexpr Target kTargets[] = {
-    {"megatron-lm", "megatron-core", {}, SettingsForm::Options, "settings.sh", MegatronLm},
-    {"megatron-bridge",
-     "megatron-bridge",
-     {},
-     SettingsForm::Overrides,
-     "settings.sh",
-     MegatronBridge},
-    {"torchtitan", "torchtitan", {0, 3}, SettingsForm::Options, "settings.sh", Torchtitan},
-    {"torchtitan", "torchtitan", {}, SettingsForm::Toml, "torchtitan.toml", Torchtitan},
+    {"megatron-lm", "megatron-core", {}, SettingsForm::Options, "settings.sh", Megatron},
+    {"megatron-bridge", "megatron-bridge", {}, SettingsForm::Overrides, "settings.sh", Bridge},
+    {"torchtitan", "torchtitan", {0, 3}, SettingsForm::Options, "settings.sh", Titan},
+    {"torchtitan", "torchtitan", {}, SettingsForm::Toml, "torchtitan.toml", Titan},
     {"deepspeed", "deepspeed", {}, SettingsForm::Json, "ds_config.json", Deepspeed, true},
     {"accelerate", "accelerate", {}, SettingsForm::Yaml, "accelerate.yaml", Accelerate, true},
     {"accelerate",

@@ -334,7 +334,7 @@ void say_script(Speech& speech) {
 void say_blanks(Speech& speech) {
   const Plan& plan = speech.plan;
   const Launcher target = speech.target.launcher;
-  if (target == Launcher::MegatronLm) {
+  if (target == Launcher::Megatron) {
     const auto arguments = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
     if (arguments) {
       for (std::string& note : megatron_model_notes(plan.model)) {
@@ -345,7 +345,7 @@ void say_blanks(Speech& speech) {
     speech.said.notes.push_back(fmt::format("MODEL in settings.sh is left blank: {}",
                                             arguments.error().diagnostics.front().what));
   }
-  if (target != Launcher::Torchtitan || has_setting(speech, "model." + plan.model.name)) return;
+  if (target != Launcher::Titan || has_setting(speech, "model." + plan.model.name)) return;
   speech.said.notes.push_back(
       speech.target.form == SettingsForm::Toml
           ? "the settings name no model, and torchtitan would train its own debugmodel: NAME and "

@@ -174,7 +174,7 @@ std::string hear_model(const Trainer& trainer, const std::vector<Setting>& given
   for (const auto& [ours, theirs] : trainer.settings) {
     if (ours.starts_with("model.") && found_in(theirs, given)) return ours.substr(6);
   }
-  return target.launcher == Launcher::MegatronLm ? megatron_arguments(given) : "";
+  return target.launcher == Launcher::Megatron ? megatron_arguments(given) : "";
 }
 
 // Of a model that the settings describe.
