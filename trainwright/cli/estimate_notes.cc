@@ -146,7 +146,7 @@ std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstant
     }
     host.per_rank = std::max(host.per_rank, moved);
   }
-  host.ranks_per_node = answer.setting.cluster.groups.front().per_node;
+  host.ranks_per_node = largest_node(answer.setting.cluster);
   return host;
 }
 

@@ -215,7 +215,11 @@ Output settings_alone(const Question& setting, const Target& target,
 Json check_question(const trainwright::Plan& plan, const Target& target,
                     const std::vector<LayoutViolation>& found, const Translation& translation) {
   Json question = settings_document(plan, target, found, translation);
-  const double capability = plan.cluster.groups.front().accelerator.compute_capability;
+  const auto weakest = std::min_element(
+      plan.cluster.groups.begin(), plan.cluster.groups.end(), [](const Group& a, const Group& b) {
+        return a.accelerator.compute_capability < b.accelerator.compute_capability;
+      });
+  const double capability = weakest->accelerator.compute_capability;
   const int major = static_cast<int>(capability);
   Json parts = Json::array();
   parts.push(Json::of(major))

@@ -57,6 +57,12 @@ std::int64_t smallest_node(const Cluster& cluster) {
   return least;
 }
 
+std::int64_t largest_node(const Cluster& cluster) {
+  std::int64_t most = 0;
+  for (const Group& group : cluster.groups) most = std::max(most, group.per_node);
+  return most;
+}
+
 std::int64_t smallest_domain(const Cluster& cluster) {
   std::int64_t least = cluster.groups.front().per_domain;
   for (const Group& group : cluster.groups) least = std::min(least, group.per_domain);

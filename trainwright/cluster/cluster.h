@@ -160,6 +160,7 @@ Bytes capacity_of(const Cluster& cluster);
 // Of any group: what a layout can count on wherever its ranks lie.
 std::int64_t smallest_node(const Cluster& cluster);
 std::int64_t smallest_domain(const Cluster& cluster);
+std::int64_t largest_node(const Cluster& cluster);
 std::int64_t node_count(const Group& group);
 std::int64_t node_count(const Cluster& cluster);
 

@@ -233,6 +233,15 @@ std::optional<Cluster> read_part(std::string_view part, const Hardware& hardware
                  .sources = pattern->sources};
 }
 
+// A single domain has no network by itself; beside others it has the one that such accelerators are
+// usually built with.
+void join_network(Group& group, std::int64_t everyone) {
+  if (group.count > group.per_domain) return;
+  Tier network = usual_group(group.accelerator, 2, group.per_domain).tiers.back();
+  network.domain = everyone;
+  group.tiers.push_back(std::move(network));
+}
+
 }  // namespace
 
 Result<Cluster> parse_cluster(std::string_view text, const Hardware& hardware) {
@@ -262,6 +271,7 @@ Result<Cluster> parse_cluster(std::string_view text, const Hardware& hardware) {
     return fail(std::string(text), "more accelerators than are accepted",
                 fmt::format("at most {}", with_thousands(kMostAccelerators)));
   }
+  for (Group& group : joined.groups) join_network(group, accelerator_count(joined));
   joined.between = detail::tier_between(joined.groups);
   return joined;
 }

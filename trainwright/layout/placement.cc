@@ -214,6 +214,14 @@ GroupPlacement placed_on(const Group& hardware, const RankGroup& group, std::int
   return placement;
 }
 
+// Over more nodes, or as many with slower links: whichever of a mixed cluster is named first.
+bool is_worse(const GroupPlacement& a, const Group& of_a, const GroupPlacement& b,
+              const Group& of_b) {
+  if (a.node.domains != b.node.domains) return a.node.domains > b.node.domains;
+  if (of_a.tiers.empty() || of_b.tiers.empty()) return of_a.tiers.empty() < of_b.tiers.empty();
+  return bandwidth_under_load(of_a.tiers[a.spanned]) < bandwidth_under_load(of_b.tiers[b.spanned]);
+}
+
 }  // namespace
 
 GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster) {
@@ -222,7 +230,7 @@ GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& 
   GroupPlacement worst = placed_on(cluster.groups.front(), group, world);
   for (std::size_t i = 1; i < cluster.groups.size(); ++i) {
     GroupPlacement placement = placed_on(cluster.groups[i], group, world);
-    if (placement.node.domains > worst.node.domains) {
+    if (is_worse(placement, cluster.groups[i], worst, cluster.groups[worst.hardware])) {
       placement.hardware = i;
       worst = std::move(placement);
     }

@@ -399,10 +399,9 @@ struct StepModel::State {
       return rounded(RealBytes(of)) / slowest_accelerator(cluster).host_link;
     };
     if (away.has(Offload::Optimizer)) {
-      shares.push_back(
-          {&RankPieces::host_step,
-           rounded(RealBytes(moved * real(cluster.groups.front().per_node))) / kHostUpdates +
-               crossing(trained * (bytes.gradient + bytes.weight))});
+      shares.push_back({&RankPieces::host_step,
+                        rounded(RealBytes(moved * real(largest_node(cluster)))) / kHostUpdates +
+                            crossing(trained * (bytes.gradient + bytes.weight))});
     } else {
       shares.push_back({&RankPieces::optimizer,
                         streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates)});
@@ -523,7 +522,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   step.buckets_on_first = bucket != nullptr && bucket->first_only;
   step.regime = {
-      .nodes = real(step.world) / real(cluster.groups.front().per_node),
+      .nodes = real(node_count(cluster)),
       .experts = experts_per_token > 0,
       .adapters = job.lora.has_value(),
       .untaught = std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const Group& group) {

@@ -334,6 +334,21 @@ TEST_CASE("a mixed cluster has the pace of its slowest") {
   CHECK(part(mixed.time(text), TimePart::Products) == part(slow.time(text), TimePart::Products));
 }
 
+TEST_CASE("a mixed cluster takes as long whichever of its groups is named first") {
+  const char* text = "dp=24,zero=1,mbs=1,gbs=96,seq=4096";
+  const Eight one("16xH100+8xA100-80GB"), other("8xA100-80GB+16xH100");
+  const StepTime time = one.time(text);
+  CHECK(time.step == other.time(text).step);
+  CHECK(time.high == other.time(text).high);
+  // Gradients leave a node over its adapters, of which an A100's are the slower: as long as where
+  // all are A100, and not as within a node.
+  const StepTime slow = Eight("24xA100-80GB").time(text);
+  CHECK(part(time, TimePart::Data) / part(slow, TimePart::Data) > 0.8);
+  CHECK(part(time, TimePart::Data) / part(slow, TimePart::Data) < 1.25);
+  CHECK(Eight("8xH100+8xA100-80GB").time("dp=16,zero=1,mbs=1,gbs=64,seq=4096").step ==
+        Eight("8xA100-80GB+8xH100").time("dp=16,zero=1,mbs=1,gbs=64,seq=4096").step);
+}
+
 TEST_CASE("under DeepSpeed's ZeRO-3 the host sees to every module before it runs") {
   Eight eight("8xA100-80GB");
   eight.trainer = *find_trainer("deepspeed", kData);
