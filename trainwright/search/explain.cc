@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainwright/search/manners.h"
 #include "trainwright/search/search.h"
 #include "trainwright/search/space.h"
 
@@ -74,7 +75,8 @@ class Neighbours {
     if (changed.vpp > 1 && changed.pp == 1) changed.vpp = 1;
     if (changed.vpp * changed.pp > std::ssize(question_.model.layers)) changed.vpp = 1;
     if (changed.*degree.value != value) return false;
-    changed.sp = changed.tp > 1;
+    changed.sp = layout_.tp > 1 ? layout_.sp && changed.tp > 1
+                                : detail::splits_tokens(question_, changed.tp);
     if (layout_.etp == layout_.tp) changed.etp = changed.tp;
     const auto full = refilled(changed, accelerator_count(question_.cluster));
     if (!full || (changed.ep > 1 && expert_dp(*full) < 1)) return false;

@@ -36,6 +36,22 @@ TEST_CASE("one step aside changes one knob on the same accelerators and batch") 
   CHECK(!knobs.contains("ep 2"));
 }
 
+TEST_CASE("a step to tensor parallelism splits tokens only where the trainer does") {
+  Job8 job;
+  const auto sp_at_two = [&] {
+    const Layout here = layout_of(job, "zero=1,mbs=1,gbs=64,seq=4096");
+    const auto list = *neighbours(job.question(), here);
+    for (const Neighbour& of : list) {
+      if (of.judged.layout.tp == 2) return of.judged.layout.sp;
+    }
+    FAIL("no neighbour with tp=2");
+    return false;
+  };
+  CHECK(sp_at_two());
+  job.trainer = *find_trainer("deepspeed", TRAINWRIGHT_SOURCE_DIR "/data");
+  CHECK(!sp_at_two());
+}
+
 TEST_CASE("differences of two steps add up to that of their times, largest first") {
   const Job8 job;
   const Judged one = *judged(job.question(), layout_of(job, "dp=8,zero=1,mbs=1,gbs=64,seq=4096"));

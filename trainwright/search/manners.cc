@@ -109,6 +109,13 @@ bool forbids(const Trainer& trainer, const Facts& known) {
   });
 }
 
+bool splits_tokens(const SearchQuestion& question, std::int64_t tp) {
+  Facts known;
+  known.set(Variable::Tp, tp);
+  known.set(Variable::Sp, 1);
+  return tp > 1 && question.seq % tp == 0 && !forbids(question.trainer, known);
+}
+
 bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
   const std::size_t loss = running_loss(layout, trainer);
   if (loss >= trainer.losses.size()) return true;

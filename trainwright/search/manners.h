@@ -29,6 +29,9 @@ struct Manner {
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base);
 // Whether a rule of the trainer forbids this, whatever the rest is.
 bool forbids(const Trainer& trainer, const Facts& known);
+// Activations between the blocks of tensor parallelism are split by tokens: always worth it, where
+// the trainer can and sequences split.
+bool splits_tokens(const SearchQuestion& question, std::int64_t tp);
 // No rule speaks against the schedule with the loss.
 bool runs_with_loss(const Layout& layout, const Trainer& trainer);
 // Whether a layout with these degrees differs in it from its own.

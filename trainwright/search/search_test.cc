@@ -28,6 +28,36 @@ TEST_CASE("every listed layout fills the cluster, divides the batch and is liste
   CHECK(seen.size() > 100);
 }
 
+TEST_CASE("tokens are split between blocks where the trainer can, and whole elsewhere") {
+  Job8 job;
+  const auto all_have_sp = [&](bool sp) {
+    for (const Layout& layout : list_layouts(job.question())) {
+      if (layout.tp > 1 && layout.sp != sp) return false;
+    }
+    return true;
+  };
+  CHECK(all_have_sp(true));
+  for (const char* name : {"deepspeed", "accelerate", "accelerate-deepspeed"}) {
+    CAPTURE(name);
+    job.trainer = *find_trainer(name, kData);
+    CHECK(all_have_sp(false));
+  }
+}
+
+TEST_CASE("context parallelism is listed in the kind that the trainer has") {
+  Job8 job;
+  for (const auto& [name, kind] :
+       {std::pair("deepspeed", CpKind::Ulysses), std::pair("torchtitan", CpKind::AllGather)}) {
+    CAPTURE(name);
+    job.trainer = *find_trainer(name, kData);
+    std::set<CpKind> kinds;
+    for (const Layout& layout : list_layouts(job.question())) {
+      if (layout.cp > 1) kinds.insert(layout.cp_kind);
+    }
+    CHECK(kinds == std::set{kind});
+  }
+}
+
 // Llama 3.1 405B trained on 16 pipeline ranks of 7, 8, ..., 8, 7 layers (arXiv:2407.21783).
 
 TEST_CASE("a search gives legal layouts that fit, fastest first, and proves the first") {

@@ -69,13 +69,17 @@ bool has_limit(const Limits& limits, std::string_view key) {
                      [&](const Limit& limit) { return limit.key == key; });
 }
 
-// A ring passes keys on before a window's are together (the rule windows-need-whole-keys).
+// The trainer's own where it has no ring, which passes keys on before a window's are together (the
+// rule windows-need-whole-keys).
 CpKind usual_cp_kind(const Model& model, const Trainer& trainer, CpKind usual) {
   const bool windows = std::any_of(model.kinds.begin(), model.kinds.end(), [](const auto& kind) {
     const auto* attention = std::get_if<SoftmaxAttention>(&kind.attention);
     return attention != nullptr && attention->reach != Reach::Full;
   });
   const bool gathers = find_kind(trainer.cp_kinds, CpKind::AllGather) != nullptr;
+  if (!trainer.cp_kinds.empty() && find_kind(trainer.cp_kinds, usual) == nullptr) {
+    usual = trainer.cp_kinds.front().kind;
+  }
   return windows && usual == CpKind::Ring && gathers ? CpKind::AllGather : usual;
 }
 
@@ -156,6 +160,7 @@ class Trunks {
     const std::int64_t domain = smallest_domain(question_.cluster);
     for (const std::int64_t tp : divisors(world)) {
       if (tp > domain || !splits_.by_tp(tp) || !allowed("tp", tp)) continue;
+      const bool splits_tokens = detail::splits_tokens(question_, tp);
       for (const std::int64_t pp : divisors(world / tp)) {
         if (pp > std::ssize(question_.model.layers)) break;
         if (!allowed("pp", pp)) continue;
@@ -168,8 +173,7 @@ class Trunks {
           layout.pp = pp;
           layout.cp = cp;
           layout.dp = world / (tp * pp * cp);
-          // Sequences that do not split stay whole.
-          if (tp != base_.tp || !question_.from) layout.sp = tp > 1 && question_.seq % tp == 0;
+          if (tp != base_.tp || !question_.from) layout.sp = splits_tokens;
           if (cp > 1) layout.cp_kind = cp_kind_;
           if (question_.gbs % layout.dp == 0) experts(layout);
         }

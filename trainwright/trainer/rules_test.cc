@@ -42,7 +42,7 @@ Facts plain_facts(const std::string& trainer) {
   if (trainer == "megatron-core") set_all("etp=2", facts);
   if (trainer == "torchtitan") set_all("sharding=fsdp,zero=3,recompute=full", facts);
   if (trainer == "nemo-automodel") set_all("sharding=fsdp,zero=3", facts);
-  if (trainer == "deepspeed") set_all("cp_kind=ulysses", facts);
+  if (trainer == "deepspeed") set_all("cp_kind=ulysses,sp=0", facts);
   return facts;
 }
 
@@ -273,6 +273,7 @@ std::vector<Case> other_cases() {
       {"torchtitan@0.2", "zero-bubble-resharded", kV},
       {"torchtitan@0.3", "zero-bubble-chunked-loss", kV + "zero=2,loss_chunks=8"},
       {"deepspeed@0.16.4", "pipeline-zero", "zero=2"},
+      {"deepspeed@0.16.4", "no-sp", "sp=1"},
       {"deepspeed@0.16.4", "no-virtual-stages", "vpp=2,stages=4"},
       {"deepspeed@0.16.4", "parameter-offload-needs-stage-3", "offload_parameters=1"},
       {"deepspeed@0.16.4", "optimizer-offload-needs-zero",
