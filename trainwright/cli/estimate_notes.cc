@@ -114,6 +114,20 @@ std::string assumed_note(const Answer& answer) {
   return grounds.text();
 }
 
+// Products of fp32 are timed as TF32, which PyTorch leaves off unless asked, and attention as if it
+// had kernels of 16 bits.
+std::string fp32_note(const Question& question) {
+  if (question.read.layout.precision != PrecisionKind::Fp32) return {};
+  const Accelerator& on = question.cluster.groups.front().accelerator;
+  const double times = peak_or_wider(on, ComputeType::Tf32) / peak_or_wider(on, ComputeType::Fp32);
+  if (times <= 1) return {};
+  return fmt::format(
+      "Products of fp32 are timed as TF32, as with torch.set_float32_matmul_precision('high'); "
+      "PyTorch leaves it off, and then they take up to {:.0f} times as long. Attention is timed as "
+      "in 16 bits, and takes longer in fp32, too.",
+      times);
+}
+
 // Where a trainer's own code keeps the host busy, which larger micro-batches hide.
 std::string hooks_note(const Answer& answer) {
   constexpr double kTold = 0.05;  // of a step
@@ -180,6 +194,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
   }
   add(routing_note(answer, constants));
   add(hooks_note(answer));
+  add(fp32_note(answer.setting));
   add(assumed_note(answer));
   for (const LayoutViolation& violation : advice) {
     add(fmt::format("Advice: {}{}.", violation.reason,

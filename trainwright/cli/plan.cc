@@ -200,8 +200,11 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   Surroundings around = read_surroundings(words_of(invocation), invocation.data, faults);
   const auto constants = value_or_faults(memory_constants_in(invocation), faults);
   const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
-  const auto attention =
+  auto attention =
       value_or_faults(attention_named(invocation.text("attention").value_or("")), faults);
+  if (attention && around.cluster && around.trainer) {
+    attention = value_or_faults(attention_on(*around.cluster, *around.trainer, *attention), faults);
+  }
   const auto risk = value_or_faults(risk_in(invocation), faults);
   Wanted wanted;
   wanted.gbs = *invocation.integer("batch");

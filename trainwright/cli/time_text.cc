@@ -48,6 +48,7 @@ std::string_view words_of(TimePart part) {
     case TimePart::Pipeline: return "between stages";
     case TimePart::Bubble: return "pipeline bubble";
     case TimePart::Data: return "data parallel";
+    case TimePart::Offload: return "activations to and from the host";
     case TimePart::Optimizer: return "optimizer";
     case TimePart::Waiting: return "waiting for other ranks";
   }

@@ -21,6 +21,7 @@ struct Site {
   RealBytes gathered_previous() const {
     return previous == nullptr ? RealBytes() : previous->gathered;
   }
+  RealBytes kept_previous() const { return previous == nullptr ? RealBytes() : previous->kept; }
   RealBytes gradients_next() const { return next == nullptr ? RealBytes() : next->gradients; }
 };
 
@@ -96,7 +97,7 @@ class SpotFinder {
     const RealBytes own = std::min(site.portion->kept, peak);
     // In host memory, all but the list at work and the one on its way.
     spot.activations =
-        rules_.offload_activations ? std::min(others, site.portion->kept) + own : others + own;
+        (rules_.offload_activations ? std::min(others, site.kept_previous()) : others) + own;
     (site.portion->logits ? spot.logits : spot.transients) = peak - own;
     spot.portion = site.number;
     return spot;

@@ -102,6 +102,30 @@ Result<std::optional<AttentionKernel>> attention_named(const std::string& word) 
               did_you_mean(word, names, "the kinds are " + enumerate(names)));
 }
 
+Result<std::optional<AttentionKernel>> attention_on(const Cluster& cluster, const Trainer& trainer,
+                                                    std::optional<AttentionKernel> asked) {
+  const Kernel* flash = find_kernel(trainer, KernelKind::FlashAttention);
+  if (flash == nullptr || asked.value_or(AttentionKernel::Flash) != AttentionKernel::Flash) {
+    return asked;
+  }
+  for (const Group& group : cluster.groups) {
+    const double has = group.accelerator.compute_capability;
+    if (has == 0 || has >= flash->least_capability) continue;
+    Trainer without = trainer;
+    std::erase_if(without.kernels,
+                  [](const Kernel& kernel) { return kernel.kind == KernelKind::FlashAttention; });
+    const AttentionKernel instead = usual_attention(without);
+    if (!asked) return instead;
+    return fail("--attention",
+                fmt::format("{} has no flash attention with {}: its compute capability is {:.1f}, "
+                            "below {:.1f} ({})",
+                            group.accelerator.name, trainer.title, has, flash->least_capability,
+                            flash->source),
+                fmt::format("leave it out: {} runs there", name_of(instead)));
+  }
+  return asked;
+}
+
 Result<Schedule> read_order(const std::string& path) {
   const std::string text = TW_TRY(read_file(path));
   Schedule schedule = TW_TRY(read_schedule_csv(text, path));
@@ -172,7 +196,10 @@ Result<Question> read_question(const Words& words, const DataDirectory& data, Di
   if (around.cluster) context.world = accelerator_count(*around.cluster);
   auto read =
       value_or_faults(parse_layout(with_recipe(words.layout, around.trainer), context), faults);
-  const auto attention = value_or_faults(attention_named(words.attention), faults);
+  auto attention = value_or_faults(attention_named(words.attention), faults);
+  if (attention && around.cluster && around.trainer) {
+    attention = value_or_faults(attention_on(*around.cluster, *around.trainer, *attention), faults);
+  }
   auto order = value_or_faults(order_in(words, read), faults);
   if (read && order) settle_order(*read, *order, words, faults);
   if (!faults.empty()) return fail(std::move(faults));

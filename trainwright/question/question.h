@@ -84,8 +84,9 @@ struct Question {
   Trainer trainer;
   ReadLayout read;
   Job job;
-  std::optional<AttentionKernel> attention;  // as asked; otherwise the trainer's own
-  std::optional<Schedule> schedule;          // of schedule=csv
+  std::optional<AttentionKernel>
+      attention;                     // as asked or as the cluster has it; else the trainer's
+  std::optional<Schedule> schedule;  // of schedule=csv
 };
 // All faults of all words at once, after those that the caller has found already.
 Result<Question> read_question(const Words& words, const DataDirectory& data,
@@ -101,6 +102,11 @@ StepQuestion step_question(const Question& question, const Kernels& kernels,
 std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer);
 // "flash", "sdpa", ...; nothing for an empty word.
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word);
+// What runs on the cluster: as asked; unasked nothing, which is the trainer's own, or what the
+// trainer falls back to where an accelerator is too old for its flash attention. Diagnoses flash
+// attention that is asked for there.
+Result<std::optional<AttentionKernel>> attention_on(const Cluster& cluster, const Trainer& trainer,
+                                                    std::optional<AttentionKernel> asked);
 // An order of actions, checked to be free of deadlock.
 Result<Schedule> read_order(const std::string& path);
 

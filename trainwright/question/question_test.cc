@@ -51,6 +51,25 @@ TEST_CASE("the questions of memory and of time hold what was read") {
   CHECK(step.expert_load.kind == ExpertLoad::Kind::Zipf);
 }
 
+// Transformer Engine disables FlashAttention and FusedAttention below compute capability 8.0.
+TEST_CASE("an accelerator too old for flash attention has what the trainer falls back to") {
+  const auto of = [](const char* on, const char* trainer, const char* attention) {
+    Words words = kWords;
+    words.on = on;
+    words.trainer = trainer;
+    words.attention = attention;
+    return read_question(words, DataDirectory(kShippedData));
+  };
+  CHECK(of("8xV100-SXM2-32GB", "megatron@0.12", "")->attention == AttentionKernel::FusedSoftmax);
+  CHECK(of("8xV100-SXM2-32GB", "megatron@0.12", "eager")->attention == AttentionKernel::Eager);
+  CHECK(of("8xA100-80GB", "megatron@0.12", "")->attention == std::nullopt);
+  const auto flash = of("8xV100-SXM2-32GB", "megatron@0.12", "flash");
+  REQUIRE(!flash.has_value());
+  CHECK(to_text(flash.error()).find("compute capability is 7.0") != std::string::npos);
+  // SDPA has a memory-efficient kernel there.
+  CHECK(of("8xV100-SXM2-32GB", "pytorch", "")->attention == std::nullopt);
+}
+
 TEST_CASE("fp8 alone is the trainer's first recipe, where it has one") {
   CHECK(fp8_recipe(*find_trainer("megatron-core", kShippedData)) == PrecisionKind::Fp8Delayed);
   CHECK(fp8_recipe(*find_trainer("nanotron", kShippedData)) == std::nullopt);

@@ -160,10 +160,6 @@ PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
   return pieces;
 }
 
-}  // namespace
-
-namespace {
-
 // What a token of the model needs: all of its products forward and, backward, those of gradients
 // that the job makes.
 Flops needed_by_token(const Model& model, const Trainer& trainer, const Job& job,
@@ -281,7 +277,7 @@ struct StepModel::State {
                      bits_of(wires.busiest)}];
   }
 
-  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 12>;
+  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 13>;
   // A stage on the layout's links, and what it adds to the pieces of its rank.
   struct StageWork {
     StagePieces pieces = {};
@@ -414,6 +410,19 @@ struct StepModel::State {
     }
   }
 
+  // What the layers of a stage keep of a micro-batch crosses to the host. Head and loss run
+  // backward at once: theirs stays.
+  void add_offloaded(Shares& shares, const Slice& slice, const Stage& stage, Lists& of,
+                     const Layout& layout) {
+    if (!layout.offload.has(Offload::Activations)) return;
+    if (!of.for_others) of.for_others.emplace(model, of.recipe);
+    Bytes kept;
+    for (const Portion& one : of.for_others->stage(stage, slice)) {
+      if (one.list->what != ListOf::What::Head) kept += one.totals->kept * one.count;
+    }
+    shares.push_back({&RankPieces::offloaded, kept / slowest_accelerator(cluster).host_link});
+  }
+
   // Sends and receives.
   static void add_transfers(StagePieces& pieces, const Layout& layout) {
     if (layout.pp == 1) return;
@@ -427,6 +436,7 @@ struct StepModel::State {
     StageWork work{.pieces = this->stage(of, sums.portions, wires, known),
                    .shares = parameter_shares(sums.held, stage.count, of.recipe, trained, wires),
                    .flops = sums.flops};
+    add_offloaded(work.shares, slice, stage, of, wires.layout);
     add_transfers(work.pieces, wires.layout);
     return work;
   }
@@ -519,6 +529,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);
+  step.offload_overlaps = overlap_use(trainer, OverlapKind::ActivationOffload) >= Use::ByDefault;
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   step.buckets_on_first = bucket != nullptr && bucket->first_only;
   step.regime = {

@@ -1,6 +1,5 @@
 #pragma once
 // Seconds of one training step, from the same operator lists that memory is counted from.
-//
 // 1. Every operator, collective and transfer has a time at the rates that kernels reach on the
 //    accelerator and its links (cost.h). Summed up by what they are, these are the *pieces* of a
 //    step; they hang on model, cluster, trainer and layout alone.
@@ -22,14 +21,14 @@
 //                    takes as long as the slowest rank
 //
 // 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
-//    the optimizer, at the pace of the host where its states are offloaded (activations that are
-//    offloaded take no time here). All ranks wait for each other, the longer the more there are:
+//    the optimizer, at the pace of the host where its states are offloaded. Activations
+//    there cross in every pass, which shows where it takes longer or the trainer waits. All ranks
+//    wait for each other, the longer the more there are:
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
 // Experts work, and rows travel to them and back, as long as on the busiest rank of ep in each
 // layer (expert_load.h); balanced unless asked otherwise.
-//
 // The parts add up to the step. Pieces cost O(lists + stages); a step from pieces O(stages), or the
 // clock's O(4 p^2 v) actions.
 #include <array>
@@ -79,8 +78,8 @@ struct StagePieces {
 };
 // What data parallelism moves on one pipeline rank, and its optimizer.
 struct RankPieces {
-  Seconds reduced, gathered;              // once a step
-  Seconds every_forward, every_backward;  // in each micro-batch
+  Seconds reduced, gathered;                         // once a step
+  Seconds every_forward, every_backward, offloaded;  // in each micro-batch; activations each way
   Seconds optimizer;
   Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
 };
@@ -100,6 +99,7 @@ struct StepPieces {
   bool tensor_apart = false, stages_apart = false;  // on several nodes
   Regime regime;                                    // which decides how sure the answer is
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
+  bool offload_overlaps = false;
   bool buckets_on_first = false;  // ranks behind the first of a pipeline have one bucket per chunk
   std::optional<Schedule> order;  // of schedule=csv
   // Micro-batches that would fit into what the slowest rank stands idle, where that is known.
@@ -161,7 +161,7 @@ enum class TimePart : std::uint8_t {
   Host,                                // waiting for launches
   Tensor, Context, Expert,             // collectives that are not hidden
   Pipeline, Bubble,                    // transfers between stages, and waiting for others
-  Data,                                // gradients and weights that are not hidden
+  Data, Offload,                       // gradients and weights, activations to the host: not hidden
   Optimizer, Waiting,                  // the latter of ranks for each other
 };
 // clang-format on

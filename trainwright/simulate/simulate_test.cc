@@ -390,6 +390,36 @@ TEST_CASE("states on the host are stepped at its pace, weights there come for ev
         doctest::Approx((both.every_forward - here.every_forward).value()));
 }
 
+TEST_CASE("activations on the host go there and come back in every micro-batch") {
+  Eight eight("8xA100-80GB");
+  const char* text = "zero=1,mbs=1,gbs=64,seq=4096";
+  const std::string away = std::string(text) + ",offload=activations";
+  const RankPieces rank = eight.pieces(away.c_str()).ranks.front();
+  CHECK(eight.pieces(text).ranks.front().offloaded == Seconds(0));
+  // 34 bytes of each of 4,096 tokens x 4,096 elements in 32 layers without attention scores, less
+  // dropout's masks and what norms and products share: 16 to 34 GB over 32 GB/s.
+  CHECK(rank.offloaded.value() > 0.4);
+  CHECK(rank.offloaded.value() < 1.1);
+  const StepTime here = eight.time(text), there = eight.time(away.c_str());
+  // Megatron copies beside other layers: each pass takes at least as long as its copies.
+  CHECK(there.step >= rank.offloaded * 16.0);
+  CHECK(there.step > here.step);
+  CHECK(part(there, TimePart::Offload) > Seconds(0));
+  CHECK(part(there, TimePart::Offload) < rank.offloaded * 16.0);
+  Seconds sum;
+  for (const Seconds one : there.parts) sum += one;
+  CHECK(sum.value() == doctest::Approx(there.step.value()));
+
+  // DeepSpeed waits for its copies: of 32 checkpoints of 4,096 tokens x 4,096 x 2 bytes.
+  eight.trainer = *find_trainer("deepspeed", kData);
+  const char* again = "zero=1,mbs=1,gbs=64,seq=4096,recompute=full,offload=activations";
+  const Seconds checkpoints = eight.pieces(again).ranks.front().offloaded;
+  CHECK(checkpoints.value() == doctest::Approx(32 * 4096.0 * 4096 * 2 / 32e9).epsilon(0.02));
+  const double scale = part(eight.time(again), TimePart::Offload) / checkpoints;
+  CHECK(scale > 8 * 2 * 0.7);
+  CHECK(scale < 8 * 2 * 1.5);
+}
+
 TEST_CASE(
     "an interval widens with what is not timed alone, with experts, adapters, nodes and other "
     "vendors") {

@@ -232,6 +232,10 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
         shown(of.every_forward * data, sum(rank.forward), exposed);
     rank.backward[index(TimePart::Data)] +=
         shown(of.every_backward * data, sum(rank.backward), exposed);
+    for (Parts* pass : {&rank.forward, &rank.backward}) {
+      const Seconds hidden = step.offload_overlaps ? sum(*pass) : Seconds(0);
+      (*pass)[index(TimePart::Offload)] = shown(of.offloaded, hidden, 0);
+    }
   }
   Pipeline pipeline;
   const Visit* slowest = nullptr;
@@ -408,8 +412,8 @@ double tokens_per_second_per_rank(const StepTime& time) {
 
 std::string_view name_of(TimePart part) {
   constexpr std::array<std::string_view, kTimeParts> kNames = {
-      "products", "attention", "streams", "loss", "host",      "tensor", "context",
-      "expert",   "pipeline",  "bubble",  "data", "optimizer", "waiting"};
+      "products", "attention", "streams", "loss", "host",    "tensor",    "context",
+      "expert",   "pipeline",  "bubble",  "data", "offload", "optimizer", "waiting"};
   return kNames[index(part)];
 }
 

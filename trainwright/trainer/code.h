@@ -27,6 +27,7 @@ enum class KernelKind {
 enum class OverlapKind {
   TensorParallel, ContextParallel, GradientReduce, ParameterGather, GatherWithStep, PointToPoint,
   ExpertAllToAll, SharedExpert,
+  ActivationOffload,   // copies to the host and back, behind other layers
   Graphs, PartGraphs,  // launches, by CUDA graphs: see Switch
 };
 // clang-format on
@@ -42,6 +43,7 @@ struct Kernel {
   double kept_per_input = 0;
   double kept_per_output = 0;
   double kept_per_row = 0;
+  double least_capability = 0;  // compute capability of the accelerator; 0: any
   std::string setting, source;
 };
 

@@ -68,9 +68,9 @@ std::span<const std::string_view> all_names(KernelKind) {
 
 std::span<const std::string_view> all_names(OverlapKind) {
   static constexpr std::string_view kNames[] = {
-      "tensor-parallel",  "context-parallel", "gradient-reduce",   "parameter-gather",
-      "gather-with-step", "point-to-point",   "expert-all-to-all", "shared-expert",
-      "graphs",           "part-graphs"};
+      "tensor-parallel",    "context-parallel", "gradient-reduce",   "parameter-gather",
+      "gather-with-step",   "point-to-point",   "expert-all-to-all", "shared-expert",
+      "activation-offload", "graphs",           "part-graphs"};
   return kNames;
 }
 

@@ -105,6 +105,7 @@ void read(JsonFields& fields, Kernel& kernel) {
   kernel.kept_per_input = bytes_in(fields, "kept_per_input");
   kernel.kept_per_output = bytes_in(fields, "kept_per_output");
   kernel.kept_per_row = bytes_in(fields, "kept_per_row");
+  kernel.least_capability = bytes_in(fields, "least_capability");
   kernel.setting = setting_in(fields);
 }
 

@@ -69,6 +69,7 @@ Json kernels(const Trainer& trainer) {
         .add("kept_per_input", Json::of(entry.kept_per_input))
         .add("kept_per_output", Json::of(entry.kept_per_output))
         .add("kept_per_row", Json::of(entry.kept_per_row));
+    if (entry.least_capability > 0) json.add("least_capability", Json::of(entry.least_capability));
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
