@@ -24,8 +24,6 @@ using detail::Call;
 using detail::ListTime;
 using detail::ListTimer;
 
-constexpr const char* kTaughtBy =
-    "NVIDIA";                           // whose runs the constants of all stacks were fitted to
 constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
 // What a host moves in its own memory while it steps an optimizer; the ranks of a node share it.
 // DeepSpeed's CPU Adam took some 10 s for the 18.2 B parameters of an A100 node (its issue 6834)
@@ -532,13 +530,10 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   step.offload_overlaps = overlap_use(trainer, OverlapKind::ActivationOffload) >= Use::ByDefault;
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   step.buckets_on_first = bucket != nullptr && bucket->first_only;
-  step.regime = {
-      .nodes = real(node_count(cluster)),
-      .experts = experts_per_token > 0,
-      .adapters = job.lora.has_value(),
-      .untaught = std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const Group& group) {
-        return group.accelerator.vendor != kTaughtBy;
-      })};
+  step.regime = {.nodes = real(node_count(cluster)),
+                 .experts = experts_per_token > 0,
+                 .adapters = job.lora.has_value(),
+                 .untaught = is_untaught(cluster)};
   step.tokens = tokens_per_step(layout);
   step.needed = needed(of, layout) * real(step.tokens.value());
   FlopsPerSecond all;

@@ -103,6 +103,11 @@ Stack read_stack(const Json& json, const std::string& origin, const std::string&
 
 }  // namespace
 
+bool is_untaught(const Cluster& cluster) {
+  return std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                     [](const Group& group) { return group.accelerator.vendor != "NVIDIA"; });
+}
+
 double width_of(const WidthRule& rule, const Regime& regime, double other) {
   return (rule.least + rule.rest * other) *
          (1 + rule.nodes * std::log2(std::max(1.0, regime.nodes))) *

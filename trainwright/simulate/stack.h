@@ -14,6 +14,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
+#include "trainwright/cluster/cluster.h"
 #include "trainwright/trainer/trainer.h"
 
 namespace trainwright {
@@ -61,6 +62,8 @@ struct Regime {
   bool experts = false, adapters = false, untaught = false;
 };
 double width_of(const WidthRule& rule, const Regime& regime, double other);  // over the spread
+bool is_untaught(
+    const Cluster& cluster);  // some of it is no NVIDIA's, whose runs taught the constants
 
 struct StackConstants {
   std::array<double, kStackConstants> values{};
