@@ -176,7 +176,11 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
     std::fill_n(stack.spreads.begin(), known, stack.spreads[known]);
     stack.constants.spread = stack.spreads.front();
     stack.source += fmt::format("; then {} runs of one's own", std::ssize(runs));
+    const bool taught = std::any_of(own.begin(), own.end(),
+                                    [](const TimedRun& run) { return run.pieces.regime.untaught; });
+    if (taught) learned.width.untaught = 1;
   }
+  for (Stack& stack : learned.list) stack.constants.width = learned.width;
   return learned;
 }
 

@@ -128,6 +128,13 @@ std::string fp32_note(const Question& question) {
       times);
 }
 
+std::string untaught_note(const Cluster& cluster) {
+  if (!is_untaught(cluster)) return {};
+  return "No run on such accelerators taught the constants of step times, so that their interval "
+         "is "
+         "wide: --measured with one step of your own narrows it.";
+}
+
 // Where a trainer's own code keeps the host busy, which larger micro-batches hide.
 std::string hooks_note(const Answer& answer) {
   constexpr double kTold = 0.05;  // of a step
@@ -195,6 +202,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
   add(routing_note(answer, constants));
   add(hooks_note(answer));
   add(fp32_note(answer.setting));
+  add(untaught_note(answer.setting.cluster));
   add(assumed_note(answer));
   for (const LayoutViolation& violation : advice) {
     add(fmt::format("Advice: {}{}.", violation.reason,

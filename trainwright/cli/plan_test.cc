@@ -102,5 +102,19 @@ TEST_CASE("what a plan exports expects the time and memory that the plan was jud
   CHECK_MESSAGE(again.find(":step=9s") != std::string::npos, again);
 }
 
+TEST_CASE("a run of one's own narrows the interval on accelerators whose vendor taught nothing") {
+  const auto width = [](std::vector<std::string> more) {
+    std::vector<std::string> words = {"estimate",  "llama-3.1-8b", "--on",
+                                      "8xMI300X",  "--layout",     "fsdp,mbs=1,gbs=64,seq=8192",
+                                      "--trainer", "torchtitan",   "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Reply reply = reply_to(words);
+    const Json json = json_of(reply);
+    const Json& time = *json.find("time");
+    return time.find("high")->number / time.find("low")->number;
+  };
+  CHECK(width({"--measured", "fsdp,mbs=1:step=12s"}) < 0.8 * width({}));
+}
+
 }  // namespace
 }  // namespace trainwright::cli
