@@ -49,6 +49,9 @@ void check_nesting(JsonFields& fields, const Group& group) {
   bool meets_domain = group.per_domain == 1;
   for (const Tier& tier : group.tiers) {
     const bool last = &tier == &group.tiers.back();
+    // A single domain may meet other groups over a network, whom read_cluster counts.
+    if (last && meets_domain && group.count == group.per_domain && tier.domain > group.count)
+      return;
     if (tier.domain <= inner || (!last && inner > 0 && tier.domain % inner != 0) ||
         (tier.domain % std::max<std::int64_t>(1, std::min(inner, group.per_domain)) != 0)) {
       return fields.fault(
@@ -191,6 +194,12 @@ Result<Cluster> read_cluster(const Json& json, const std::string& origin,
   if (count > kMostAccelerators) {
     fields.fault("groups", "more accelerators than are accepted",
                  fmt::format("at most {}", with_thousands(kMostAccelerators)));
+  }
+  for (const Group& group : cluster.groups) {
+    const std::int64_t joined = group.tiers.back().domain;
+    if (joined == group.count || joined == count) continue;
+    fields.fault("groups", fmt::format("a network joins {} of {} accelerators", joined, count),
+                 "leave the \"domain\" of the last tier out");
   }
   if (cluster.groups.size() > 1 && !cluster.between) {
     cluster.between = detail::tier_between(cluster.groups);

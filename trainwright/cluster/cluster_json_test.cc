@@ -113,6 +113,10 @@ TEST_CASE("sizes that do not nest are refused") {
               tier("b", R"("domain": 16,)") + "]")
             .front()
             .what == "the last tier joins 16 of 32 accelerators");
+  CHECK(group(R"("nodes": 1, "tiers": [)" + tier("a", R"("domain": 8,)") + ", " +
+              tier("b", R"("domain": 16,)") + "]")
+            .front()
+            .what == "a network joins 16 of 8 accelerators");
   CHECK(
       group(R"("nodes": 2, "tiers": [)" + tier("a", R"("domain": 4,)") + ", " + tier("b", "") + "]")
           .front()

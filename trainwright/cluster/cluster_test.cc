@@ -141,6 +141,12 @@ TEST_CASE("groups follow one another and meet over the weaker of their networks"
   CHECK(shared_tier(cluster, 64, 71).name == "nvlink");
 }
 
+TEST_CASE("single nodes meet over the adapters that they are usually built with") {
+  const Cluster cluster = parse_cluster("8xH100+8xA100", known()).value();
+  CHECK(shared_tier(cluster, 0, 7).name == "nvlink");
+  CHECK(shared_tier(cluster, 0, 8).bandwidth == 25_GBps);  // HDR beside NDR
+}
+
 TEST_CASE("a million accelerators are answered as fast as eight") {
   const Group group = group_of("131072x8xH100");
   CHECK(group.count == 1'048'576);
