@@ -189,6 +189,7 @@ class TimeParts:
     pipeline: float
     bubble: float
     data: float
+    offload: float
     optimizer: float
     waiting: float
 
