@@ -367,6 +367,7 @@ class Plan(Answer):
     best: list[PlannedLayout] = field(default_factory=list)
     recommended: int = 0
     search: Search | None = None
+    cannot_be_said: list[Unsayable] | None = None  # of the recommended layout, to the trainer by `export`
     attention: str | None = None
     fixed: list[str] | None = None
     also: list[str] | None = None  # axes that were looked at too

@@ -95,16 +95,6 @@ std::optional<Layout> nearest_layout(const Question& setting, const Target& targ
   return near;
 }
 
-Json unsayable_json(const Translation& translation) {
-  Json list = Json::array();
-  for (const Unsayable& one : translation.unsayable) {
-    Json entry = Json::object();
-    entry.add("what", Json::of(one.what)).add("why", Json::of(one.why));
-    list.push(std::move(entry));
-  }
-  return list;
-}
-
 Output refused(const Question& setting, const Target& target, const Translation& translation,
                const Invocation& invocation) {
   const auto near = nearest_layout(setting, target, translation);
@@ -112,7 +102,7 @@ Output refused(const Question& setting, const Target& target, const Translation&
     Json document = Json::object();
     document.add("legal", Json::of(true))
         .add("target", Json::of(target.name))
-        .add("cannot_be_said", unsayable_json(translation));
+        .add("cannot_be_said", to_json(translation.unsayable));
     if (near) document.add("nearest", Json::of(to_text(*near)));
     return {document_text(invocation.data, document), Exit::DoesNotFit};
   }
@@ -190,7 +180,7 @@ Json settings_document(const trainwright::Plan& plan, const Target& target,
   Json document = Json::object();
   document.add("legal", Json::of(is_legal(found)))
       .add("violations", violations_json(found))
-      .add("cannot_be_said", unsayable_json(translation))
+      .add("cannot_be_said", to_json(translation.unsayable))
       .add("world", Json::of(world_size(plan.layout)))
       .add("layout", Json::of(to_text(plan.layout)))
       .add("settings", settings_json(settings))
@@ -283,6 +273,14 @@ Output not_legal(const std::vector<LayoutViolation>& found, const Invocation& in
 }
 
 }  // namespace
+
+Json to_json(const std::vector<Unsayable>& refused) {
+  Json list = Json::array();
+  for (const Unsayable& one : refused) {
+    list.push(Json::object().add("what", Json::of(one.what)).add("why", Json::of(one.why)));
+  }
+  return list;
+}
 
 Result<Output> exported(const Invocation& invocation, const Words& words, const std::string& to,
                         const std::optional<std::string>& folder) {

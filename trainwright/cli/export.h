@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainwright/cli/command.h"
+#include "trainwright/export/export.h"
 #include "trainwright/question/question.h"
 #include "trainwright/tune/tune.h"
 
@@ -17,6 +18,9 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
 // The same of a question that was read; its words are for whoever asks again.
 Result<Output> exported(const Invocation& invocation, const Question& setting, const Words& words,
                         const std::string& to, const std::optional<std::string>& folder);
+
+// What a target cannot be told: [{"what": ..., "why": ...}].
+Json to_json(const std::vector<Unsayable>& refused);
 
 // What a trial of the layout is started with: the same files, and the settings as words where the
 // target takes words.

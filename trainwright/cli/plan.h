@@ -5,6 +5,7 @@
 
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
+#include "trainwright/export/export.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright::cli {
@@ -90,6 +91,8 @@ struct PlanNote {
   std::string text;
 };
 std::vector<PlanNote> plan_notes(const Plan& plan);
+// What `export` would refuse of the recommended layout.
+std::vector<Unsayable> not_exported(const Plan& plan);
 // Why there is no layout to show.
 std::string nothing_text(const Plan& plan);
 // In words that `estimate` reads as this layout.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "trainwright/cli/export.h"
 #include "trainwright/cli/plan.h"
 
 namespace trainwright::cli {
@@ -165,6 +166,9 @@ Json plan_json(const Plan& plan) {
   }
   const Json found = to_json(result);
   for (const auto& [key, value] : found.members) json.add(key, value);
+  if (const auto refused = not_exported(plan); !refused.empty()) {
+    json.add("cannot_be_said", to_json(refused));
+  }
   if (plan.larger) json.add("fits_on", sized_json(*plan.larger));
   if (plan.with_more_memory) {
     json.add("with_more_memory", more_memory_json(*plan.with_more_memory));

@@ -116,5 +116,15 @@ TEST_CASE("a run of one's own narrows the interval on accelerators whose vendor 
   CHECK(width({"--measured", "fsdp,mbs=1:step=12s"}) < 0.8 * width({}));
 }
 
+TEST_CASE("a plan tells in its JSON, too, what export would refuse") {
+  std::vector<std::string> words = kAsked;
+  CHECK(json_of(reply_to(words)).find("cannot_be_said") == nullptr);
+  // torchtitan 0.3 has float8 in Python alone.
+  words.insert(words.end(), {"--precision", "fp8"});
+  const Json plan = json_of(reply_to(words));
+  REQUIRE(plan.find("cannot_be_said") != nullptr);
+  CHECK(plan.find("cannot_be_said")->items.front().find("what")->string == "precision=fp8-rowwise");
+}
+
 }  // namespace
 }  // namespace trainwright::cli

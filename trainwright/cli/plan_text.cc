@@ -422,6 +422,14 @@ std::string order_text(const Plan& plan) {
                    : fmt::format("the shortest possible takes at most {} less", percent(left)));
 }
 
+namespace {
+
+std::string refused_text(const std::vector<Unsayable>& refused) {
+  std::vector<std::string> parts;
+  for (const Unsayable& one : refused) parts.push_back(fmt::format("{} ({})", one.what, one.why));
+  return fmt::format("`export` cannot write it: {}.", join(parts, "; "));
+}
+
 // What --also would look at, and how it is without.
 std::string left_text(const std::string& trainer, const std::vector<std::string>& left) {
   std::vector<std::string> parts;
@@ -435,21 +443,19 @@ std::string left_text(const std::string& trainer, const std::vector<std::string>
   return fmt::format("Not searched: {} (--also {}).", join(parts, "; "), join(left, ", --also "));
 }
 
-// What `export` would refuse of a layout; empty if there is nothing.
-std::string unsaid_text(const Wanted& wanted, const Layout& layout) {
+}  // namespace
+
+std::vector<Unsayable> not_exported(const Plan& plan) {
+  const Wanted& wanted = plan.wanted;
   const auto target = find_target("", wanted.trainer);
-  if (!target) return {};
-  const Translation said = translate({.model = wanted.model,
-                                      .cluster = wanted.cluster,
-                                      .trainer = wanted.trainer,
-                                      .layout = layout,
-                                      .job = wanted.job},
-                                     *target);
-  std::vector<std::string> parts;
-  for (const Unsayable& one : said.unsayable) {
-    parts.push_back(fmt::format("{} ({})", one.what, one.why));
-  }
-  return parts.empty() ? "" : fmt::format("`export` cannot write it: {}.", join(parts, "; "));
+  if (!target || plan.result.best.empty()) return {};
+  return translate({.model = wanted.model,
+                    .cluster = wanted.cluster,
+                    .trainer = wanted.trainer,
+                    .layout = plan.result.best[plan.result.recommended].layout,
+                    .job = wanted.job},
+                   *target)
+      .unsayable;
 }
 
 std::vector<PlanNote> plan_notes(const Plan& plan) {
@@ -459,8 +465,9 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if (!result.best.empty()) {
     const PlannedLayout& first = result.best.front();
     notes.push_back({"recommended", recommended_text(wanted, result)});
-    std::string unsaid = unsaid_text(wanted, result.best[result.recommended].layout);
-    if (!unsaid.empty()) notes.push_back({"export", std::move(unsaid)});
+    if (const auto refused = not_exported(plan); !refused.empty()) {
+      notes.push_back({"export", refused_text(refused)});
+    }
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
