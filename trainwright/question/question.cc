@@ -118,9 +118,8 @@ Result<std::optional<AttentionKernel>> attention_on(const Cluster& cluster, cons
     if (!asked) return instead;
     return fail("--attention",
                 fmt::format("{} has no flash attention with {}: its compute capability is {:.1f}, "
-                            "below {:.1f} ({})",
-                            group.accelerator.name, trainer.title, has, flash->least_capability,
-                            flash->source),
+                            "below {:.1f}",
+                            group.accelerator.name, trainer.title, has, flash->least_capability),
                 fmt::format("leave it out: {} runs there", name_of(instead)));
   }
   return asked;
