@@ -165,8 +165,8 @@ void check_degrees(const Case& c, Findings& findings) {
   check_tensor(c, findings);
   if (c.cluster.groups.size() > 1) {
     findings.advise("one-kind-of-accelerator",
-                    fmt::format("the cluster mixes {} groups of accelerators; ranks are placed as "
-                                "if all were like the first",
+                    fmt::format("the cluster mixes {} groups of accelerators; all ranks have the "
+                                "pace, the links and the memory of the weakest",
                                 c.cluster.groups.size()),
                     "plan each group by itself");
   }
