@@ -20,8 +20,9 @@ HEAD = """# Runs from elsewhere
 Published runs that were looked for after the constants had been fitted, each as one command (`tests/elsewhere/runs.csv`; words are those
 of `trainwright estimate`, files are beside it). *Ratio* is predicted over measured: time of a step, or memory. Tokens are per second and
 accelerator. What a source leaves out was assumed and is noted; where an assumption was made after a look at the first answer, the note
-says "not blind". Runs of which batch or layout is unknown were left out. Trainers that are not known here are asked as the nearest one
-(OLMo-core and prime-rl as torchtitan, Open-Llama as DeepSpeed, TinyLlama as litgpt), and then for time alone.
+says "not blind". Runs of which batch or layout is unknown, and not one choice usual, were left out. Trainers that are not known here are
+asked as the nearest one (OLMo-core and prime-rl as torchtitan, Open-Llama as DeepSpeed, TinyLlama as litgpt, GPT-NeoX as
+Megatron-DeepSpeed), and then for time alone.
 
 """
 TAIL = "\n*Made by `tests/elsewhere/run.py` of what `trainwright estimate` says.*\n"
