@@ -32,7 +32,9 @@ IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB i
 # MI300X under load: 45 % of its peak in 16 and in 8 bits where its best shapes reach 55 and 42 (docs/kernels.md).
 SETTLED = {"H100-SXM": 0.95, "GH200": 0.95, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
 SETTLED_NARROW = {"H100-SXM": 0.9, "B200": 0.9, "GB200": 0.9, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
-HAND = {"streamed": {"8.0": [0.75, 0.35], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3]},
+# Cards with GDDR have less bandwidth for the same number of cores, so that norms, rotations and activations wait for the memory: on A40
+# and L4 they reach 0.61 to 0.78 of it where A100 and H100 reach 0.33 to 0.57 (vidur, NeuSight); backward in proportion.
+HAND = {"streamed": {"8.0": [0.75, 0.35], "8.6": [0.8, 0.55], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3], "12.0": [0.8, 0.55]},
         "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.4, 0.6]}}
 # Large products alone, no table: the best of many shapes, of which kernels that were timed reach 0.95 on average (A100, H100, B200,
 # RTX PRO 6000); cards that boost beyond their rated clocks reach all of it. stas00/ml-engineering compute/accelerator/README.md at
