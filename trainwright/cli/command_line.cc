@@ -176,13 +176,15 @@ std::string footer(const Command& command) {
   return text;
 }
 
-void add_command(CLI::App& parent, const Command& command, Values& values,
-                 std::vector<Registered>& registered) {
+// What a command takes is only told where it was typed: there are hundreds of arguments.
+void add_command(CLI::App& parent, const Command& command, std::span<const std::string> words,
+                 Values& values, std::vector<Registered>& registered) {
   CLI::App* app = parent.add_subcommand(command.name, in_lines(command.summary));
   if (!command.details.empty() || !command.examples.empty() || !command.topics.empty()) {
     app->footer([command] { return footer(command); });  // takes long, and few ask for help
   }
   app->fallthrough();
+  if (std::find(words.begin(), words.end(), command.name) == words.end()) return;
   if (command.commands.empty()) {
     for (const Argument& argument : command.arguments) {
       add_argument(*app, argument, values);
@@ -191,16 +193,21 @@ void add_command(CLI::App& parent, const Command& command, Values& values,
     return;
   }
   app->require_subcommand(1);
-  for (const Command& sub : command.commands) add_command(*app, sub, values, registered);
+  for (const Command& sub : command.commands) {
+    add_command(*app, sub, words, values, registered);
+  }
 }
 
-std::vector<Registered> add_everything(CLI::App& app, Values& values) {
+std::vector<Registered> add_everything(CLI::App& app, std::span<const std::string> words,
+                                       Values& values) {
   app.set_version_flag("--version", "trainwright " TRAINWRIGHT_VERSION);
   app.set_help_flag("--help,-h", "print this help and exit");
   app.require_subcommand(1);
   for (const Argument& argument : common_arguments()) add_argument(app, argument, values);
   std::vector<Registered> registered;
-  for (const Command& command : all_commands()) add_command(app, command, values, registered);
+  for (const Command& command : all_commands()) {
+    add_command(app, command, words, values, registered);
+  }
   return registered;
 }
 
@@ -308,7 +315,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                "trainwright");
   app.formatter(std::make_shared<SummaryOnOneLine>());
   Values values;
-  const std::vector<Registered> registered = add_everything(app, values);
+  const std::vector<Registered> registered = add_everything(app, words, values);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // The library pops them.
   } catch (const CLI::ParseError& fault) {

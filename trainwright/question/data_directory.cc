@@ -5,6 +5,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/question/question.h"
+#include "trainwright/trainer/called.h"
 
 namespace trainwright {
 namespace {
@@ -25,17 +26,19 @@ void add(std::uint64_t& hash, std::string_view text) {
 
 std::string hash_of(const std::string& path) {
   namespace fs = std::filesystem;
-  std::vector<fs::path> files;
+  std::vector<std::string> files;
   std::error_code none;
   for (fs::recursive_directory_iterator at(path, none), end; at != end; at.increment(none)) {
     if (at->path().filename() == "judges") at.disable_recursion_pending();  // no number is of them
-    if (at->is_regular_file(none)) files.push_back(at->path());
+    if (at->is_regular_file(none)) files.push_back(at->path().generic_string());
   }
-  std::sort(files.begin(), files.end());
+  std::sort(files.begin(), files.end());  // as text, which paths are not and take longer
+  // Paths below a folder begin with it as it was given.
+  const std::size_t folder = path.size() + (path.ends_with('/') ? 0 : 1);
   std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const fs::path& file : files) {
-    add(hash, file.lexically_relative(path).generic_string());
-    add(hash, read_file(file.string()).value_or(""));
+  for (const std::string& file : files) {
+    add(hash, std::string_view(file).substr(folder));
+    add(hash, read_file(file).value_or(""));
   }
   return fmt::format("{:016x}", hash);
 }
@@ -55,8 +58,13 @@ Result<const std::vector<Trainer>*> DataDirectory::trainers() const {
   return part(trainers_, [&] { return load_trainers(path_); });
 }
 
+// Who asks for a second trainer may ask for more.
 Result<Trainer> DataDirectory::trainer(std::string_view words) const {
-  return trainer_named(words, *TW_TRY(trainers()));
+  const std::string called = trainer_called(words);
+  if (!first_called_) first_called_ = called;
+  if (trainers_ || called != first_called_) return trainer_named(words, *TW_TRY(trainers()));
+  const auto load = [&] { return load_trainers_called(called, path_); };
+  return trainer_named(words, *TW_TRY(part(first_trainers_, load)));
 }
 
 }  // namespace trainwright

@@ -42,6 +42,8 @@ class DataDirectory {
   std::string path_;
   mutable std::optional<Result<Hardware>> hardware_;
   mutable std::optional<Result<std::vector<Trainer>>> trainers_;
+  mutable std::optional<std::string> first_called_;  // the trainer asked for first, read alone
+  mutable std::optional<Result<std::vector<Trainer>>> first_trainers_;
   mutable std::optional<std::string> hash_;
 };
 

@@ -33,6 +33,16 @@ MemoryEstimate asked(const Words& words) {
   return *estimate;
 }
 
+TEST_CASE("a directory answers for one trainer after another, and for all of them") {
+  const DataDirectory data(kShippedData);
+  CHECK(data.trainer("nanotron@0.4")->title == "nanotron");
+  CHECK(data.trainer("nanotron")->version > parse_version("0.4"));
+  CHECK(data.trainer("paddlenlp")->title == "PaddleNLP");
+  CHECK(data.trainer("nanotron@0.4")->title == "nanotron");
+  CHECK((*data.trainers())->size() == load_trainers(kShippedData)->size());
+  CHECK(!data.trainer("nanotrom").has_value());
+}
+
 TEST_CASE("the questions of memory and of time hold what was read") {
   Words words = kWords;
   words.attention = "eager";

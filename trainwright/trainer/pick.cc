@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
-#include "trainwright/trainer/trainer.h"
+#include "trainwright/trainer/reading.h"
 
 namespace trainwright {
 namespace {
@@ -14,12 +14,6 @@ bool not_after(Version version, Version last) {
   return std::pair(version.major_part, version.minor_part) <=
              std::pair(last.major_part, last.minor_part) &&
          (version <= last || last.patch_part == 0);
-}
-
-bool goes_by(const Trainer& trainer, const std::string& name) {
-  if (lower_case(trainer.name) == name) return true;
-  return std::any_of(trainer.aliases.begin(), trainer.aliases.end(),
-                     [&](const std::string& alias) { return lower_case(alias) == name; });
 }
 
 std::string range_text(const Trainer& trainer) {
@@ -55,12 +49,19 @@ Trainer at_version(const Trainer& trainer, Version version) {
 
 }  // namespace
 
+bool goes_by(const std::string& name, const std::vector<std::string>& aliases,
+             const std::string& called) {
+  if (lower_case(name) == called) return true;
+  return std::any_of(aliases.begin(), aliases.end(),
+                     [&](const std::string& alias) { return lower_case(alias) == called; });
+}
+
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers) {
   const auto mark = text.find('@');
   const std::string name = lower_case(trim(text.substr(0, mark)));
   std::vector<const Trainer*> known;
   for (const Trainer& trainer : trainers) {
-    if (goes_by(trainer, name)) known.push_back(&trainer);
+    if (goes_by(trainer.name, trainer.aliases, name)) known.push_back(&trainer);
   }
   if (known.empty()) return unknown_name(text, name, trainers);
   const auto newest =

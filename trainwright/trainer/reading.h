@@ -21,6 +21,10 @@ void read_communicator(JsonFields& fields, Communicator& communicator);
 void read_optimizer(JsonFields& fields, OptimizerFacts& optimizer);
 std::string source_in(JsonFields& fields);
 
+// Whether that is the name or an alias, in any case; `called` is in lower case.
+bool goes_by(const std::string& name, const std::vector<std::string>& aliases,
+             const std::string& called);
+
 // One rule of rules.json or of a trainer's file.
 struct RuleEntry {
   Rule rule;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "trainwright/base/text.h"
+#include "trainwright/trainer/called.h"
 #include "trainwright/trainer/reading.h"
 
 namespace trainwright {
@@ -13,16 +14,34 @@ namespace {
 constexpr std::string_view kRulesFile = "rules";
 constexpr std::size_t kMostFiles = 1000;
 
+// What a trainer is found by.
+struct Head {
+  std::string name, title;
+  std::vector<std::string> aliases;
+  Version from, to;
+};
+constexpr std::string_view kHeadKeys[] = {"based_on", "name",    "title",
+                                          "aliases",  "version", "versions"};
+
 // One parsed file, and the trainer it becomes once the one it builds on is known.
 struct Draft {
-  enum class State { Fresh, Building, Done };
+  enum class State { Fresh, Reading, Done };
 
   std::string origin;
   std::string stem;  // the file's name without folder and .json
   Json json;
-  Trainer trainer;
-  State state = State::Fresh;
+  Head head = {};
+  State head_state = State::Fresh;
+  Draft* base = nullptr;  // what it builds on; known with the head
+  Trainer trainer = {};
+  bool built = false;
 };
+
+// Of trainers and of heads.
+template <class Found>
+bool before(const Found& a, const Found& b) {
+  return std::tie(a.name, a.from) < std::tie(b.name, b.from);
+}
 
 std::string stem_of(const std::string& origin) {
   return std::filesystem::path(origin).stem().string();
@@ -82,21 +101,22 @@ class Builder {
         fields.finish();
         shared_origin_ = file.origin;
       } else {
-        drafts_.push_back({file.origin, stem_of(file.origin), *std::move(json), {}, {}});
+        drafts_.push_back({file.origin, stem_of(file.origin), *std::move(json)});
       }
     }
   }
 
-  Result<std::vector<Trainer>> build() && {
-    for (Draft& draft : drafts_) build(draft);
+  Result<std::vector<Trainer>> build(std::string_view called = {}) && {
+    for (Draft& draft : drafts_) read_head(draft);
     check_shared_names();
+    check_ranges();
     std::vector<Trainer> trainers;
-    for (Draft& draft : drafts_) trainers.push_back(std::move(draft.trainer));
-    std::stable_sort(trainers.begin(), trainers.end(), [](const Trainer& a, const Trainer& b) {
-      return std::tie(a.name, a.from) < std::tie(b.name, b.from);
-    });
-    check_ranges(trainers);
+    for (Draft* draft : wanted(lower_case(called))) {
+      build(*draft);
+      trainers.push_back(draft->trainer);
+    }
     if (!faults_.empty()) return fail(std::move(faults_));
+    std::stable_sort(trainers.begin(), trainers.end(), before<Trainer>);
     for (Trainer& trainer : trainers) add_rules(trainer);
     return trainers;
   }
@@ -106,24 +126,29 @@ class Builder {
     faults_.insert(faults_.end(), diagnostics.begin(), diagnostics.end());
   }
 
-  // Depth is bounded because a file that is being built is never entered again.
-  void build(Draft& draft) {
-    if (draft.state != Draft::State::Fresh) return;
-    draft.state = Draft::State::Building;
+  std::vector<Draft*> wanted(const std::string& called) {
+    std::vector<Draft*> found;
+    std::vector<Draft*> all;
+    for (Draft& draft : drafts_) {
+      all.push_back(&draft);
+      if (!called.empty() && goes_by(draft.head.name, draft.head.aliases, called)) {
+        found.push_back(&draft);
+      }
+    }
+    return found.empty() ? all : found;
+  }
+
+  // Depth is bounded because a file whose head is being read is never entered again.
+  void read_head(Draft& draft) {
+    if (draft.head_state != Draft::State::Fresh) return;
+    draft.head_state = Draft::State::Reading;
     JsonFields fields(draft.json, draft.origin, "", faults_);
     if (draft.json.is_object()) {
       const auto base = fields.optional_string("based_on");
       if (base) lay_on_base(draft, fields, *base);
-      read_head(fields, draft.trainer, base.has_value());
-      read_facts(fields, draft.trainer, faults_);
-      for (auto& entry : read_rules(fields, faults_)) {
-        put_rule(draft.trainer.rules, std::move(entry.rule));
-      }
-      drop_rules(fields, draft.trainer);
-      fields.finish();
-      check_complete(fields, draft.trainer);
+      read_head(fields, draft.head, base.has_value());
     }
-    draft.state = Draft::State::Done;
+    draft.head_state = Draft::State::Done;
   }
 
   void lay_on_base(Draft& draft, JsonFields& fields, const std::string& base) {
@@ -136,35 +161,60 @@ class Builder {
                    did_you_mean(base, stems, "name a file of the same folder"));
       return;
     }
-    if (found->state == Draft::State::Building) {
+    if (found->head_state == Draft::State::Reading) {
       fields.fault("based_on", "the file builds on itself", "break the circle");
       return;
     }
-    build(*found);
-    draft.trainer = found->trainer;
+    read_head(*found);
+    draft.base = &*found;
+    draft.head = found->head;
   }
 
-  void read_head(JsonFields& fields, Trainer& trainer, bool has_base) {
+  void read_head(JsonFields& fields, Head& head, bool has_base) {
     const auto text = [&](std::string_view key, std::string& value) {
       if (!has_base) value = fields.string(key);
       if (has_base) value = fields.optional_string(key).value_or(value);
     };
-    text("name", trainer.name);
-    text("title", trainer.title);
+    text("name", head.name);
+    text("title", head.title);
     // Titles stand in the texts of rules, where braces hold variables.
-    if (trainer.title.find_first_of("{}") != std::string::npos) {
+    if (head.title.find_first_of("{}") != std::string::npos) {
       fields.fault("title", "a title has no braces");
     }
-    if (fields.raw("aliases") != nullptr) trainer.aliases = fields.optional_strings("aliases");
-    fields.ignore("version");  // written by to_json, decided by who asks
+    if (fields.raw("aliases") != nullptr) head.aliases = fields.optional_strings("aliases");
     const Json* versions = fields.object("versions");
     if (versions == nullptr) return;
     JsonFields range(*versions, fields.origin(), fields.path("versions"), faults_);
-    trainer.from = needed_version(range, "from");
-    trainer.to = needed_version(range, "to");
-    trainer.version = trainer.to;
+    head.from = needed_version(range, "from");
+    head.to = needed_version(range, "to");
     range.finish();
-    if (trainer.to < trainer.from) fields.fault("versions", "the range ends before it begins");
+    if (head.to < head.from) fields.fault("versions", "the range ends before it begins");
+  }
+
+  void build(Draft& draft) {
+    if (draft.built || !draft.json.is_object()) return;
+    draft.built = true;
+    Trainer& trainer = draft.trainer;
+    if (draft.base != nullptr) {
+      build(*draft.base);
+      trainer = draft.base->trainer;
+    }
+    const auto& [name, title, aliases, from, to] = draft.head;
+    trainer.name = name;
+    trainer.title = title;
+    trainer.aliases = aliases;
+    trainer.from = from;
+    trainer.to = trainer.version = to;
+    JsonFields fields(draft.json, draft.origin, "", faults_);
+    // "version" is written by to_json and decided by who asks.
+    for (const std::string_view key : kHeadKeys) fields.ignore(key);
+    read_facts(fields, trainer, faults_);
+    for (auto& entry : read_rules(fields, faults_)) {
+      put_rule(trainer.rules, std::move(entry.rule));
+    }
+    drop_rules(fields, trainer);
+    fields.finish();
+    check_complete(fields, trainer);
   }
 
   void drop_rules(JsonFields& fields, Trainer& trainer) {
@@ -193,20 +243,23 @@ class Builder {
   }
 
   // Two files of one trainer must not claim the same version.
-  void check_ranges(const std::vector<Trainer>& trainers) {
-    for (std::size_t i = 1; i < trainers.size(); ++i) {
-      const Trainer& before = trainers[i - 1];
-      const Trainer& after = trainers[i];
-      if (before.name != after.name || before.to < after.from) continue;
-      faults_.push_back({before.name,
-                         fmt::format("two files hold for version {}", to_text(after.from)),
+  void check_ranges() {
+    std::vector<Head> heads;
+    for (const Draft& draft : drafts_) heads.push_back(draft.head);
+    std::stable_sort(heads.begin(), heads.end(), before<Head>);
+    for (std::size_t i = 1; i < heads.size(); ++i) {
+      const Head& earlier = heads[i - 1];
+      const Head& later = heads[i];
+      if (earlier.name != later.name || earlier.to < later.from) continue;
+      faults_.push_back({earlier.name,
+                         fmt::format("two files hold for version {}", to_text(later.from)),
                          "let the version ranges follow each other"});
     }
   }
 
   void check_shared_names() {
     std::vector<std::string> names;
-    for (const Draft& draft : drafts_) names.push_back(draft.trainer.name);
+    for (const Draft& draft : drafts_) names.push_back(draft.head.name);
     for (const RuleEntry& entry : shared_) {
       for (const std::string& name : entry.trainers) {
         if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -236,13 +289,7 @@ class Builder {
   Diagnostics faults_;
 };
 
-}  // namespace
-
-Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files, Learned learned) {
-  return Builder(files, learned).build();
-}
-
-Result<std::vector<Trainer>> load_trainers(const std::string& data_dir, Learned learned) {
+Result<std::vector<TrainerFile>> files_in(const std::string& data_dir) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(data_dir) / "trainers";
   std::error_code fault;
@@ -256,7 +303,27 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir, Learned 
   std::sort(paths.begin(), paths.end());
   std::vector<TrainerFile> files;
   for (const std::string& path : paths) files.push_back({path, TW_TRY(read_file(path))});
-  return read_trainers(files, learned);
+  return files;
+}
+
+}  // namespace
+
+Result<std::vector<Trainer>> read_trainers(std::span<const TrainerFile> files, Learned learned) {
+  return Builder(files, learned).build();
+}
+
+Result<std::vector<Trainer>> read_trainers_called(std::string_view name,
+                                                  std::span<const TrainerFile> files) {
+  return Builder(files, Learned::Taken).build(name);
+}
+
+Result<std::vector<Trainer>> load_trainers(const std::string& data_dir, Learned learned) {
+  return read_trainers(TW_TRY(files_in(data_dir)), learned);
+}
+
+Result<std::vector<Trainer>> load_trainers_called(std::string_view name,
+                                                  const std::string& data_dir) {
+  return read_trainers_called(name, TW_TRY(files_in(data_dir)));
 }
 
 }  // namespace trainwright

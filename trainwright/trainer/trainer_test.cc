@@ -1,11 +1,13 @@
 #include "trainwright/trainer/trainer.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "trainwright/base/text.h"
 #include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/trainer/called.h"
 
 using namespace trainwright;
 
@@ -294,6 +296,43 @@ TEST_CASE("two files must not hold for the same version, nor rules name unknown 
   const std::string rules = R"({"rules": [{"id": "r", "require": "1", "reason": "", "hint": "",
     "source": "s", "trainers": ["nanotrom"]}]})";
   CHECK(contains(faults_of({{"rules.json", rules}, {"a.json", text}}), "did you mean 'nanotron'"));
+}
+
+TEST_CASE("of a trainer's name only its own files are read to the end") {
+  const std::string whole = to_text(to_json(picked_trainer("nanotron@0.4")));
+  const std::string named = R"("name": "x", "title": "X", "versions": {"from": "1", "to": "1"})";
+  const std::vector<TrainerFile> files = {{"a.json", whole}, {"b.json", "{" + named + "}"}};
+  CHECK(!read_trainers(files).has_value());
+  const auto called = read_trainers_called("Nanotron", files);
+  REQUIRE(called.has_value());
+  CHECK(called->size() == 1);
+  CHECK(called->front().name == "nanotron");
+  // Nobody is called so: whoever picks says which there are, and all must be whole.
+  CHECK(!read_trainers_called("nobody", files).has_value());
+  CHECK(!read_trainers_called("x", files).has_value());
+  // Any file may hold the name, so that what is no JSON is a fault for all.
+  const std::vector<TrainerFile> broken = {{"a.json", whole}, {"b.json", "{"}};
+  CHECK(!read_trainers_called("nanotron", broken).has_value());
+}
+
+TEST_CASE("a trainer read alone is the one read with all others") {
+  const auto all = load_trainers(kShippedData);
+  REQUIRE(all.has_value());
+  for (const Trainer& trainer : *all) {
+    const std::string words = fmt::format("{}@{}", trainer.name, to_text(trainer.to));
+    const auto alone = find_trainer(words, kShippedData);
+    REQUIRE(alone.has_value());
+    CHECK(to_text(to_json(*alone)) == to_text(to_json(*pick_trainer(words, *all))));
+  }
+}
+
+TEST_CASE("words tell which trainer they are about") {
+  CHECK(trainer_called(" megatron@0.12") == "megatron");
+  CHECK(trainer_called("megatron") == "megatron");
+  CHECK(trainer_called(R"({"based_on": "nanotron @0.4", "flash": 2})") == "nanotron");
+  CHECK(trainer_called(R"({"based_on": 4})").empty());
+  CHECK(trainer_called("{").empty());
+  CHECK(trainer_called("/nonexistent.json").empty());
 }
 
 TEST_CASE("a folder without trainers is a diagnostic") {

@@ -6,6 +6,7 @@
 
 #include "trainwright/base/names.h"
 #include "trainwright/base/text.h"
+#include "trainwright/trainer/called.h"
 #include "trainwright/trainer/reading.h"
 
 namespace trainwright {
@@ -118,19 +119,36 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   return trainer;
 }
 
+namespace {
+
+// Words that are an object, or name a file of one; nothing where they are a name.
+std::optional<Result<Json>> object_in(const std::string& words) {
+  if (words.starts_with('{')) return parse_json(words, "trainer");
+  if (words.ends_with(".json")) return read_json_file(words);
+  return std::nullopt;
+}
+
+}  // namespace
+
 Result<Trainer> trainer_named(std::string_view words, std::span<const Trainer> trainers) {
   const std::string text(trim(words));
-  if (text.starts_with('{')) {
-    return read_trainer_variant(TW_TRY(parse_json(text, "trainer")), "trainer", trainers);
+  auto object = object_in(text);
+  if (!object) return pick_trainer(text, trainers);
+  const std::string origin = text.starts_with('{') ? "trainer" : text;
+  return read_trainer_variant(TW_TRY(*std::move(object)), origin, trainers);
+}
+
+std::string trainer_called(std::string_view words) {
+  std::string name(trim(words));
+  if (const auto object = object_in(name)) {
+    const Json* base = *object ? (*object)->find("based_on") : nullptr;
+    name = base == nullptr ? "" : base->string;
   }
-  if (text.ends_with(".json")) {
-    return read_trainer_variant(TW_TRY(read_json_file(text)), text, trainers);
-  }
-  return pick_trainer(text, trainers);
+  return std::string(trim(name.substr(0, name.find('@'))));
 }
 
 Result<Trainer> find_trainer(std::string_view words, const std::string& data_dir) {
-  const auto trainers = TW_TRY(load_trainers(data_dir));
+  const auto trainers = TW_TRY(load_trainers_called(trainer_called(words), data_dir));
   return trainer_named(words, trainers);
 }
 
