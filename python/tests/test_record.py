@@ -3,6 +3,7 @@
 Every model is run for three steps; a run's first n steps are the program of n steps, so each run is
 three programs. tools/record_check.py runs every combination.
 """
+import functools
 import itertools
 import json
 
@@ -22,11 +23,15 @@ FAKE = REAL[::3]
 STEPS = 3
 
 
+@functools.cache
+def counted_real(kind, how, optimizer):
+    return counted(recorded(small(kind, how), optimizer, STEPS, fake=False))
+
+
 @pytest.mark.parametrize("kind,how,optimizer", REAL)
 def test_real_tensors_count_as_memtracker_counts(kind, how, optimizer):
-    spec = small(kind, how)
-    ours = counted(recorded(spec, optimizer, STEPS, fake=False))
-    assert memtracker_faults(memtracker(spec, optimizer, STEPS, fake=False), ours, how == "reentrant") == []
+    theirs = memtracker(small(kind, how), optimizer, STEPS, fake=False)
+    assert memtracker_faults(theirs, counted_real(kind, how, optimizer), how == "reentrant") == []
 
 
 @pytest.mark.parametrize("kind,how,optimizer", FAKE)
@@ -34,7 +39,7 @@ def test_fake_tensors_count_as_memtracker_and_as_real_ones_do(kind, how, optimiz
     spec = small(kind, how)
     ours = counted(recorded(spec, optimizer, 2, fake=True))
     assert memtracker_faults(memtracker(spec, optimizer, 2, fake=True), ours, how == "reentrant") == []
-    assert ours == counted(recorded(spec, optimizer, 2, fake=False))
+    assert ours == counted_real(kind, how, optimizer)[:2]
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt_neox"])

@@ -26,9 +26,9 @@ example:
   python -m trainwright.engine run zb.csv --ranks 4 --model sleep --seconds 0.04,0.04,0.04 --steps 3
 
 The stages are built, the file is loaded by PyTorch's pipeline runtime, and one step is run by
---ranks processes under torchrun (Gloo on CPUs, NCCL on GPUs). Gradients and loss are compared with
-the same model without a pipeline. Inside a torchrun of your own (several hosts) the same command
-runs as one of its processes.
+--ranks processes (Gloo on CPUs, NCCL on GPUs). Gradients and loss are compared with the same model
+without a pipeline. Inside a torchrun of your own (several hosts) the same command runs as one of
+its processes.
 
 exit status: 0 ran and gradients are right, 1 hung, failed, refused or gradients differ, 2 bad input
 """

@@ -3,7 +3,7 @@
     with EngineGroup(4) as engine:
         answer = engine.run(Job(csv=open("schedule.csv").read()))
 
-Starting costs seconds (about ten for four processes on two cores), a small schedule milliseconds.
+Starting costs seconds, most of them the import of PyTorch, a small schedule milliseconds.
 """
 import dataclasses
 import json
@@ -29,12 +29,12 @@ class EngineFailed(RuntimeError):
 
 
 class EngineGroup:
-    """`processes` workers under torchrun on this host, ready for schedules of up to that many ranks.
+    """`processes` workers on this host, ready for schedules of up to that many ranks.
     `grace`: seconds that the steps of a job may take besides waiting."""
 
     def __init__(self, processes: int, grace: float = GRACE_SECONDS):
         self.processes, self.grace = processes, grace
-        self._torchrun: subprocess.Popen | None = None
+        self._workers: subprocess.Popen | None = None
         self._start()
 
     def __enter__(self) -> "EngineGroup":
@@ -52,35 +52,34 @@ class EngineGroup:
             self._jobs.flush()
             return self._answer(expected)
         except (EngineFailed, BrokenPipeError) as error:
-            self.close()
+            self.close(patience=0)
             self._start()
             return {"status": "dead", "error": str(error), "ranks": []}
 
-    def close(self) -> None:
-        """Ends the workers: they leave by themselves when the pipe of jobs is closed."""
-        if self._torchrun is None:
+    def close(self, patience: float = 10) -> None:
+        """Ends the workers: they leave by themselves when the pipe of jobs is closed, those at work after `patience`."""
+        if self._workers is None:
             return
         self._jobs.close()
         try:
-            self._torchrun.wait(timeout=10)
+            self._workers.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             self._kill()
         os.close(self._answers)
         shutil.rmtree(self._folder, ignore_errors=True)
-        self._torchrun = None
+        self._workers = None
 
     def _start(self) -> None:
         self._folder = pathlib.Path(tempfile.mkdtemp(prefix="trainwright-engine-"))
         jobs, answers = self._folder / "jobs", self._folder / "answers"
         os.mkfifo(jobs)
         os.mkfifo(answers)
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(self.processes),
-                   "-m", "trainwright.engine.worker", str(jobs), str(answers)]
+        command = [sys.executable, "-m", "trainwright.engine.worker", str(self._folder), str(self.processes)]
         environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
         here = str(pathlib.Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join([here] + [one for one in [os.environ.get("PYTHONPATH")] if one])
         self._log = open(self._folder / "log", "w+")
-        self._torchrun = subprocess.Popen(command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True)
+        self._workers = subprocess.Popen(command, env=environment, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True)
         # Opened for both directions, so that neither open waits for the other side.
         self._jobs = os.fdopen(os.open(jobs, os.O_RDWR), "w")
         self._answers = os.open(answers, os.O_RDWR)
@@ -93,10 +92,10 @@ class EngineGroup:
 
     def _answer(self, seconds: float) -> dict:
         deadline = time.monotonic() + seconds
-        assert self._torchrun is not None
+        assert self._workers is not None
         while b"\n" not in self._text:
-            if self._torchrun.poll() is not None:
-                raise EngineFailed(f"the workers ended with status {self._torchrun.returncode}: {self._last_words()}")
+            if self._workers.poll() is not None:
+                raise EngineFailed(f"the workers ended with status {self._workers.returncode}: {self._last_words()}")
             if time.monotonic() > deadline:
                 raise EngineFailed(f"no answer within {seconds:.0f} s: {self._last_words()}")
             if select.select([self._answers], [], [], 0.5)[0]:
@@ -107,14 +106,10 @@ class EngineGroup:
     def _last_words(self) -> str:
         self._log.seek(0)
         lines = [line.strip() for line in self._log.read().splitlines() if line.strip()]
-        errors = [line for line in lines if ("Error:" in line or "EngineChanged" in line) and "ChildFailedError" not in line]
+        errors = [line for line in lines if "Error:" in line or "EngineChanged" in line]
         return (errors or lines or ["nothing was said"])[-1][:400]
 
     def _kill(self) -> None:
-        assert self._torchrun is not None
-        self._torchrun.terminate()  # torchrun ends its workers.
-        try:
-            self._torchrun.wait(timeout=30)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._torchrun.pid, signal.SIGKILL)
-            self._torchrun.wait()
+        assert self._workers is not None
+        os.killpg(self._workers.pid, signal.SIGKILL)
+        self._workers.wait()

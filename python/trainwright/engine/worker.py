@@ -11,7 +11,10 @@ import dataclasses
 import datetime
 import gc
 import json
+import multiprocessing
+import multiprocessing.connection
 import os
+import pathlib
 import sys
 import traceback
 
@@ -30,14 +33,15 @@ SELF_TEST_MICROBATCHES = 3
 class Worker:
     """The process's state between jobs: device, process groups, unpipelined gradients."""
 
-    def __init__(self):
+    def __init__(self, rendezvous: str = "env://", rank: int = -1, world: int = -1):
         self.torch_version = runtime.probe()
         torch.set_num_threads(1)
         self.device = torch.device("cpu")
         if torch.cuda.is_available():
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
             torch.cuda.set_device(self.device)
-        dist.init_process_group("gloo")  # The control group; it only carries jobs and answers.
+        # The control group; it only carries jobs and answers.
+        dist.init_process_group("gloo", init_method=rendezvous, rank=rank, world_size=world)
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self.groups: dict[tuple[int, float], dist.ProcessGroup] = {}
         self.references: dict[tuple, Reference] = {}
@@ -200,13 +204,14 @@ def run_once(job: Job) -> dict | None:
     return answer | {"torch": worker.torch_version} if answer is not None else None
 
 
-def serve(jobs_path: str, answers_path: str) -> None:
+def serve(folder: pathlib.Path, rank: int, world: int) -> None:
     """Runs jobs until the pipe of jobs ends. Every process of the group calls this."""
-    worker = Worker()
+    os.environ["LOCAL_RANK"] = str(rank)
+    worker = Worker(f"file://{folder / 'meet'}", rank, world)
     self_test(worker)
     gc.freeze()  # PyTorch's own objects: looking through them after each job costs 0.1 s.
-    jobs = open(jobs_path) if worker.rank == 0 else None
-    answers = open(answers_path, "w") if worker.rank == 0 else None
+    jobs = open(folder / "jobs") if worker.rank == 0 else None
+    answers = open(folder / "answers", "w") if worker.rank == 0 else None
     if answers:
         print(json.dumps({"status": "ready", "torch": worker.torch_version}), file=answers, flush=True)
     while True:
@@ -220,5 +225,19 @@ def serve(jobs_path: str, answers_path: str) -> None:
     dist.destroy_process_group()
 
 
+def serve_all(folder: pathlib.Path, world: int) -> int:
+    """Forks, as PyTorch's import takes each process longer than a schedule. The first that fails ends all."""
+    fork = multiprocessing.get_context("fork")
+    ranks = [fork.Process(target=serve, args=(folder, rank, world)) for rank in range(world)]
+    for one in ranks:
+        one.start()
+    while running := [one for one in ranks if one.is_alive()]:
+        multiprocessing.connection.wait([one.sentinel for one in running])
+        if any(one.exitcode for one in ranks):
+            for one in ranks:
+                one.kill()
+    return int(any(one.exitcode for one in ranks))
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1], sys.argv[2])
+    sys.exit(serve_all(pathlib.Path(sys.argv[1]), int(sys.argv[2])))
