@@ -3,8 +3,8 @@ import concurrent.futures
 import dataclasses
 import json
 import math
-import os
-import subprocess
+
+from program import answered
 
 MODELS = {  # name: layers, whether some of them have experts
     "llama-3.1-8b": (32, False), "llama-3.2-1b": (16, False), "qwen2.5-7b": (28, False), "mixtral-8x7b": (32, True),
@@ -93,19 +93,20 @@ def case_text(case):
             f"optimizer={case['layout'].get('optimizer', 'adamw')}")
 
 
-def exported(space, case, *options):
-    """What `export` answers, or null if the layout cannot even be read."""
-    words = ["export", layout_text(case["layout"]), "--model", case["model"], "--on", f"{case['nodes'] * 8}x{case['gpu']}",
-             "--trainer", space.trainer, "--job", f"optimizer={case['layout'].get('optimizer', 'adamw')}", "--json", *options]
-    run = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], *words], capture_output=True, text=True)
-    return json.loads(run.stdout) if run.returncode < 2 else None
+def export_words(space, case, *options):
+    return ["export", layout_text(case["layout"]), "--model", case["model"], "--on", f"{case['nodes'] * 8}x{case['gpu']}",
+            "--trainer", space.trainer, "--job", f"optimizer={case['layout'].get('optimizer', 'adamw')}", "--json", *options]
 
 
 def all_exported(space, cases, *options):
-    """With those that the trainer has no words for left out: it cannot be asked about them."""
+    """What `export` answers, without cases that cannot even be read, and without those that the trainer has no words for:
+    it cannot be asked about them. One process answers half of them, and one the other."""
+    questions = [export_words(space, case, *options) for case in cases]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        answers = list(pool.map(lambda case: exported(space, case, *options), cases))
-    return [(case, answer) for case, answer in zip(cases, answers) if answer and not answer.get("cannot_be_said")]
+        even, odd = pool.map(answered, (questions[::2], questions[1::2]))
+    answers = [(odd if place % 2 else even)[place // 2] for place in range(len(cases))]
+    read = [(case, json.loads(output)) for case, (exit_code, output, _) in zip(cases, answers) if exit_code < 2]
+    return [(case, answer) for case, answer in read if not answer.get("cannot_be_said")]
 
 
 def half_near_legal(space, pick, count):

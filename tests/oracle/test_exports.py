@@ -9,7 +9,8 @@ import random
 import subprocess
 
 import pytest
-from layouts import case_text, legal_exports
+from layouts import case_text, export_words, legal_exports, random_case
+from program import answered
 from trainer_oracles import JUDGES, ORACLES, needed
 
 PLANS = int(os.environ.get("TRAINWRIGHT_PLANS", "200"))
@@ -25,6 +26,16 @@ def test_exported_plans_are_accepted(oracle, request):
     refused = [f"{case_text(case)}: {reason}" for (case, _), reason in zip(plans, oracle.answers(questions)) if reason]
     print(f"\n{name}: {PLANS - len(refused)} of {PLANS} exported plans accepted")
     assert not refused, "\n".join(refused[:20])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_program_exports_what_is_judged(name):
+    """The others ask one process for many exports; each is what the program prints when it is started for it."""
+    space, pick = ORACLES[name].space, random.Random(f"program {name}")
+    questions = [export_words(space, random_case(space, pick)) for _ in range(6)]
+    for words, answer in zip(questions, answered(questions)):
+        run = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], *words], capture_output=True, text=True)
+        assert [run.returncode, run.stdout, run.stderr] == answer
 
 
 def options_in(shown, inside=False):
