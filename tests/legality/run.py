@@ -20,13 +20,13 @@ that begin with '#' are comments.
 """
 import argparse
 import collections
-import concurrent.futures
 import csv
 import json
-import os
 import pathlib
-import subprocess
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import asked  # noqa: E402
 
 # Trainers whose every rule has a case here.
 WHOLE = ["torchtitan", "deepspeed", "nanotron", "nanotron-main", "pytorch", "accelerate", "accelerate-deepspeed", "nemo-automodel",
@@ -42,17 +42,23 @@ def lines_of(path: pathlib.Path) -> list[tuple[str, dict]]:
     return [(f"{path.relative_to(HERE)}:{number}", row) for (number, _), row in zip(numbered[1:], rows)]
 
 
-def answer(program: str, words: list[str]) -> dict:
-    run = subprocess.run([program, *words, "--json"], capture_output=True, text=True)
-    if run.returncode not in (0, 1) or not run.stdout.startswith("{"):
-        raise ValueError(f"exit {run.returncode}: {run.stderr.strip()[:300]}")
-    return json.loads(run.stdout)
+def words_of(row: dict) -> list[str]:
+    if "place" in row:
+        return ["show", "trainer", row["trainer"], "--json"]
+    words = ["show", "layout", row["layout"], "--model", row["model"], "--on", row["on"], "--trainer", row["trainer"], "--json"]
+    return words + (["--job", row["job"]] if row["job"] else [])
 
 
-def fault_of_case(program: str, row: dict) -> str:
+def understood(answer: list) -> dict:
+    exit_code, output, error = answer
+    if exit_code not in (0, 1) or not output.startswith("{"):
+        raise ValueError(f"exit {exit_code}: {error.strip()[:300]}")
+    return json.loads(output)
+
+
+def fault_of_case(shown: dict, row: dict) -> str:
     """What differs from the case's verdict; empty if nothing does."""
-    words = ["show", "layout", row["layout"], "--model", row["model"], "--on", row["on"], "--trainer", row["trainer"]]
-    found = answer(program, words + (["--job", row["job"]] if row["job"] else []))["violations"]
+    found = shown["violations"]
     forbidden, advice = ({one["id"] for one in found if one["forbidden"] is grave} for grave in (True, False))
     named = set(filter(None, row["rule"].split("+")))
     if not row["source"]:
@@ -67,9 +73,8 @@ def fault_of_case(program: str, row: dict) -> str:
     return ""
 
 
-def fault_of_fact(program: str, row: dict) -> str:
+def fault_of_fact(node: dict, row: dict) -> str:
     """What differs from the fact; empty if nothing does."""
-    node = answer(program, ["show", "trainer", row["trainer"]])
     for step in row["place"].split("/"):
         node = node.get(step, "absent") if isinstance(node, dict) else "absent"
     wanted = "absent" if row["value"] == "absent" else json.loads(row["value"])
@@ -78,12 +83,13 @@ def fault_of_fact(program: str, row: dict) -> str:
     return "" if node == wanted else f"{row['place']} is {json.dumps(node)}, should be {row['value']}"
 
 
-def untried(program: str, rows: list[dict]) -> list[str]:
+def untried(build: pathlib.Path, rows: list[dict]) -> list[str]:
     """Rules of the trainers named above that no case violates; those in rules.json have theirs among the unit tests."""
     shared = (HERE.parents[1] / "data/trainers/rules.json").read_text()
     known, tried = {}, set()
-    for trainer in sorted({row["trainer"] for row in rows if not row["trainer"].startswith("{")}):
-        known[trainer] = {rule["id"]: rule["require"] for rule in answer(program, ["show", "trainer", trainer])["rules"]}
+    trainers = sorted({row["trainer"] for row in rows if not row["trainer"].startswith("{")})
+    for trainer, answer in zip(trainers, asked.answered(build, [["show", "trainer", one, "--json"] for one in trainers])):
+        known[trainer] = {rule["id"]: rule["require"] for rule in understood(answer)["rules"]}
     for row in rows:
         if row["trainer"] not in known:
             continue
@@ -98,27 +104,25 @@ def main() -> int:
     parser.add_argument("program")
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="only these tables")
     options = parser.parse_args()
-    program = str(pathlib.Path(options.program).resolve())
+    build = pathlib.Path(options.program).resolve().parent
     tables = [path.resolve() for path in options.files] or sorted(HERE.glob("*/*.csv"))
-    rows = [(place, row, fault_of_fact if "place" in row else fault_of_case)
-            for path in tables for place, row in lines_of(path)]
+    rows = [one for path in tables for one in lines_of(path)]
 
-    def judged(given) -> str:
-        place, row, fault_of = given
+    def judged(place: str, row: dict, answer: list) -> str:
         try:
-            fault = fault_of(program, row)
+            fault = (fault_of_fact if "place" in row else fault_of_case)(understood(answer), row)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             fault = str(error)
         return f"{place} {row['trainer']}: {fault}" if fault else ""
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        faults = list(filter(None, pool.map(judged, rows)))
+    answers = asked.answered(build, [words_of(row) for _, row in rows])
+    faults = list(filter(None, (judged(*row, answer) for row, answer in zip(rows, answers))))
     if not options.files:
-        faults += untried(program, [row for _, row, _ in rows])
+        faults += untried(build, [row for _, row in rows])
     print(*faults, sep="\n", end="\n" if faults else "")
-    verdicts = collections.Counter(row.get("verdict", "facts") for _, row, _ in rows)
+    verdicts = collections.Counter(row.get("verdict", "facts") for _, row in rows)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
-    trainers = {row["trainer"] for _, row, _ in rows}
+    trainers = {row["trainer"] for _, row in rows}
     print(f"{len(rows)} cases of {len(trainers)} trainers and versions ({counts}), {len(faults)} faults")
     return 1 if faults or not rows else 0
 

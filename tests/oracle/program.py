@@ -3,6 +3,8 @@ import json
 import os
 import subprocess
 
+import asked
+
 
 def show_models(paths, *options):
     """One report per config file, in order, from a single run of `trainwright show model`."""
@@ -14,10 +16,5 @@ def show_models(paths, *options):
 
 
 def answered(questions):
-    """[exit code, output, error] of every command line, by one process that reads the data once."""
-    build = os.environ["TRAINWRIGHT_BUILD"]
-    run = subprocess.run([f"{build}/answers", f"{build}/data"], input="".join(json.dumps(words) + "\n" for words in questions),
-                         capture_output=True, text=True, check=True)
-    answers = [json.loads(line) for line in run.stdout.splitlines()]
-    assert len(answers) == len(questions), run.stderr
-    return answers
+    """[exit code, output, error] of every command line, by one process."""
+    return asked.answered(os.environ["TRAINWRIGHT_BUILD"], questions)
