@@ -20,7 +20,8 @@ target_compile_definitions(trainwright_test_main
   PRIVATE TRAINWRIGHT_SHARED_DIR="${TRAINWRIGHT_SHARED}")
 
 # Beside a module, *_bench.cc are google-benchmark programs, which only say something when optimised
-# and are not run as tests, and *_test.cc become two test programs, one ctest per test case:
+# and are not run as tests, and *_test.cc become two test programs, one ctest per test case
+# (TRAINWRIGHT_WHOLE_TESTS: per program):
 # NAME_prop_test of *_prop_test.cc and *_release_test.cc, which run long (rapidcheck, searches, all
 # published runs), and NAME_test of all others.
 function(trainwright_module_tests name)
@@ -54,9 +55,17 @@ function(trainwright_test_program program label)
   add_executable(${program} ${ARGN})
   target_link_libraries(${program} PRIVATE trainwright_${label} trainwright_test_main
                         trainwright_warnings fmt::fmt)
-  doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES LABELS "${label}"
-                         TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED}
-                         ENVIRONMENT "RC_PARAMS=seed=1")
+  set(properties LABELS "${label}" TIMEOUT ${TRAINWRIGHT_HANGS} SKIP_RETURN_CODE ${TRAINWRIGHT_SKIPPED}
+      ENVIRONMENT "RC_PARAMS=seed=1")
+  if(NOT TRAINWRIGHT_WHOLE_TESTS)
+    doctest_discover_tests(${program} TEST_PREFIX "${label}: " PROPERTIES ${properties})
+    return()
+  endif()
+  if(label MATCHES "^(schedule|search|cli)$")  # take longest
+    list(APPEND properties COST 50)
+  endif()
+  add_test(NAME "${label}: ${program}" COMMAND ${program} --minimal)
+  set_tests_properties("${label}: ${program}" PROPERTIES ${properties})
 endfunction()
 
 # trainwright_python_test(NAME SCRIPT LABELS label... [ARGS arg...] [COST cost])
