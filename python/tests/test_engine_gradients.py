@@ -4,11 +4,12 @@ Largest difference per tensor at most 1e-12 of the tensor's largest entry, in fl
 size for CI; tools/engine_gradients.py runs eight ranks and 1,000 random schedules.
 """
 import itertools
+import time
 
 import making
 import pytest
 
-from trainwright.engine import EngineGroup, Job
+from trainwright.engine import EngineGroup, Job, worker
 
 TOLERANCE = 1e-12
 EVEN, UNEVEN = (1,), (1, 2, 1, 3)
@@ -86,3 +87,16 @@ def test_processes_that_do_not_answer_are_replaced():
         stuck = Job(csv="0F0,0B0\n1F0,1B0\n", limit=1, model={"kind": "sleep", "seconds": [(60.0, 0.0, 0.0)]})
         assert engine.run(stuck)["status"] == "dead"
         assert_right(engine, "0F0,0B0\n1F0,1B0\n", 1)
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_the_first_process_that_fails_ends_all(seconds, tmp_path, monkeypatch):
+    """Before the others were started, or while they wait."""
+    def serve(folder, rank, world):
+        time.sleep(seconds if rank == 0 else 300)
+        raise RuntimeError("it cannot start")
+
+    monkeypatch.setattr(worker, "serve", serve)
+    started = time.monotonic()
+    assert worker.serve_all(tmp_path, 3) == 1
+    assert time.monotonic() - started < 60

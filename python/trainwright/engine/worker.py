@@ -232,10 +232,10 @@ def serve_all(folder: pathlib.Path, world: int) -> int:
     for one in ranks:
         one.start()
     while running := [one for one in ranks if one.is_alive()]:
-        multiprocessing.connection.wait([one.sentinel for one in running])
         if any(one.exitcode for one in ranks):
-            for one in ranks:
+            for one in running:
                 one.kill()
+        multiprocessing.connection.wait([one.sentinel for one in running])
     return int(any(one.exitcode for one in ranks))
 
 
