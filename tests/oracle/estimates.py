@@ -8,13 +8,13 @@ from kept_storages import Layer
 from work_lists import PRECISIONS, whole_config
 
 
-def estimated(spec: Layer, job: str, layout: str = "") -> dict[str, int]:
+def estimated(spec: Layer, job: str, layout: str = "", trainer: str = "pytorch") -> dict[str, int]:
     """Bytes by category at the highest moment, and `allocated` of them."""
     entries = f"mbs={spec.batch},gbs={spec.batch},seq={spec.sequence},precision={PRECISIONS[spec.dtype]}{layout and ','}{layout}"
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
         json.dump(whole_config(spec), config)
         config.flush()
-        command = [os.environ["TRAINWRIGHT_BINARY"], "estimate", config.name, "--on", "1xH100", "--trainer", "pytorch", "--attention",
+        command = [os.environ["TRAINWRIGHT_BINARY"], "estimate", config.name, "--on", "1xH100", "--trainer", trainer, "--attention",
                    spec.attention, "--layout", entries, "--job", job, "--json"]
         run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr + run.stdout

@@ -1,8 +1,12 @@
 """Adapters beside weights in 4 and 8 bits: what transformers, bitsandbytes and peft hold on this machine's CPU is what is
 estimated, to the byte. Weights with their scales and tables, kept storages of every layer, trained parameters, FLOPs.
+Likewise of models that prepare_model_for_kbit_training has prepared, under autocast as transformers' Trainer runs them.
 
-Of int8, bitsandbytes runs another function on CPUs than on GPUs (MatMul8bitFp); both hold the product's input.
+Of int8, bitsandbytes runs another function on CPUs than on GPUs (MatMul8bitFp); both hold the product's input. Under autocast
+two things of this host are translated (`autocast_as_on_a_gpu`): that function's product is cast, where the GPU's kernel gives
+the dtype of its input; and peft asks whether the GPU's autocast is on.
 """
+import contextlib
 import dataclasses
 import tempfile
 
@@ -11,7 +15,7 @@ import torch
 
 from adapted_models import Job, build, flops, kept_by, tokens, trained_numbers
 from estimates import estimated
-from kept_storages import Layer, configuration, layers_of
+from kept_storages import Kept, Layer, Watch, configuration, layers_of
 from test_kept_storages import _SMALL, differences
 from work_lists import one_list, request, whole_model
 
@@ -37,7 +41,7 @@ def with_adapters(model: torch.nn.Module, job: Job) -> torch.nn.Module:
     from peft import LoraConfig, get_peft_model
 
     targets = job.lora if isinstance(job.lora, str) else list(job.lora)
-    get_peft_model(model, LoraConfig(r=job.rank, target_modules=targets))
+    get_peft_model(model, LoraConfig(r=job.rank, target_modules=targets, lora_dropout=job.dropout))
     return model
 
 
@@ -84,6 +88,105 @@ def test_layers_keep_what_the_list_says(kind, attention):
         real = kept_by(spec, layer, args, kwargs, there=scales)
         ours = one_list(request(dataclasses.replace(spec, index=index), job=job.text))["kept"]
         assert not differences(ours, real)
+
+
+PREPARED = {"nf4": Job("qlora=4,prepared=peft", "all-linear"),
+            "nf4, dropout": Job("qlora=4:q_proj+o_proj+down_proj,prepared=peft,lora_dropout", ("q_proj", "o_proj", "down_proj"), dropout=0.1),
+            "nf4, narrow adapters": Job("qlora=4:v_proj+up_proj,prepared=peft,lora_dtype=as-weight", ("v_proj", "up_proj"), widened=False),
+            "int8": Job("lora=4:q_proj+down_proj,base=int8,prepared=peft", ("q_proj", "down_proj")),
+            "nf4, as TRL": Job("qlora=4,prepared=trl", "all-linear")}
+ONE_HEAD = dataclasses.replace(LLAMA, config=LLAMA.config | {"num_key_value_heads": 1}, batch=1)
+ALL_HEADS = dataclasses.replace(LLAMA, config=LLAMA.config | {"num_key_value_heads": 4})
+QWEN3 = dataclasses.replace(LLAMA, config=LLAMA.config | {"model_type": "qwen3"})
+TIED = dataclasses.replace(LLAMA, config=LLAMA.config | {"tie_word_embeddings": True})
+
+
+def prepared(spec: Layer, job: Job) -> torch.nn.Module:
+    """Layers that are run again: of int8 in the reentrant way, without which bitsandbytes' products hold their inputs all the same."""
+    from peft import prepare_model_for_kbit_training
+
+    model = quantised(spec, "int8" if "int8" in job.text else "nf4")
+    prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    if spec.recompute == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": "int8" in job.text})
+    model = with_adapters(model, job)
+    for name, parameter in model.named_parameters():
+        if not job.widened and "lora_" in name:
+            parameter.data = parameter.data.to(spec.dtype)
+        # trl 0.13.0 trainer/utils.py peft_module_casting_to_bf16
+        if "trl" in job.text and any(end in name for end in ("embed_tokens", "lm_head")):
+            parameter.data = parameter.data.to(spec.dtype)
+    return model
+
+
+@contextlib.contextmanager
+def autocast_as_on_a_gpu():
+    from bitsandbytes.autograd._functions import MatMul8bitFp
+
+    asked, product = torch.is_autocast_enabled, MatMul8bitFp.forward
+
+    def uncast(*arguments):
+        with torch.autocast("cpu", enabled=False):
+            return product(*arguments)
+
+    torch.is_autocast_enabled = lambda *device: asked(*device) if device else asked("cpu")
+    MatMul8bitFp.forward = staticmethod(uncast)
+    try:
+        with torch.autocast("cpu", torch.bfloat16):
+            yield
+    finally:
+        torch.is_autocast_enabled, MatMul8bitFp.forward = asked, product
+
+
+def kept_by_prepared_layers(spec: Layer, model: torch.nn.Module) -> list[list[Kept]]:
+    layers = layers_of(model.base_model)
+    scales = [tensor for parameter in model.parameters() for tensor in scales_of(parameter)]
+    caught: list[tuple] = []
+    hooks = [layer.register_forward_pre_hook(lambda _, args, kwargs: caught.append((args, kwargs)), with_kwargs=True)
+             for layer in layers]
+    with autocast_as_on_a_gpu():
+        model(tokens(spec, model))
+    for hook in hooks:
+        hook.remove()
+    return [kept_by(spec, layer, *call, there=scales, precision=autocast_as_on_a_gpu) for layer, call in zip(layers, caught)]
+
+
+def kept_by_prepared_head(spec: Layer, model: torch.nn.Module) -> list[Kept]:
+    ids = tokens(spec, model)
+    norm, head = model.base_model.norm, model.get_output_embeddings()
+    x = torch.randn(spec.batch, spec.sequence, model.config.hidden_size)
+    with Watch(model, x, ids) as watch, autocast_as_on_a_gpu():
+        def run() -> list:
+            return [model.loss_function(logits=head(norm(watch.input(x))), labels=ids, vocab_size=model.config.vocab_size)]
+        return watch.kept(run().pop())
+
+
+@pytest.mark.parametrize("job", PREPARED.values(), ids=PREPARED)
+@pytest.mark.parametrize("spec", [LLAMA, TIED], ids=["own head", "tied"])
+def test_weights_of_prepared_models_are_as_estimated(spec, job):
+    model = prepared(spec, job)
+    assert estimated(spec, job.text, trainer="accelerate")["weights"] == sum(weight_storages(model).values())
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+@pytest.mark.parametrize("job", PREPARED.values(), ids=PREPARED)
+def test_layers_of_prepared_models_keep_what_the_list_says(job, attention, recompute):
+    """The first layer after TRL has a narrow input, of which it keeps fp32 copies; the list has that of the others."""
+    for spec in (LLAMA, ONE_HEAD, ALL_HEADS, QWEN3):
+        spec = dataclasses.replace(spec, attention=attention, recompute=recompute)
+        for index, real in enumerate(kept_by_prepared_layers(spec, prepared(spec, job))):
+            if index == 0 and "trl" in job.text:
+                continue
+            ours = one_list(request(dataclasses.replace(spec, index=index), job=job.text, trainer="accelerate"))["kept"]
+            assert not differences(ours, real), (index, spec.config["model_type"], spec.config["num_key_value_heads"])
+
+
+@pytest.mark.parametrize("job", PREPARED.values(), ids=PREPARED)
+def test_the_head_of_prepared_models_keeps_what_the_list_says(job):
+    real = kept_by_prepared_head(LLAMA, prepared(LLAMA, job))
+    ours = one_list(request(dataclasses.replace(LLAMA, attention="eager"), "head", job=job.text, trainer="accelerate"))["kept"]
+    assert not differences(ours, real)
 
 
 @pytest.mark.parametrize("shape", [(64, 290), (300, 128), (4096, 11008)])

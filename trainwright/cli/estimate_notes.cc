@@ -128,6 +128,23 @@ std::string fp32_note(const Question& question) {
       times);
 }
 
+// Scripts differ in whether they call peft's function, and nothing else tells.
+std::string prepared_note(const Answer& answer, const MemoryConstants& constants) {
+  const auto& lora = answer.setting.job.lora;
+  if (!lora || lora->prepared != Prepared::No) return {};
+  Question prepared = answer.setting;
+  prepared.job.lora->prepared = Prepared::Peft;
+  if (!is_legal(violations(prepared))) return {};
+  const auto without = tensors_of(answer.setting, constants);
+  const auto with = tensors_of(prepared, constants);
+  if (!without || !with) return {};
+  return fmt::format(
+      "A script that calls prepare_model_for_kbit_training of peft takes {} more: prepared=peft in "
+      "the job{}.",
+      to_text(worst_of(*with).allocated - worst_of(*without).allocated),
+      lora->base == FrozenBase::Nf4 ? ", prepared=trl for TRL before 0.27" : "");
+}
+
 std::string untaught_note(const Cluster& cluster) {
   if (!is_untaught(cluster)) return {};
   return "No run on such accelerators taught the constants of step times, so that their interval "
@@ -200,6 +217,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
         to_text(answer.host->per_rank * answer.host->ranks_per_node), answer.host->ranks_per_node));
   }
   add(routing_note(answer, constants));
+  add(prepared_note(answer, constants));
   add(hooks_note(answer));
   add(fp32_note(answer.setting));
   add(untaught_note(answer.setting.cluster));

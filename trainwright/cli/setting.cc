@@ -210,11 +210,13 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
                               optimizer ? " with " + states_text(*optimizer) : ""));
   if (job.lora) {
     const std::string_view dtype = adapter_dtype(job, trainer);
+    std::string beside;
+    if (job.lora->base != FrozenBase::AsWeights)
+      beside = fmt::format(" over {}", name_of(job.lora->base));
+    if (job.lora->prepared != Prepared::No)
+      beside += ", prepared by " + std::string(name_of(job.lora->prepared));
     parts.push_back(fmt::format("{}{}adapters of rank {}{}", dtype, dtype.empty() ? "" : " ",
-                                job.lora->rank,
-                                job.lora->base == FrozenBase::AsWeights
-                                    ? ""
-                                    : fmt::format(" over {}", name_of(job.lora->base))));
+                                job.lora->rank, beside));
   }
   Layout layout;
   layout.precision = precision;

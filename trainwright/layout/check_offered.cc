@@ -101,12 +101,33 @@ void check_base(const Job& job, const Trainer& trainer, Findings& findings) {
                                 : fmt::format("base={}", enumerate(names)));
 }
 
+void check_prepared(const Job& job, const Trainer& trainer, Findings& findings) {
+  if (!job.lora || job.lora->prepared == Prepared::No) return;
+  const FrozenBase base = job.lora->base;
+  if (base != FrozenBase::Nf4 && base != FrozenBase::Int8) {
+    findings.forbid("prepared-for-few-bits",
+                    fmt::format("models are prepared for frozen matrices in nf4 or int8, not {}",
+                                name_of(base)),
+                    "base=nf4, or leave prepared out");
+  }
+  const auto& offered = trainer.adapters.prepared;
+  if (std::find(offered.begin(), offered.end(), job.lora->prepared) != offered.end()) return;
+  std::vector<std::string> names;
+  for (const Prepared way : offered) names.emplace_back(name_of(way));
+  findings.forbid("prepared-offered",
+                  fmt::format("{} {} has no adapters beside weights that {} has prepared",
+                              trainer.title, to_text(trainer.version), name_of(job.lora->prepared)),
+                  names.empty() ? "leave prepared out, or ask for the trainer accelerate"
+                                : fmt::format("prepared={}", enumerate(names)));
+}
+
 void check_offered(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   check_schedule(c, findings);
   check_kind(c.trainer, "precision", layout.precision, c.trainer.precisions, findings);
   check_optimizer(c.job, c.trainer, findings);
   check_base(c.job, c.trainer, findings);
+  check_prepared(c.job, c.trainer, findings);
   check_kind(c.trainer, "sharding", layout.sharding, c.trainer.shardings, findings);
   check_kind(c.trainer, "recompute", layout.recompute.kind, c.trainer.recomputes, findings);
   for (const Recompute& way : layout.recompute_by_stage) {

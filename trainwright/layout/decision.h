@@ -116,7 +116,8 @@ struct Lora {
   std::vector<std::string> targets;
   AdapterDtype dtype = AdapterDtype::AsTrainer;
   FrozenBase base = FrozenBase::AsWeights;
-  bool dropout = false;  // of their input; how much does not matter here
+  Prepared prepared = Prepared::No;  // only with a base of bitsandbytes: nf4 or int8
+  bool dropout = false;              // of their input; how much does not matter here
   friend bool operator==(const Lora&, const Lora&) = default;
 };
 // Of one word: ours ("query", "expert_down"), those of Hugging Face's modules ("q_proj",

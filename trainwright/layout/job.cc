@@ -50,15 +50,17 @@ void read_lora(EntryReader& reader, Job& job) {
   }
   const auto dtype = reader.kind<AdapterDtype>("lora_dtype");
   const auto base = reader.kind<FrozenBase>("base");
+  const auto prepared = reader.kind<Prepared>("prepared");
   const bool dropout = reader.flag("lora_dropout");
   if (job.lora) {
     job.lora->dtype = dtype.value_or(AdapterDtype::AsTrainer);
     job.lora->base = base.value_or(job.lora->base);
+    job.lora->prepared = prepared.value_or(Prepared::No);
     job.lora->dropout = dropout;
     return;
   }
   if (reader.has("lora") || reader.has("qlora")) return;  // which has a fault of its own
-  for (const char* key : {"lora_dtype", "lora_dropout", "base"}) {
+  for (const char* key : {"lora_dtype", "lora_dropout", "base", "prepared"}) {
     if (const Entry* entry = reader.raw(key)) {
       reader.fault(*entry, fmt::format("{} without lora", key), "for example lora=16");
     }
@@ -142,6 +144,9 @@ Json to_json(const Job& job) {
              Json::of(fmt::format("{}{}{}", job.lora->rank, targets.empty() ? "" : ":", targets)));
     if (job.lora->base != FrozenBase::AsWeights) {
       json.add("base", Json::of(name_of(job.lora->base)));
+    }
+    if (job.lora->prepared != Prepared::No) {
+      json.add("prepared", Json::of(name_of(job.lora->prepared)));
     }
     if (job.lora->dtype != AdapterDtype::AsTrainer) {
       json.add("lora_dtype", Json::of(name_of(job.lora->dtype)));

@@ -158,6 +158,11 @@ std::span<const EntryKey> job_keys() {
       other("qlora", "as lora", "lora with base=nf4", "no adapters", "qlora=16"),
       choice(FrozenBase{}, "base", "what the frozen matrices under adapters are stored in",
              "as-weights", "base=int8"),
+      choice(Prepared{}, "prepared",
+             "peft: prepare_model_for_kbit_training was called, which makes embedding, norms and "
+             "head fp32 and with them what passes from layer to layer; trl: by SFTTrainer of TRL "
+             "before 0.27, which casts embedding and head back",
+             "no", "prepared=peft"),
       choice(AdapterDtype{}, "lora_dtype", "of the adapters", "as-trainer", "lora_dtype=fp32"),
       flag("lora_dropout", "dropout before the adapters"),
       set_of(Part{}, "frozen", "parts that are not trained", "nothing", "frozen=router"),

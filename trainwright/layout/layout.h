@@ -40,7 +40,7 @@
 //       word for a matrix (query, down), Hugging Face's (q_proj, down_proj, c_attn, all-linear) or
 //       Megatron's (linear_qkv, linear_fc2); left out, every matrix of every layer but routers
 //   qlora                                    the same with base=nf4
-//   base                                     nf4, int8 or fp8: what frozen matrices are stored in
+//   base prepared                            nf4, int8 or fp8; peft or trl (kinds.h of trainer)
 //   lora_dtype                               as-weight or fp32; left out, as the trainer does
 //   lora_dropout                             alone
 //   frozen                                   parts of the model, joined by '+'

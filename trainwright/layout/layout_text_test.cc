@@ -238,7 +238,10 @@ TEST_CASE("a job is text too") {
   CHECK(parse_job(to_text(quantised)).value() == quantised);
   CHECK(parse_job("qlora=8,base=int8").value().lora->base == FrozenBase::Int8);
   CHECK(parse_job("lora=8,qlora=8").error().diagnostics.size() == 1);
-  CHECK(parse_job("base=nf4,lora_dropout").error().diagnostics.size() == 2);
+  const Job prepared = parse_job("qlora=8,prepared=trl").value();
+  CHECK(prepared.lora->prepared == Prepared::Trl);
+  CHECK(to_text(prepared) == "optimizer=adamw,lora=8,base=nf4,prepared=trl");
+  CHECK(parse_job("base=nf4,prepared=peft,lora_dropout").error().diagnostics.size() == 3);
 }
 
 }  // namespace

@@ -265,6 +265,13 @@ TEST_CASE("adapters find their targets and something is trained") {
   CHECK(lora.ids() == Ids{});
   lora.job = parse_job("qlora=8").value();
   CHECK(lora.only().id == "base-offered");
+  lora.trainer.adapters.bases = {FrozenBase::Nf4, FrozenBase::Fp8};
+  lora.job = parse_job("qlora=8,prepared=peft").value();
+  CHECK(lora.only().id == "prepared-offered");
+  lora.trainer.adapters.prepared = {Prepared::Peft};
+  CHECK(lora.ids() == Ids{});
+  lora.job = parse_job("lora=8,base=fp8,prepared=peft").value();
+  CHECK(lora.only().id == "prepared-for-few-bits");
   Try layers("gbs=64");
   layers.job.frozen_layers = 9;
   CHECK(layers.only().id == "frozen-layers-exist");
@@ -448,6 +455,7 @@ TEST_CASE("facts are the numbers of the layout, the model and the machine") {
   is(Variable::OverlapTp, 1);
   is(Variable::OverlapP2p, 0);
   is(Variable::OffloadOptimizer, 1);
+  is(Variable::Prepared, 0);
   is(Variable::NodeSize, 8);
   is(Variable::Blackwell, 1);
   is(Variable::Capability, 90);

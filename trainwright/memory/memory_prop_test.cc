@@ -50,7 +50,8 @@ Job any_job() {
   const char* text = *rc::gen::element(
       "", "", "frozen=embedding", "frozen=embedding,frozen_layers=5", "frozen=attention+norm+head",
       "lora=16", "lora=4:q_proj+v_proj,frozen_layers=7", "lora=64:down_proj,lora_dropout",
-      "lora=8:linear_qkv,lora_dtype=fp32", "qlora=16");
+      "lora=8:linear_qkv,lora_dtype=fp32", "qlora=16", "qlora=16,prepared=peft",
+      "lora=8,base=int8,prepared=trl");
   return parse_job(text).value();
 }
 

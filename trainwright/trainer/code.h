@@ -115,7 +115,8 @@ struct AdapterFacts {
   bool autocast = false;  // torch.autocast: their products run in the precision of all others
   // Where layers are run again, the embedding's result is made to require a gradient.
   bool flows_when_run_again = false;
-  std::vector<FrozenBase> bases;  // that the weights beside them may be stored in
+  std::vector<FrozenBase> bases;   // that the weights beside them may be stored in
+  std::vector<Prepared> prepared;  // how the rest may be made fp32 where those have few bits
   std::string setting, source;
 };
 

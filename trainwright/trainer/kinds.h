@@ -30,6 +30,11 @@ enum class Offload { Optimizer, Activations, Parameters };  // what lives in hos
 // What the frozen matrices of layers are stored in beside adapters; embedding, head, norms, routers
 // and biases stay as they are (`stored_bytes`, layout.h).
 enum class FrozenBase { AsWeights, Nf4, Int8, Fp8 };
+// What is made fp32 of what is not stored in few bits. Peft: all of it (embedding, norms, head,
+// routers), as prepare_model_for_kbit_training of peft does. Trl: all but embedding and head, which
+// TRL before 0.27 casts back after that call. With either, norms give fp32, few-bit matrices give
+// back the dtype of their input, and so what passes from layer to layer is fp32.
+enum class Prepared { No, Peft, Trl };
 // clang-format on
 
 // How the gradients of a sharding live.
@@ -75,6 +80,7 @@ std::span<const std::string_view> all_names(OptimizerKind);
 std::span<const std::string_view> all_names(RecomputeKind);
 std::span<const std::string_view> all_names(Offload);
 std::span<const std::string_view> all_names(FrozenBase);
+std::span<const std::string_view> all_names(Prepared);
 std::span<const std::string_view> all_names(GradientLife);
 std::span<const std::string_view> all_names(BucketPurpose);
 std::span<const std::string_view> all_names(BucketUnit);

@@ -125,6 +125,11 @@ std::span<const std::string_view> all_names(FrozenBase) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(Prepared) {
+  static constexpr std::string_view kNames[] = {"no", "peft", "trl"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(GradientLife) {
   static constexpr std::string_view kNames[] = {
       "buffer",   "autograd",    "flattened",          "copied",

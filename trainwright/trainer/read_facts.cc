@@ -266,6 +266,10 @@ void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faul
     check_name(at, "bases", base, to_strings(all_names(FrozenBase{})));
     if (const auto kind = named<FrozenBase>(base)) adapters.bases.push_back(*kind);
   }
+  for (const std::string& way : at.optional_strings("prepared")) {
+    check_name(at, "prepared", way, to_strings(all_names(Prepared{})));
+    if (const auto kind = named<Prepared>(way)) adapters.prepared.push_back(*kind);
+  }
   adapters.setting = setting_in(at);
   adapters.source = source_in(at);
   at.finish();

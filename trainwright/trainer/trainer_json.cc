@@ -243,6 +243,9 @@ Json adapters(const AdapterFacts& facts) {
   Json bases = Json::array();
   for (const FrozenBase base : facts.bases) bases.push(Json::of(name_of(base)));
   json.add("bases", std::move(bases));
+  Json prepared = Json::array();
+  for (const Prepared way : facts.prepared) prepared.push(Json::of(name_of(way)));
+  json.add("prepared", std::move(prepared));
   return finish(json, facts.setting, facts.source);
 }
 

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "dispatcher", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
     "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation",
     "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
-    "offload_parameters", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
+    "offload_parameters", "prepared", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
     "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts",
     "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "graphs", "part_graphs", "node_size",
     "blackwell", "capability", "max_connections", "transformer_engine", "cuda",

@@ -26,11 +26,6 @@ bool is_target(const Builder& b, const Matrix& matrix, const Output& output) {
   return (of.bits & adapters->targets.bits) != 0;
 }
 
-bool is_linear_of_layer(Part part) {
-  return part == Part::SelfAttention || part == Part::DenseFeedForward ||
-         part == Part::RoutedExperts || part == Part::SharedExperts;
-}
-
 // bitsandbytes' layers: peft adds in the dtype of what the matrix made (tuners/lora/bnb.py), of
 // 4-bit ones to a copy of it.
 bool adds_narrow(FrozenBase base) { return base == FrozenBase::Nf4 || base == FrozenBase::Int8; }
@@ -50,10 +45,11 @@ TensorId dropped_out(Builder& b, TensorId input) {
 // A's input: x as A reads it. Under autocast bitsandbytes' layers do not widen it first.
 TensorId adapter_input(Builder& b, TensorId x) {
   const AdapterRecipe& adapters = *b.recipe.training.adapters;
-  const bool widens = !adapters.autocast || !adds_narrow(adapters.base);
+  const bool autocast = adapters.autocast || b.recipe.wide;
+  const bool widens = !autocast || !adds_narrow(adapters.base);
   TensorId input = widens ? cast(b, "lora_input", x, adapters.dtype) : x;
   if (adapters.dropout) input = dropped_out(b, input);
-  return adapters.autocast ? cast(b, "lora_input", input, b.recipe.compute) : input;
+  return autocast ? cast(b, "lora_input", input, b.recipe.compute) : input;
 }
 
 // A product with A or B.
@@ -105,7 +101,7 @@ Few<TensorId, 6> added(Builder& b, TensorId out, const Few<TensorId, 6>& made) {
     each(b, "lora_scale", {out}, term);
   }
   if (adds_narrow(base)) term = cast(b, "lora_scaled", term, b.recipe.compute);
-  const Dtype wide = wider(b.recipe.compute, b.at(term).dtype);
+  const Dtype wide = wider(b.at(made[0]).dtype, b.at(term).dtype);
   Few<TensorId, 6> terms, sums, results;
   for (const TensorId of : made) terms.push_back(base == FrozenBase::Nf4 ? copied(b, of) : of);
   for (const TensorId of : made) sums.push_back(b.like(of, b.at(of).name, wide));
@@ -161,8 +157,7 @@ Few<TensorId, 6> beside(Builder& b, const Matrix& matrix, TensorId x,
 // copy of x, and a whole matrix for the gradient. Experts are taken one by one.
 void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) {
   const auto& adapters = b.recipe.training.adapters;
-  if (!adapters || adapters->base == FrozenBase::AsWeights || matrix.adapter) return;
-  if (!is_linear_of_layer(b.part)) return;
+  if (matrix.adapter || !has_few_bits(b.recipe, b.part)) return;
   const std::int64_t numbers = checked_mul(op.matrix.in, op.matrix.out);
   const Bytes whole = Bytes(checked_mul(numbers, byte_size(b.recipe.compute)));
   op.stored = stored_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
@@ -180,8 +175,21 @@ void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) 
   }
 }
 
+namespace {
+
+// Layers of bitsandbytes give back the dtype of their input (nn/modules.py Linear4bit.forward).
+TensorId as_input(Builder& b, TensorId x, TensorId made) {
+  const bool wide = b.recipe.wide && has_few_bits(b.recipe, b.part);
+  return wide ? cast(b, b.at(made).name, made, b.at(x).dtype) : made;
+}
+
+}  // namespace
+
 Few<TensorId, 6> adapted(Builder& b, const Matrix& matrix, TensorId x,
-                         std::span<const Output> outputs, const Few<TensorId, 6>& made, Cut cut) {
+                         std::span<const Output> outputs, const Few<TensorId, 6>& products,
+                         Cut cut) {
+  Few<TensorId, 6> made;
+  for (const TensorId of : products) made.push_back(as_input(b, x, of));
   std::size_t targets = 0;
   for (const Output& output : outputs) targets += is_target(b, matrix, output) ? 1U : 0U;
   if (targets == 0) return made;
@@ -195,7 +203,8 @@ Few<TensorId, 6> adapted(Builder& b, const Matrix& matrix, TensorId x,
   return all;
 }
 
-TensorId adapted_rows(Builder& b, const Matrix& matrix, TensorId x, TensorId made) {
+TensorId adapted_rows(Builder& b, const Matrix& matrix, TensorId x, TensorId product) {
+  const TensorId made = as_input(b, x, product);
   if (!is_target(b, matrix, {})) return made;
   TensorId low = into_rank(b, matrix, x, b.slice.tp);
   const std::int64_t rank = b.recipe.training.adapters->rank;

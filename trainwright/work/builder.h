@@ -52,7 +52,7 @@ struct Builder {
   }
   const Tensor& at(TensorId id) const { return list.tensors[id.at()]; }
   // Of what flows from branch to branch.
-  Dtype stream() const { return recipe.autocast ? Dtype::Fp32 : recipe.compute; }
+  Dtype stream() const { return recipe.wide ? Dtype::Fp32 : recipe.compute; }
 
   // The reference holds until the next one is added. Efforts hold only what tensors do not tell:
   // FLOPs, and bytes of weights.

@@ -50,12 +50,14 @@ Matrices matrices(Builder& b, const Core& core, const Sizes& sizes) {
   const bool repeats = core.kv_heads != core.heads && (core.kv_heads > 1 || b.slice.mbs > 1);
   const Dtype dtype = b.at(core.query).dtype;
   Matrices m = {core.query, core.key, core.value};
-  // Rotated keys are cast after they were repeated, which makes a view a copy.
-  const bool cast_wide = b.recipe.autocast && core.kv_heads != core.heads;
+  // Rotated keys are cast after they were repeated, which makes a view a copy; so are values that
+  // few-bit matrices gave in fp32.
+  const bool cast_wide = b.recipe.wide && core.kv_heads != core.heads;
+  const bool cast_value = cast_wide && !b.recipe.autocast;
   if (repeats || cast_wide || copied_for_product(b, core, core.key_tokens, by_head)) {
     m.key = copy(b, core, "key_matrices", core.key, dtype, sizes.key);
   }
-  if (repeats || copied_for_product(b, core, core.key_tokens, false)) {
+  if (repeats || cast_value || copied_for_product(b, core, core.key_tokens, false)) {
     m.value = copy(b, core, "value_matrices", core.value, dtype, sizes.value);
   }
   if (copied_for_product(b, core, core.query_tokens, by_head)) {
@@ -222,7 +224,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   if (is_soft_capped(core)) logits = soft_capped(b, logits);
   const TensorId masked = b.like(scores, "scores_masked");
   in_core(each(b, "mask", {logits}, masked));
-  const bool wide = b.recipe.autocast || eager_style(b.model.family).softmax_in_fp32;
+  const bool wide = b.recipe.wide || eager_style(b.model.family).softmax_in_fp32;
   TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
   if (b.at(weights).dtype != dtype || (wide && b.recipe.code.casts_copy)) {
     weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);

@@ -41,7 +41,7 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
   const GainPlace place = eager_style(b.model.family).gain;
   if (place == GainPlace::AfterCast) {
     const TensorId narrow = cast(b, "normalized", normalized, dtype);
-    const TensorId normed = b.like(narrow, "normed", b.recipe.autocast ? Dtype::Fp32 : dtype);
+    const TensorId normed = b.like(narrow, "normed", b.recipe.wide ? Dtype::Fp32 : dtype);
     gain(b, name, narrow, normed);
     return normed;
   }
@@ -70,7 +70,7 @@ TensorId rms_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
 TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
                     std::int64_t width) {
   const std::int64_t rows = b.at(x).elements / width;
-  const TensorId normed = b.like(x, "normed", b.recipe.autocast ? Dtype::Fp32 : b.at(x).dtype);
+  const TensorId normed = b.like(x, "normed", b.recipe.wide ? Dtype::Fp32 : b.at(x).dtype);
   const TensorId mean = b.constant("norm_mean", Dtype::Fp32, rows, b.at(x).copies);
   const TensorId inverse = b.constant("norm_inverse", Dtype::Fp32, rows, b.at(x).copies);
   Operator& op = b.add(name, OperatorKind::Norm, {x}, {normed, mean, inverse});

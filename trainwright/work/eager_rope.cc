@@ -22,7 +22,7 @@ void read_part(Builder& b, const View& x, Operator& op) {
 // counts. Where a part of the head is rotated, temporaries are taken as wide as the whole.
 TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   // Cosine and sine have the dtype of what flows between branches, and so have products with them.
-  const Dtype dtype = b.recipe.autocast ? Dtype::Fp32 : b.at(x.storage).dtype;
+  const Dtype dtype = b.recipe.wide ? Dtype::Fp32 : b.at(x.storage).dtype;
   const TensorId by_cosine = b.tensor(names.by_cosine, dtype, x.elements, b.at(x.storage).copies);
   Operator& cosine = each(b, "times_cosine", {x.storage}, by_cosine);
   read_part(b, x, cosine);

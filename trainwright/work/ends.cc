@@ -56,6 +56,11 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
 
 namespace {
 
+// Whether the table is of the dtype that flows from layer to layer.
+bool gives_stream(const Builder& b) {
+  return !b.recipe.wide || b.recipe.autocast || is_prepared(b.recipe, Part::Embedding);
+}
+
 // Rows of the table; with its vocabulary over tp every rank looks up what it has, and the sum over
 // tp is what all others have.
 TensorId looked_up(Builder& b, TensorId tokens) {
@@ -64,7 +69,8 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   const bool split = b.recipe.code.vocabulary_split && b.slice.tp > 1;
   const bool scatters = split && b.slice.sp;
   const std::int64_t rows = scatters ? b.rows.inner : b.rows.outer;
-  const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", b.stream(),
+  const Dtype dtype = gives_stream(b) ? b.stream() : b.recipe.compute;
+  const TensorId found = b.tensor(scatters ? "partial_sum" : "embedded", dtype,
                                   checked_mul(rows, width), scatters ? 1 : b.rows.outer_copies);
   Operator& op = b.add("embedding", OperatorKind::Lookup, {tokens}, {found});
   op.saves = {{tokens, Half::Weight}};
@@ -74,7 +80,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
   const bool waits = b.slice.gradients_wait && !b.model.tied;
   (waits ? op.waiting : op.weight_workspace) =
       Bytes(checked_mul(checked_mul(local_vocabulary(b.model.vocabulary, b.slice, b.recipe), width),
-                        byte_size(b.stream())));
+                        byte_size(dtype)));
   const Bytes bytes = b.at(found).bytes();
   if (split && !scatters) {
     op.collectives.push_back(
@@ -85,7 +91,7 @@ TensorId looked_up(Builder& b, TensorId tokens) {
                               Beside::Nothing, bytes * b.slice.tp});
   }
   if (!scatters) return found;
-  const TensorId part = b.tensor("embedded", b.stream(), checked_mul(b.rows.outer, width));
+  const TensorId part = b.tensor("embedded", dtype, checked_mul(b.rows.outer, width));
   Operator& scatter = b.add("scatter_tokens", OperatorKind::Transfer, {found}, {part});
   scatter.collectives.push_back(
       {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::Nothing, bytes});
@@ -159,6 +165,8 @@ TensorId embedded(Builder& b, TensorId tokens) {
                    x, {&wide, 1})[0];
   }
   x = with_positions(b, x);
+  // The first layer would make it so, for all of the others.
+  if (!gives_stream(b)) x = cast(b, "hidden", x, b.stream());
   b.part = Part::Norm;
   x = norm(b, "embedding_norm", b.model.embedding_norm, x, b.model.hidden);
   return dropped(b, x);

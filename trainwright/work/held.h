@@ -17,7 +17,7 @@ struct HeldParameters {
   Params dense, expert;
   Params trained_dense, trained_expert;      // of these, those that get gradients
   Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
-  Params quantised_dense, quantised_expert;  // of the first two, and their bytes
+  Params quantised_dense, quantised_expert;  // of the first two, or prepared, and their bytes
   Bytes stored_dense, stored_expert;
   Bytes states_dense, states_expert;  // that an optimizer makes for what is trained
   Bytes step_dense, step_expert;      // temporaries of its step

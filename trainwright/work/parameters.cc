@@ -168,6 +168,13 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
   const bool unsplit = cut_of(weight) == Cut::Vocabulary && !recipe.code.vocabulary_split;
   if (cut_of(weight) == Cut::Whole || unsplit) held.replicated = numbers;
   if (takes_low_precision(weight)) held.low_precision = numbers;
+  const bool few_bits = weight.use == WeightUse::Matrix && has_few_bits(recipe, weight.part);
+  if (is_prepared(recipe, weight.part) && !few_bits) {
+    held.quantised_dense = held.dense;
+    held.quantised_expert = held.expert;
+    held.stored_dense = Bytes(checked_mul(held.dense.value(), byte_size(Dtype::Fp32)));
+    held.stored_expert = Bytes(checked_mul(held.expert.value(), byte_size(Dtype::Fp32)));
+  }
   if (trains(recipe, slice, weight.part)) {
     held.trained_dense = held.dense;
     held.trained_expert = held.expert;

@@ -75,16 +75,20 @@ void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, D
 
 namespace {
 
-// torch.autocast: a copy of the input for every product, and one of the weights, both kept.
+// torch.autocast: a copy of the input for every product, and one of fp32 weights, both kept. Of
+// weights in few bits products make their own; in int8 they read the input as it is.
 std::optional<TensorId> cast_factors(Builder& b, const Matrix& matrix, TensorId& x,
                                      std::span<const Output> outputs) {
-  if (!b.recipe.autocast || matrix.adapter) return std::nullopt;
+  if (!b.recipe.wide || matrix.adapter) return std::nullopt;
+  const bool few_bits = has_few_bits(b.recipe, b.part);
+  if (few_bits && b.recipe.training.adapters->base == FrozenBase::Int8) return std::nullopt;
   x = cast(b, "input_cast", x, b.recipe.compute);
+  if (few_bits || !(b.recipe.autocast || is_prepared(b.recipe, b.part))) return std::nullopt;
   const std::int64_t numbers =
       checked_mul(checked_mul(matrix.in, width_of(outputs)), matrix.copies);
   const TensorId copy = b.constant("weight_cast", b.recipe.compute, numbers);
   Operator& op = b.add("cast_weight", OperatorKind::Elementwise, {}, {copy});
-  op.forward.read = times(numbers, byte_size(b.recipe.weight));
+  op.forward.read = times(numbers, byte_size(Dtype::Fp32));
   return copy;
 }
 

@@ -39,6 +39,7 @@ Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind
                                     .targets = target_matrices(*job.lora),
                                     .dtype = recipe.compute,
                                     .base = job.lora->base,
+                                    .prepared = job.lora->prepared,
                                     .dropout = job.lora->dropout};
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (!dtype.empty()) training.adapters->dtype = dtype_named(dtype);
@@ -82,6 +83,20 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
   return recipe;
 }
 
+bool has_few_bits(const Recipe& recipe, Part part) {
+  const auto& adapters = recipe.training.adapters;
+  return adapters && adapters->base != FrozenBase::AsWeights &&
+         (part == Part::SelfAttention || part == Part::DenseFeedForward ||
+          part == Part::RoutedExperts || part == Part::SharedExperts);
+}
+
+bool is_prepared(const Recipe& recipe, Part part) {
+  const auto& adapters = recipe.training.adapters;
+  if (!adapters || adapters->prepared == Prepared::No) return false;
+  const bool end = part == Part::Embedding || part == Part::Head;
+  return adapters->prepared == Prepared::Peft || !end;
+}
+
 bool trains(const Recipe& recipe, const Slice& slice, Part part) {
   return !slice.frozen && !recipe.training.adapters && !recipe.training.frozen.has(part);
 }
@@ -118,6 +133,8 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
   }
   recipe.autocast = slice.autocast && !recipe.training.adapters;
   if (recipe.autocast) recipe.weight = Dtype::Fp32;
+  const auto& adapters = recipe.training.adapters;
+  recipe.wide = recipe.autocast || (adapters && adapters->prepared != Prepared::No);
   const bool by_family = detail::eager_style(model.family).takes_flash_kernels &&
                          slice.attention == AttentionKernel::Flash && !recipe.norm;
   if (by_family || slice.compiled) {

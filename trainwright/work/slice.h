@@ -80,6 +80,7 @@ struct AdapterRecipe {
   Dtype dtype = Dtype::Bf16;
   bool autocast = false;  // another dtype than the recipe's, whose products they join by copies
   FrozenBase base = FrozenBase::AsWeights;
+  Prepared prepared = Prepared::No;
   bool dropout = false;  // of their input
 };
 
@@ -99,7 +100,8 @@ struct Training {
 struct Recipe {
   Dtype compute = Dtype::Bf16;  // of activations
   Dtype weight = Dtype::Bf16;   // as kernels read them
-  bool autocast = false;        // torch.autocast: see Slice; what flows between branches is fp32
+  bool autocast = false;        // torch.autocast: see Slice
+  bool wide = false;            // what flows between branches is fp32: so, or adapters' `prepared`
   std::optional<FusedKeeps> norm, rope, gated_activation, bias_activation, bias_dropout;
   std::optional<FusedKeeps> flash;  // row: one token of one head
   std::optional<FusedKeeps> softmax;
@@ -116,6 +118,10 @@ struct Recipe {
 };
 Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job = {});
 
+// Whether matrices of that part are stored in few bits beside adapters, and whether a model's
+// weights of it that are not have been made fp32 for that.
+bool has_few_bits(const Recipe& recipe, Part part);
+bool is_prepared(const Recipe& recipe, Part part);
 // Whether weights of that part are trained in a list of that slice.
 bool trains(const Recipe& recipe, const Slice& slice, Part part);
 // The first layer of which anything is trained; -1: something before all layers is, the number of
@@ -124,11 +130,11 @@ std::int64_t first_trained_layer(const Model& model, const Training& training);
 const Loss& loss_of(const Recipe& recipe, const Slice& slice);
 // The recipe of a slice of a model: its loss, who adds weight gradients up, where experts' scores
 // enter, whether products cast what they read (torch.amp: not beside frozen weights, which are in
-// 16 bits), which kernels a family takes from flash-attention, and what a compiler changes.
-// torch.compile fuses what is between products: of a norm its input and a number per row stay, of a
-// rotation nothing, of an activation what the products gave. (Read off the graphs that torch 2.13's
-// min-cut partitioner makes of a Llama block; docs/work.md.) What is run again ends with the last
-// tensor that is needed.
+// 16 bits unless they are prepared), which kernels a family takes from flash-attention, and what a
+// compiler changes. torch.compile fuses what is between products: of a norm its input and a number
+// per row stay, of a rotation nothing, of an activation what the products gave. (Read off the
+// graphs that torch 2.13's min-cut partitioner makes of a Llama block; docs/work.md.) What is run
+// again ends with the last tensor that is needed.
 Recipe settled(Recipe recipe, const Model& model, const Slice& slice);
 
 }  // namespace trainwright

@@ -33,12 +33,28 @@ Rotated latent_rope(Builder& b, const LatentHeads& x) {
   return b.recipe.rope ? fused_latent_rope(b, x) : eager_latent_rope(b, x);
 }
 
+namespace {
+
+// Values may be a part of a storage, of which no more is cast.
+TensorId cast_values(Builder& b, const Core& core) {
+  const Tensor of = b.at(core.value);
+  if (of.dtype == b.recipe.compute) return core.value;
+  const std::int64_t rows = checked_mul(b.slice.mbs, core.key_tokens);
+  const std::int64_t elements = checked_mul(rows, checked_mul(core.kv_heads, core.value_dim));
+  const TensorId values = b.tensor("value_cast", b.recipe.compute, elements, of.copies);
+  each(b, "cast", {core.value}, values, 0);
+  return values;
+}
+
+}  // namespace
+
 TensorId attention_core(Builder& b, const Core& asked) {
   const InModule module(b, RecomputeModule::CoreAttention);
   Core core = asked;
-  if (b.recipe.autocast) {
+  if (b.recipe.wide) {
     core.query = cast(b, "query_cast", core.query, b.recipe.compute);
     core.key = cast(b, "key_cast", core.key, b.recipe.compute);
+    core.value = cast_values(b, core);
   }
   switch (b.slice.attention) {
     case AttentionKernel::Flash: return flash_core(b, core);

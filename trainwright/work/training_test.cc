@@ -69,6 +69,37 @@ TEST_CASE("compiled, an adapter's term is scaled and added where the sum is read
   CHECK(moved(true) == Bytes(2 * kTokens * kHidden));
 }
 
+TEST_CASE("prepared weights are fp32, and so is what a layer that is run again keeps") {
+  Recipe recipe = with_adapters(plain_recipe(), "query", Dtype::Fp32);
+  recipe.training.adapters->base = FrozenBase::Nf4;
+  recipe.training.adapters->autocast = true;
+  Slice slice = slice_of_tokens();
+  slice.recompute.kind = RecomputeKind::Full;
+  const Model model = llama();
+  const auto of = [&](ListOf::What what, Prepared prepared) {
+    recipe.training.adapters->prepared = prepared;
+    const ListOf list{.what = what, .slice = slice};
+    return totals(model, recipe, list, make_list(model, recipe, list));
+  };
+  using What = ListOf::What;
+  CHECK(of(What::Layer, Prepared::No).kept == Bytes(2 * kTokens * kHidden));
+  CHECK(of(What::Layer, Prepared::Peft).kept == Bytes(4 * kTokens * kHidden));
+  CHECK(of(What::Layer, Prepared::Trl).kept == Bytes(4 * kTokens * kHidden));
+  // Two norms of a layer; the table is cast back by TRL.
+  const auto more = [&](What what, Prepared prepared) {
+    const HeldParameters held = of(what, prepared).parameters;
+    const HeldParameters before = of(what, Prepared::No).parameters;
+    CHECK(held.dense == before.dense);
+    CHECK(held.stored_dense - before.stored_dense ==
+          Bytes(4 * (held.quantised_dense - before.quantised_dense).value()));
+    return held.quantised_dense - before.quantised_dense;
+  };
+  CHECK(more(What::Layer, Prepared::Peft) == Params(2 * kHidden));
+  CHECK(more(What::Layer, Prepared::Trl) == Params(2 * kHidden));
+  CHECK(more(What::Embedding, Prepared::Peft) == Params(model.vocabulary * kHidden));
+  CHECK(more(What::Embedding, Prepared::Trl) == Params(0));
+}
+
 TEST_CASE("over tp, A is whole and B cut beside columns, and the other way round beside rows") {
   const Recipe recipe = with_adapters(paper_recipe(), "linear_fc1");
   Slice slice = slice_of_tokens();
