@@ -83,7 +83,7 @@ std::span<const StackPrior> stack_priors();  // in the order of StackConstant
 StackConstants usual_stack();
 
 struct Stack {
-  std::string name;                   // "vendor", "megatron", "pytorch"
+  std::string name;                   // "megatron-core", "older-megatron", "pytorch"
   std::vector<std::string> trainers;  // names of trainers; the stack of none is that of all others
   StackConstants constants;
   // Of intervals when no run of one's own is known, when one is, and when there are more: `spread`
