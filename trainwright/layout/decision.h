@@ -95,6 +95,9 @@ struct Layout {
   RankOrder order = {Axis::Tp, Axis::Cp, Axis::Ep, Axis::Dp, Axis::Pp};
   friend bool operator==(const Layout&, const Layout&) = default;
 };
+// Whether they differ in nothing but the pipeline: its schedule, its chunks, how layers are dealt
+// out. Such layouts have the same lists of work, groups of ranks and shares of weights.
+bool differ_in_pipeline_alone(const Layout& a, const Layout& b);
 
 // The matrices of layers, by the names of model.h's `layer_weights`.
 // clang-format off

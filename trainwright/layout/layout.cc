@@ -51,6 +51,19 @@ StagePlacement usual_placement(ScheduleKind schedule, std::int64_t vpp) {
                                                         : StagePlacement::Loop);
 }
 
+bool differ_in_pipeline_alone(const Layout& a, const Layout& b) {
+  Layout same = a;
+  same.vpp = b.vpp;
+  same.schedule = b.schedule;
+  same.placement = b.placement;
+  same.count_embedding = b.count_embedding;
+  same.count_loss = b.count_loss;
+  same.first_layers = b.first_layers;
+  same.last_layers = b.last_layers;
+  same.layers = b.layers;
+  return same == b;
+}
+
 ScheduleKind running_schedule(const Layout& layout) {
   return layout.pp == 1 ? ScheduleKind::None : layout.schedule;
 }

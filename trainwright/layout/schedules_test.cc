@@ -81,5 +81,18 @@ TEST_CASE("the stages of a schedule lie where the schedule that is made has them
   }
 }
 
+TEST_CASE("layouts differ in their pipeline alone if schedule, chunks and split are all") {
+  const Layout layout = pipelined(ScheduleKind::OneFOneB, 4, 1, 0);
+  Layout other = pipelined(ScheduleKind::InterleavedOneFOneB, 4, 2, 0);
+  other.count_loss = 1;
+  other.layers = {1, 2, 3, 4, 4, 3, 2, 1};
+  CHECK(differ_in_pipeline_alone(layout, layout));
+  CHECK(differ_in_pipeline_alone(layout, other));
+  other.zero = 1;
+  CHECK(!differ_in_pipeline_alone(layout, other));
+  other = pipelined(ScheduleKind::OneFOneB, 8, 1, 0);
+  CHECK(!differ_in_pipeline_alone(layout, other));
+}
+
 }  // namespace
 }  // namespace trainwright

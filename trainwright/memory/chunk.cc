@@ -62,6 +62,7 @@ PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question
 
 void fill_portions(ChunkBytes& chunk, const std::vector<Portion>& portions,
                    const ChunkQuestion& question) {
+  chunk.portions.reserve(portions.size());
   for (const Portion& portion : portions) {
     PortionBytes bytes = portion_bytes(portion, question);
     bytes.kept_before = chunk.kept;

@@ -70,6 +70,13 @@ Result<Partition> partition_of(const Layout& layout, const Model& model, const T
       groups.push_back({{static_cast<std::int64_t>(rank)}, chunks[rank], layers[rank]});
     }
   }
+  for (PipelineGroup& group : partition.groups) {
+    for (const std::size_t chunk : group.chunks) {
+      auto& distinct = group.distinct;
+      const bool known = std::find(distinct.begin(), distinct.end(), chunk) != distinct.end();
+      if (!known) distinct.push_back(chunk);
+    }
+  }
   return partition;
 }
 

@@ -29,6 +29,7 @@ struct PipelineGroup {
   std::vector<std::int64_t> ranks;  // of the pipeline, ascending
   std::vector<std::size_t> chunks;  // into Partition::contents
   std::int64_t layers = 0;
+  std::vector<std::size_t> distinct = {};  // of `chunks` each content once, as they come
 };
 
 struct Partition {

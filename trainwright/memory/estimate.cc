@@ -132,10 +132,8 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question) {
   estimate.classes.resize(static_cast<std::size_t>(question.layout.pp));
   detail::SlackReplay replay(work);
   GroupTerms terms;
-  std::vector<const detail::ChunkBytes*> chunks;
-  for (const detail::ChunkBytes& chunk : work.chunks) chunks.push_back(&chunk);
   for (const detail::PipelineGroup& group : work.partition.groups) {
-    detail::fill_terms(terms, group, work.partition, chunks, work.rules);
+    detail::fill_terms(terms, group, work.terms, work.rules);
     for (const std::int64_t rank : group.ranks) {
       estimate.classes[static_cast<std::size_t>(rank)] =
           TW_TRY(class_of(work, replay, group, terms, rank));

@@ -51,9 +51,8 @@ struct PartitionHash {
   }
 };
 
-// A stage of that content, in that slice.
+// What a stage's bytes hang on beside its content.
 struct ChunkKey {
-  std::size_t content = 0;
   std::int64_t pp = 0;  // where the load of experts hangs on it
   double gradient = 0;  // bytes of one parameter's
   Slice slice;
@@ -62,7 +61,7 @@ struct ChunkKey {
 struct ChunkHash {
   std::size_t operator()(const ChunkKey& key) const {
     Hash hash;
-    hash.add(static_cast<std::int64_t>(key.content) << 32 | key.pp);
+    hash.add(key.pp);
     hash.add(static_cast<std::int64_t>(SliceHash{}(key.slice)));
     return hash.value();
   }
@@ -73,6 +72,28 @@ struct KnownPartition {
   detail::Partition partition;
   std::vector<std::size_t> contents;  // into MemoryModel::State::contents
 };
+
+// Of one group of ranks, by chunk and by content.
+struct GroupMoments {
+  Moments by_chunk;
+  detail::MomentSums by_content;
+};
+GroupMoments moments_of_group(const detail::PipelineGroup& group,
+                              const std::vector<Moments>& by_rank) {
+  std::vector<const Moments*> members;
+  for (const std::int64_t rank : group.ranks) {
+    members.push_back(&by_rank[static_cast<std::size_t>(rank)]);
+  }
+  std::vector<std::int32_t> content_of;
+  for (const std::size_t chunk : group.chunks) {
+    const auto& distinct = group.distinct;
+    content_of.push_back(static_cast<std::int32_t>(
+        std::find(distinct.begin(), distinct.end(), chunk) - distinct.begin()));
+  }
+  GroupMoments of{.by_chunk = detail::joined(members), .by_content = {}};
+  of.by_content = detail::summed(of.by_chunk, content_of);
+  return of;
+}
 
 struct JoinedKey {
   const void* partition = nullptr;
@@ -121,13 +142,26 @@ struct MemoryModel::State {
   std::map<PrecisionKind, OfPrecision> precisions = {};
   std::unordered_map<PartitionKey, std::optional<KnownPartition>, PartitionHash> partitions = {};
   std::vector<detail::ChunkContent> contents = {};
-  std::unordered_map<ChunkKey, ChunkBytes, ChunkHash> chunks = {};
+  // By slice, then by content; most are asked for by layouts that follow each other.
+  using ChunksByContent = std::unordered_map<std::size_t, ChunkBytes>;
+  std::unordered_map<ChunkKey, ChunksByContent, ChunkHash> chunks = {};
+  static constexpr std::size_t kMostChunks = std::size_t{1} << 12U;
+  std::size_t chunks_known = 0;  // in all of them
   std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
-  std::unordered_map<JoinedKey, std::vector<Moments>, JoinedHash> joined = {};  // by group
+  std::unordered_map<JoinedKey, std::vector<GroupMoments>, JoinedHash> joined = {};  // by group
   std::unordered_map<std::array<std::int64_t, 9>, detail::Outside, NumbersHash> outside = {};
+  // Of the last layout: others that differ in their pipeline alone often follow.
+  struct Twig {
+    Layout layout;
+    Slice slice;  // of the first stage
+    detail::LayoutRules rules;
+    ChunksByContent* chunks = nullptr;
+    const detail::Outside* outside = nullptr;
+  };
+  std::optional<Twig> last = {};
   // Scratch.
   detail::GroupTerms terms = {};
-  std::vector<const ChunkBytes*> bytes = {};  // by content of a partition
+  std::vector<detail::ContentTerms> contents_of_layout = {};  // of a partition
 
   const KnownPartition* partition_for(const Layout& layout) {
     PartitionKey key = partition_key(layout);
@@ -167,30 +201,35 @@ struct MemoryModel::State {
     return made;
   }
 
-  // Of one content of a partition.
-  const ChunkBytes& chunk_for(const Layout& layout, const Slice& first,
+  ChunksByContent& chunks_of(const Layout& layout, const Slice& slice,
+                             const detail::StateRules& rules) {
+    const bool by_pp = constants.expert_load.kind != ExpertLoad::Kind::Balanced;
+    return chunks[{by_pp ? layout.pp : 0, detail::pass_bytes(rules).gradient, slice}];
+  }
+
+  // Of one content of a partition, where all stages have the slice of the first or each its own.
+  const ChunkBytes& chunk_for(const Layout& layout, const Slice& first, ChunksByContent& of_first,
                               const KnownPartition& shared, std::size_t of_partition,
                               const detail::StateRules& rules) {
     const detail::ChunkContent& content = shared.partition.contents[of_partition];
-    const detail::PassBytes pass = detail::pass_bytes(rules);
-    ChunkKey key{shared.contents[of_partition], 0, pass.gradient, first};
-    if (constants.expert_load.kind != ExpertLoad::Kind::Balanced) key.pp = layout.pp;
-    if (!layout.recompute_by_stage.empty()) {
-      key.slice = slice_of(layout, trainer, content.stage.id.index(), attention);
-    }
-    const auto [found, fresh] = chunks.try_emplace(key);
+    const bool alike = layout.recompute_by_stage.empty();
+    const Slice slice =
+        alike ? first : slice_of(layout, trainer, content.stage.id.index(), attention);
+    ChunksByContent& of_slice = alike ? of_first : chunks_of(layout, slice, rules);
+    const auto [found, fresh] = of_slice.try_emplace(shared.contents[of_partition]);
     if (fresh) {
+      ++chunks_known;
       OfPrecision& precision = precision_for(layout.precision);
-      const detail::ChunkQuestion of{model, precision.recipe, pass,
+      const detail::ChunkQuestion of{model, precision.recipe, detail::pass_bytes(rules),
                                      detail::expert_load_of(constants, model, first, layout.pp)};
-      found->second = detail::chunk_bytes(of, content, key.slice, *precision.cache);
+      found->second = detail::chunk_bytes(of, content, slice, *precision.cache);
     }
     return found->second;
   }
 
   // The corners of each group's moments; nullptr if the schedule cannot be made.
-  const std::vector<Moments>* moments_for(const detail::MomentKey& key,
-                                          const detail::Partition& partition) {
+  const std::vector<GroupMoments>* moments_for(const detail::MomentKey& key,
+                                               const detail::Partition& partition) {
     detail::MomentKey few = key;
     few.microbatches = detail::enough_microbatches(key);
     const JoinedKey joined_key{&partition, few};
@@ -202,15 +241,35 @@ struct MemoryModel::State {
       if (!of_ranks) return nullptr;
       made = *std::move(of_ranks);
     }
-    std::vector<Moments> groups;
+    std::vector<GroupMoments> groups;
     for (const detail::PipelineGroup& group : partition.groups) {
-      std::vector<const Moments*> members;
-      for (const std::int64_t rank : group.ranks) {
-        members.push_back(&(*made)[static_cast<std::size_t>(rank)]);
-      }
-      groups.push_back(detail::joined(members));
+      groups.push_back(moments_of_group(group, *made));
     }
     return &joined.emplace(joined_key, std::move(groups)).first->second;
+  }
+
+  void forget_some() {
+    if (chunks_known <= kMostChunks) return;
+    last.reset();
+    chunks.clear();
+    chunks_known = 0;
+  }
+
+  // Nullptr where there are no rules.
+  const Twig* twig_for(const Layout& layout) {
+    if (last && differ_in_pipeline_alone(last->layout, layout)) {
+      const auto key = detail::moment_key(layout, last->rules);
+      if (!key) return nullptr;
+      last->rules.moments = *key;
+      return &*last;
+    }
+    last.reset();
+    const Slice slice = slice_of(layout, trainer, 0, attention);
+    if (too_large(widths, slice)) return nullptr;
+    auto rules = detail::layout_rules(layout, job, trainer, cluster);
+    if (!rules) return nullptr;
+    ChunksByContent& of_slice = chunks_of(layout, slice, rules->states);
+    return &last.emplace(Twig{layout, slice, *std::move(rules), &of_slice, &outside_for(layout)});
   }
 
   const detail::Outside& outside_for(const Layout& layout) {
@@ -247,34 +306,33 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
                                                      std::optional<Bytes> capacity) {
   State& state = *state_;
   if (layout.schedule == ScheduleKind::Csv) return std::nullopt;
-  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
-  if (too_large(state.widths, first)) return std::nullopt;
-  const auto rules = detail::layout_rules(layout, state.job, state.trainer, state.cluster);
-  if (!rules) return std::nullopt;
+  state.forget_some();
+  const State::Twig* twig = state.twig_for(layout);
+  if (twig == nullptr) return std::nullopt;
+  const detail::LayoutRules& rules = twig->rules;
   const KnownPartition* known = state.partition_for(layout);
   if (known == nullptr) return std::nullopt;
   const detail::Partition* partition = &known->partition;
-  const std::vector<Moments>* moments = state.moments_for(rules->moments, *partition);
+  const std::vector<GroupMoments>* moments = state.moments_for(rules.moments, *partition);
   if (moments == nullptr) return std::nullopt;
-  // Most are asked for by layouts that follow each other.
-  constexpr std::size_t kMostChunks = std::size_t{1} << 15U;
-  if (state.chunks.size() > kMostChunks) state.chunks.clear();
-  state.bytes.assign(partition->contents.size(), nullptr);
-  const detail::Outside& outside = state.outside_for(layout);
+  state.contents_of_layout.assign(partition->contents.size(), {});
   const Bytes room = capacity.value_or(capacity_of(state.cluster));
   Least least;
   for (std::size_t g = 0; g < partition->groups.size(); ++g) {
-    for (const std::size_t chunk : partition->groups[g].chunks) {
-      if (state.bytes[chunk] != nullptr) continue;
-      state.bytes[chunk] = &state.chunk_for(layout, first, *known, chunk, rules->states);
+    for (const std::size_t content : partition->groups[g].distinct) {
+      detail::ContentTerms& of = state.contents_of_layout[content];
+      if (of.bytes != nullptr) continue;
+      of = detail::content_terms(
+          state.chunk_for(layout, twig->slice, *twig->chunks, *known, content, rules.states),
+          partition->contents[content], rules);
     }
-    detail::fill_terms(state.terms, partition->groups[g], *partition, state.bytes, *rules);
-    const detail::ClassPeak peak = detail::class_peak(state.terms, (*moments)[g], *rules);
-    RealBytes inside = peak.coming;
+    detail::fill_terms(state.terms, partition->groups[g], state.contents_of_layout, rules);
+    const auto& [by_chunk, by_content] = (*moments)[g];
+    RealBytes inside = detail::coming_at_peak(state.terms, by_chunk, by_content, rules);
     for (const RealBytes part : detail::standing_bytes(state.terms)) inside += part;
     const Bytes allocated = rounded(inside);
     const detail::Settled beside = detail::settle(
-        allocated, {}, outside, state.terms.shares_embedding, state.known, state.constants);
+        allocated, {}, *twig->outside, state.terms.shares_embedding, state.known, state.constants);
     const Bytes driver = allocated + beside.context + beside.communicators;
     least.driver = std::max(least.driver, driver);
     const Spread& spread = beside.spreads[static_cast<std::size_t>(Counter::Driver)];
@@ -299,8 +357,9 @@ std::optional<Bytes> MemoryModel::states(const Layout& layout) {
   const KnownPartition* known = state.partition_for(one_stage);
   if (!rules || known == nullptr) return std::nullopt;
   HeldParameters held;
+  State::ChunksByContent& of_slice = state.chunks_of(layout, first, *rules);
   for (std::size_t chunk = 0; chunk < known->contents.size(); ++chunk) {
-    held += state.chunk_for(layout, first, *known, chunk, *rules).held;
+    held += state.chunk_for(layout, first, of_slice, *known, chunk, *rules).held;
   }
   const detail::States of = detail::states_of(*rules, held);
   const RealBytes all = of.weights + of.main_weights + of.gradients + of.states;

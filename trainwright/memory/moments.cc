@@ -326,4 +326,64 @@ Moments joined(std::span<const Moments* const> moments) {
   return all;
 }
 
+namespace {
+
+bool at_least(std::span<const SumInFlight> a, std::span<const SumInFlight> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](const SumInFlight& x, const SumInFlight& y) {
+    return x.whole >= y.whole && x.half >= y.half && x.forwards >= y.forwards &&
+           x.inputs >= y.inputs && x.with_gradient >= y.with_gradient;
+  });
+}
+
+// Leaves out what is nowhere higher, and what is nowhere lower takes its place.
+void add_corner(MomentSums& sums, const SummedAction& action, std::span<const SumInFlight> counts) {
+  const std::size_t contents = counts.size();
+  const auto at = [&](std::size_t i) {
+    return std::span(sums.counts).subspan(i * contents, contents);
+  };
+  std::size_t left = 0;
+  for (std::size_t i = 0; i < sums.actions.size(); ++i) {
+    const bool same = sums.actions[i] == action;
+    if (same && at_least(at(i), counts)) return;
+    if (same && at_least(counts, at(i))) continue;
+    sums.actions[left] = sums.actions[i];
+    std::copy(at(i).begin(), at(i).end(), at(left).begin());
+    ++left;
+  }
+  sums.actions.resize(left);
+  sums.counts.resize(left * contents);
+  sums.actions.push_back(action);
+  sums.counts.insert(sums.counts.end(), counts.begin(), counts.end());
+}
+
+}  // namespace
+
+MomentSums summed(const Moments& moments, std::span<const std::int32_t> content_of) {
+  MomentSums sums;
+  for (const std::int32_t content : content_of) {
+    const auto of = static_cast<std::size_t>(content);
+    if (of >= sums.chunks.size()) sums.chunks.resize(of + 1);
+    ++sums.chunks[of];
+  }
+  std::vector<SumInFlight> counts;
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const MomentAction& action = moments.actions[i];
+    counts.assign(sums.chunks.size(), {});
+    for (std::size_t c = 0; c < content_of.size(); ++c) {
+      SumInFlight& of = counts[static_cast<std::size_t>(content_of[c])];
+      const InFlight& chunk = moments.at(i)[c];
+      of.whole += chunk.whole;
+      of.half += chunk.half;
+      of.forwards += chunk.forwards;
+      of.inputs += chunk.inputs;
+      of.with_gradient += static_cast<std::int32_t>(action.has_gradient >> c & 1U);
+    }
+    const auto own = static_cast<std::size_t>(action.chunk);
+    add_corner(sums,
+               {action.kind, content_of[own], (action.has_gradient >> own & 1U) != 0, action.late},
+               counts);
+  }
+  return sums;
+}
+
 }  // namespace trainwright::detail

@@ -80,4 +80,27 @@ std::vector<Moments> moments_of(const Schedule& schedule, bool sends_stay);
 // The corners of several ranks' moments together, for ranks that hold the same.
 Moments joined(std::span<const Moments* const> moments);
 
+// Of all chunks with one content together.
+struct SumInFlight {
+  std::int32_t whole = 0, half = 0;
+  std::int32_t forwards = 0, inputs = 0;
+  std::int32_t with_gradient = 0;  // chunks of whose weights a backward has run
+};
+struct SummedAction {
+  ActionKind kind = ActionKind::Forward;
+  std::int32_t content = 0;
+  bool has_gradient = false;  // its own chunk
+  bool late = false;          // as in MomentAction
+  friend bool operator==(const SummedAction&, const SummedAction&) = default;
+};
+// The corners of moments by content, far fewer than those by chunk: the highest of them is as high
+// if chunks with the same content need the same.
+struct MomentSums {
+  std::vector<std::int32_t> chunks;  // that have the content, by content
+  std::vector<SummedAction> actions;
+  std::vector<SumInFlight> counts;  // of each action one for each content
+};
+// `content_of`: of each chunk, from 0 on. O(moments x (chunks + corners x contents)).
+MomentSums summed(const Moments& moments, std::span<const std::int32_t> content_of);
+
 }  // namespace trainwright::detail

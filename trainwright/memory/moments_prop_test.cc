@@ -78,7 +78,9 @@ void compare(const Priced& priced, bool pytorch) {
       if (stage > 0) standing += m * real(priced.costs.boundaries[stage - 1].size);
       if (stage + 1 < rank_of.size()) standing += m * real(priced.costs.boundaries[stage].size);
     }
-    const RealBytes most = detail::highest(chunks, moments[rank], 0).bytes + standing;
+    detail::TermsOfChunks of_chunks;
+    for (const ChunkTerms& of : chunks) of_chunks.push_back(&of);
+    const RealBytes most = detail::highest(of_chunks, moments[rank], 0).bytes + standing;
     RC_ASSERT(most == real(timeline.ranks[rank].peak));
   }
 }
@@ -96,6 +98,60 @@ TEST_CASE("the highest moment is the peak of the schedule's clock") {
 
 TEST_CASE("and with PyTorch's rules, where buffers and sent tensors stay") {
   CHECK(rc::check([] { compare(any_priced(), true); }));
+}
+
+// Whole numbers, as lists give them.
+ChunkTerms any_terms() {
+  const auto bytes = [] { return RealBytes(*rc::gen::inRange(0, 1000)); };
+  ChunkTerms terms;
+  terms.whole = bytes();
+  terms.half = bytes();
+  terms.sent_forward = bytes();
+  terms.sent_input = bytes();
+  terms.gradients = bytes();
+  terms.kept_gradients = bytes();
+  terms.last_gradient = bytes();
+  terms.gathered = bytes();
+  for (detail::Spot& spot : terms.spots) spot.total = bytes();
+  terms.first_backward.total = bytes();
+  return terms;
+}
+
+TEST_CASE("moments summed up by content have the same highest one") {
+  CHECK(rc::check([] {
+    const Schedule schedule = any_priced().schedule;
+    const auto more = static_cast<double>(*rc::gen::inRange(0, 100));
+    for (const Moments& moments : detail::moments_of(schedule, *rc::gen::arbitrary<bool>())) {
+      // The first chunk has the first content, as in a partition.
+      std::vector<std::int32_t> content_of = {0};
+      for (std::int32_t c = 1; c < moments.chunks; ++c) {
+        const std::int32_t known = *std::max_element(content_of.begin(), content_of.end());
+        content_of.push_back(*rc::gen::inRange(0, known + 2));
+      }
+      std::vector<ChunkTerms> terms;
+      for (std::int32_t c = 0; c < moments.chunks; ++c) terms.push_back(any_terms());
+      const std::int32_t last = *std::max_element(content_of.begin(), content_of.end());
+      detail::TermsOfChunks chunks, contents;
+      for (std::int32_t c = 0; c <= last; ++c) {
+        contents.push_back(&terms[static_cast<std::size_t>(c)]);
+        RC_ASSERT(detail::all_whole(*contents.back()));
+      }
+      for (const std::int32_t of : content_of) {
+        chunks.push_back(&terms[static_cast<std::size_t>(of)]);
+      }
+      RC_ASSERT(detail::highest_by_content(contents, detail::summed(moments, content_of), more) ==
+                detail::highest(chunks, moments, more).bytes);
+    }
+  }));
+}
+
+TEST_CASE("half a byte is not whole, nor is what a double cannot tell from its neighbour") {
+  ChunkTerms terms;
+  CHECK(detail::all_whole(terms));
+  terms.spots[2].total = RealBytes(0.5);
+  CHECK(!detail::all_whole(terms));
+  terms.spots[2].total = detail::kExact;
+  CHECK(!detail::all_whole(terms));
 }
 
 }  // namespace

@@ -45,57 +45,74 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
                     .last_gradient_stays = trainer.pipeline.last_gradient_stays && several,
                     .last_input_stays = trainer.pipeline.last_input_stays && several,
                     .overlaps = several && asks(layout, Switch::OverlapP2p, trainer)};
+  rules.moments = TW_TRY(moment_key(layout, rules));
+  return rules;
+}
+
+Result<MomentKey> moment_key(const Layout& layout, const LayoutRules& rules) {
   if (layout.pp > kMaxRanks || stage_count(layout) > kMaxStages) {
     return fail("pp", fmt::format("{} stages are more than a schedule has", stage_count(layout)));
   }
-  rules.moments = {.kind = running_schedule(layout),
+  return MomentKey{.kind = running_schedule(layout),
                    .ranks = static_cast<std::int32_t>(layout.pp),
                    .chunks = static_cast<std::int32_t>(layout.vpp),
                    .microbatches = rules.microbatches,
                    .group = static_cast<std::int32_t>(running_group(layout)),
                    .ahead = vocabulary_ahead(layout),
                    .sends_stay = rules.pipeline.sends_stay};
-  return rules;
 }
 
-void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
-                std::span<const ChunkBytes* const> bytes, const LayoutRules& rules) {
+ContentTerms content_terms(const ChunkBytes& bytes, const ChunkContent& content,
+                           const LayoutRules& rules) {
+  ContentTerms terms;
+  terms.bytes = &bytes;
+  terms.chunk = chunk_terms(bytes, content, rules.states, rules.pipeline);
+  terms.whole = all_whole(terms.chunk);
+  terms.transport = transport_bytes(bytes, rules.pipeline, rules.microbatches);
+  if (rules.pipeline.last_input_stays && content.from_other_rank) terms.left = 2 * bytes.input;
+  for (const PortionBytes& portion : bytes.portions) {
+    if (portion.logits) terms.left += rules.gathered_head * real(portion.totals->input);
+  }
+  terms.own_products =
+      content.stage.head || content.stage.head_share || bytes.held.expert.value() > 0;
+  terms.shares_embedding = content.shares_embedding;
+  return terms;
+}
+
+void fill_terms(GroupTerms& terms, const PipelineGroup& group,
+                std::span<const ContentTerms> contents, const LayoutRules& rules) {
   terms.chunks.clear();
+  terms.distinct.clear();
   terms.transport = terms.largest = terms.left_behind = terms.left = RealBytes();
-  terms.workspaces = rules.workspaces.everywhere;
-  bool own_products = false;
+  RealBytes gradients, kept_gradients;
+  for (const std::size_t chunk : group.chunks) {
+    const ContentTerms& of = contents[chunk];
+    terms.chunks.push_back(&of.chunk);
+    terms.transport += of.transport;
+    if (rules.microbatches > 1) terms.left_behind += of.bytes->left_behind;
+    terms.left_behind += of.bytes->head_share;
+    terms.left += of.left;
+    gradients += of.chunk.gradients;
+    kept_gradients += of.chunk.kept_gradients;
+  }
+  terms.whole = true;
   terms.gather_buffers = RealBytes();
   terms.shares_embedding = false;
+  bool own_products = false;
   HeldParameters held;
   StandIns stand_ins;
-  RealBytes gradients, kept_gradients;
-  std::size_t before = 0;
-  for (const std::size_t chunk : group.chunks) {
-    const ChunkContent& content = partition.contents[chunk];
-    const ChunkBytes& of = *bytes[chunk];
-    // Most chunks of a rank hold the same as the one before.
-    const bool as_before = !terms.chunks.empty() && chunk == before;
-    terms.chunks.push_back(as_before ? ChunkTerms(terms.chunks.back())
-                                     : chunk_terms(of, content, rules.states, rules.pipeline));
-    before = chunk;
-    terms.transport += transport_bytes(of, rules.pipeline, rules.microbatches);
-    if (rules.microbatches > 1) terms.left_behind += of.left_behind;
-    terms.left_behind += of.head_share;
-    if (rules.pipeline.last_input_stays && content.from_other_rank) {
-      terms.left += 2 * of.input;
-    }
-    for (const PortionBytes& portion : of.portions) {
-      if (portion.logits) terms.left += rules.gathered_head * real(portion.totals->input);
-    }
-    own_products |= content.stage.head || content.stage.head_share || of.held.expert.value() > 0;
-    terms.gather_buffers = std::max(terms.gather_buffers, of.gather_buffers);
-    gradients += terms.chunks.back().gradients;
-    kept_gradients += terms.chunks.back().kept_gradients;
-    terms.largest = std::max(terms.largest, of.largest);
-    held += of.held;
-    if (content.shares_embedding) terms.shares_embedding = true;
-    if (!as_before) add_shapes(stand_ins, of.stand_ins);
+  for (const std::size_t content : group.distinct) {
+    const ContentTerms& of = contents[content];
+    terms.distinct.push_back(&of.chunk);
+    terms.whole &= of.whole;
+    own_products |= of.own_products;
+    terms.shares_embedding |= of.shares_embedding;
+    terms.gather_buffers = std::max(terms.gather_buffers, of.bytes->gather_buffers);
+    terms.largest = std::max(terms.largest, of.bytes->largest);
+    held.add(of.bytes->held, std::count(group.chunks.begin(), group.chunks.end(), content));
+    add_shapes(stand_ins, of.bytes->stand_ins);
   }
+  terms.workspaces = rules.workspaces.everywhere;
   if (own_products) terms.workspaces += rules.workspaces.own_products;
   terms.product_workspace = 2 * rules.product_workspace;
   terms.stand_ins = RealBytes();
@@ -130,17 +147,31 @@ CategoryBytes standing_bytes(const GroupTerms& terms) {
   return bytes;
 }
 
+namespace {
+
+// Micro-batches beyond those that the moments were walked with, where they matter.
+double more_microbatches(const LayoutRules& rules) {
+  if (!rules.pipeline.sends_stay) return 0;
+  return static_cast<double>(rules.microbatches - enough_microbatches(rules.moments));
+}
+
+}  // namespace
+
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules) {
-  const double more =
-      rules.pipeline.sends_stay
-          ? static_cast<double>(rules.microbatches - enough_microbatches(rules.moments))
-          : 0;
-  const Highest found = highest(terms.chunks, moments, more);
+  const Highest found = highest(terms.chunks, moments, more_microbatches(rules));
   const RealBytes before_step = ceil(found.bytes);
   if (terms.step > found.bytes) {
     return {.coming = ceil(terms.step), .moments = before_step, .at_step = true};
   }
   return {.coming = before_step, .moments = before_step, .moment = found.moment};
+}
+
+RealBytes coming_at_peak(const GroupTerms& terms, const Moments& moments, const MomentSums& sums,
+                         const LayoutRules& rules) {
+  const double more = more_microbatches(rules);
+  RealBytes most = terms.whole ? highest_by_content(terms.distinct, sums, more) : kExact;
+  if (most >= kExact) most = highest(terms.chunks, moments, more).bytes;
+  return ceil(std::max(most, terms.step));
 }
 
 CategoryBytes coming_bytes(const GroupTerms& terms, const Moments& moments,
@@ -162,7 +193,7 @@ CategoryBytes coming_bytes(const GroupTerms& terms, const Moments& moments,
       action.late ? rules.microbatches - enough_microbatches(rules.moments) : 0);
   const std::span<const InFlight> counts = moments.at(peak.moment);
   for (std::size_t c = 0; c < terms.chunks.size(); ++c) {
-    const ChunkTerms& of = terms.chunks[c];
+    const ChunkTerms& of = *terms.chunks[c];
     at(bytes, Category::GatherBuffers) += of.gathered;
     // What is summed up unsharded waits to be reduced.
     const bool unsharded = cut_at_step(rules.states.sharding);

@@ -22,10 +22,27 @@ struct LayoutRules {
 };
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
                                  const Cluster& cluster);
+// Of layouts that differ in their pipeline alone the rules differ in the moments alone.
+Result<MomentKey> moment_key(const Layout& layout, const LayoutRules& rules);
+
+// One content of a partition, and what each chunk that has it adds to its rank.
+struct ContentTerms {
+  const ChunkBytes* bytes = nullptr;
+  ChunkTerms chunk;
+  bool whole = false;   // all_whole(chunk)
+  RealBytes transport;  // buffers between stages that stand
+  RealBytes left;       // by the last micro-batch until the next one begins
+  bool own_products = false;
+  bool shares_embedding = false;
+};
+ContentTerms content_terms(const ChunkBytes& bytes, const ChunkContent& content,
+                           const LayoutRules& rules);
 
 // A group of pipeline ranks that hold the same.
 struct GroupTerms {
-  std::vector<ChunkTerms> chunks;
+  TermsOfChunks chunks;    // of the contents that they were filled from
+  TermsOfChunks distinct;  // of `chunks`, as PipelineGroup has them
+  bool whole = false;      // all of them are
   States states;
   RealBytes transport;          // buffers between stages that stand
   RealBytes stand_ins;          // empty gradients that stand
@@ -38,9 +55,10 @@ struct GroupTerms {
   RealBytes product_workspace;  // of the threads that run forward and backward
   bool shares_embedding = false;
 };
-// Overwrites `terms`, so that a search allocates nothing; `bytes` by content of the partition.
-void fill_terms(GroupTerms& terms, const PipelineGroup& group, const Partition& partition,
-                std::span<const ChunkBytes* const> bytes, const LayoutRules& rules);
+// Overwrites `terms`, so that a search allocates nothing; `contents` of the partition, of which
+// those of the group are read.
+void fill_terms(GroupTerms& terms, const PipelineGroup& group,
+                std::span<const ContentTerms> contents, const LayoutRules& rules);
 
 // What stands all step: whole bytes; 0 in the categories that come and go.
 using CategoryBytes = std::array<RealBytes, kCategories>;
@@ -53,6 +71,9 @@ struct ClassPeak {
   std::size_t moment = 0;  // of the given moments
 };
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules);
+// ClassPeak::coming alone, from the same moments summed up by content where that is exact.
+RealBytes coming_at_peak(const GroupTerms& terms, const Moments& moments, const MomentSums& sums,
+                         const LayoutRules& rules);
 // The parts of `peak.coming`.
 CategoryBytes coming_bytes(const GroupTerms& terms, const Moments& moments,
                            const LayoutRules& rules, const ClassPeak& peak);

@@ -43,6 +43,7 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
       .recipe = recipe,
       .cache = WorkCache(question.model, recipe),
       .chunks = {},
+      .terms = {},
       .moments = {},
       .outside = {}};
   work.moments = TW_TRY(moments_for(question, work.rules));
@@ -56,6 +57,9 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
     const Slice slice =
         slice_of(layout, question.trainer, content.stage.id.index(), question.attention);
     work.chunks.push_back(chunk_bytes(of, content, slice, work.cache));
+  }
+  for (std::size_t i = 0; i < work.chunks.size(); ++i) {
+    work.terms.push_back(content_terms(work.chunks[i], work.partition.contents[i], work.rules));
   }
   return work;
 }

@@ -16,8 +16,9 @@ struct Prepared {
   Partition partition;
   Recipe recipe;
   WorkCache cache;
-  std::vector<ChunkBytes> chunks;  // by content
-  std::vector<Moments> moments;    // by pipeline rank
+  std::vector<ChunkBytes> chunks;   // by content
+  std::vector<ContentTerms> terms;  // likewise
+  std::vector<Moments> moments;     // by pipeline rank
   OutsideBytes outside;
 };
 Result<Prepared> prepare(const MemoryQuestion& question);

@@ -24,11 +24,9 @@ detail::Reserved replayed(const Case& c, std::int64_t rank, double lead = 0) {
   REQUIRE(work.has_value());
   detail::SlackReplay replay(*work);
   detail::GroupTerms terms;
-  std::vector<const detail::ChunkBytes*> chunks;
-  for (const detail::ChunkBytes& chunk : work->chunks) chunks.push_back(&chunk);
   for (const detail::PipelineGroup& group : work->partition.groups) {
     if (std::find(group.ranks.begin(), group.ranks.end(), rank) == group.ranks.end()) continue;
-    detail::fill_terms(terms, group, work->partition, chunks, work->rules);
+    detail::fill_terms(terms, group, work->terms, work->rules);
     const auto found = replay.replayed(group, terms, rank, lead);
     REQUIRE(found.has_value());
     return *found;

@@ -75,7 +75,7 @@ void ShardedUnits::reduce(std::size_t chunk, std::size_t unit, BlockId unsharded
   const RealBytes all = question_.chunks[chunk].bytes->gradients;
   if (all <= kNothing) return;
   const RealBytes bytes =
-      question_.terms.chunks[chunk].gradients * of.gradients.value() / all.value();
+      question_.terms.chunks[chunk]->gradients * of.gradients.value() / all.value();
   if (bytes == kNothing) return;
   const bool own_stream = rules().sharding.flat_buffers;
   BlockId reduced = gradients[unit];

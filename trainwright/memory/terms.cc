@@ -273,66 +273,48 @@ RealBytes transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline
   return pipeline.overlaps ? ends : kNothing;
 }
 
-const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action) {
-  const auto chunk = static_cast<std::size_t>(action.chunk);
-  const bool has_gradient = (action.has_gradient >> chunk & 1U) != 0;
-  if (!has_gradient && action.kind == ActionKind::Backward) return chunks[chunk].first_backward;
-  return chunks[chunk].spots[static_cast<std::size_t>(action.kind)];
-}
-
-RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
-                     const MomentAction& action) {
-  const bool made_anew =
-      static_cast<std::size_t>(action.chunk) == chunk && action.kind != ActionKind::Forward;
-  const bool made = (action.has_gradient >> chunk & 1U) != 0;
-  return made && !made_anew ? chunks[chunk].kept_gradients : kNothing;
+bool all_whole(const ChunkTerms& terms) {
+  const auto whole = [](RealBytes bytes) {
+    return bytes >= kNothing && bytes < kExact &&
+           static_cast<double>(static_cast<std::int64_t>(bytes.value())) == bytes.value();
+  };
+  return whole(terms.whole) && whole(terms.half) && whole(terms.sent_forward) &&
+         whole(terms.sent_input) && whole(terms.gradients) && whole(terms.kept_gradients) &&
+         whole(terms.last_gradient) && whole(terms.gathered) && whole(terms.first_backward.total) &&
+         std::all_of(terms.spots.begin(), terms.spots.end(),
+                     [&](const Spot& spot) { return whole(spot.total); });
 }
 
 namespace {
 
-// Of chunks whose bytes hang on micro-batches in flight and the last gradient alone: what a search
-// asks most, so these lie together.
-Highest highest_of_plain(std::span<const ChunkTerms> chunks, const Moments& moments) {
-  struct InChunk {
-    RealBytes whole, half;
-  };
-  std::array<InChunk, kMaxChunks> of;
-  bool last_gradients = false;
-  for (std::size_t c = 0; c < chunks.size(); ++c) {
-    of[c] = {chunks[c].whole, chunks[c].half};
-    last_gradients |= chunks[c].last_gradient != kNothing;
-  }
-  Highest best{.bytes = RealBytes(-1)};
-  const InFlight* counts = moments.counts.data();
-  for (std::size_t i = 0; i < moments.size(); ++i) {
-    const MomentAction& action = moments.actions[i];
-    RealBytes bytes = spot_of(chunks, action).total;
-    for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
-      bytes += counts->whole * of[c].whole + counts->half * of[c].half;
-      if (last_gradients && (action.has_gradient >> c & 1U) != 0) bytes += chunks[c].last_gradient;
-    }
-    if (bytes > best.bytes) best = {bytes, i};
-  }
-  return best;
+const Spot& spot_of(const ChunkTerms& terms, ActionKind kind, bool has_gradient) {
+  const bool first = kind == ActionKind::Backward && !has_gradient;
+  return first ? terms.first_backward : terms.spots[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
 
-Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more) {
+const Spot& spot_of(const TermsOfChunks& chunks, const MomentAction& action) {
+  const auto chunk = static_cast<std::size_t>(action.chunk);
+  return spot_of(*chunks[chunk], action.kind, (action.has_gradient >> chunk & 1U) != 0);
+}
+
+RealBytes still_kept(const TermsOfChunks& chunks, std::size_t chunk, const MomentAction& action) {
+  const bool made_anew =
+      static_cast<std::size_t>(action.chunk) == chunk && action.kind != ActionKind::Forward;
+  const bool made = (action.has_gradient >> chunk & 1U) != 0;
+  return made && !made_anew ? chunks[chunk]->kept_gradients : kNothing;
+}
+
+Highest highest(const TermsOfChunks& chunks, const Moments& moments, double more) {
   Highest best{.bytes = RealBytes(-1)};
-  // Most chunks have none of what is added without a micro-batch in flight.
-  const bool plain = std::all_of(chunks.begin(), chunks.end(), [](const ChunkTerms& of) {
-    return of.gathered == kNothing && of.sent_forward == kNothing && of.sent_input == kNothing &&
-           of.kept_gradients == kNothing && of.gradients == kNothing;
-  });
-  if (plain) return highest_of_plain(chunks, moments);
   const InFlight* counts = moments.counts.data();
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const MomentAction& action = moments.actions[i];
     const double extra = action.late ? more : 0;
     RealBytes bytes = spot_of(chunks, action).total;
     for (std::size_t c = 0; c < chunks.size(); ++c, ++counts) {
-      const ChunkTerms& of = chunks[c];
+      const ChunkTerms& of = *chunks[c];
       const bool has_gradient = (action.has_gradient >> c & 1U) != 0;
       bytes += counts->whole * of.whole + counts->half * of.half + of.gathered +
                (counts->forwards + extra) * of.sent_forward +
@@ -340,6 +322,28 @@ Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, doub
       if (has_gradient) bytes += of.gradients + of.last_gradient;
     }
     if (bytes > best.bytes) best = {bytes, i};
+  }
+  return best;
+}
+
+RealBytes highest_by_content(const TermsOfChunks& contents, const MomentSums& sums, double more) {
+  RealBytes best(-1);
+  const SumInFlight* counts = sums.counts.data();
+  for (const SummedAction& action : sums.actions) {
+    const ChunkTerms& own = *contents[static_cast<std::size_t>(action.content)];
+    RealBytes bytes = spot_of(own, action.kind, action.has_gradient).total;
+    // The pass makes its own anew.
+    if (action.has_gradient && action.kind != ActionKind::Forward) bytes -= own.kept_gradients;
+    for (std::size_t c = 0; c < contents.size(); ++c, ++counts) {
+      const ChunkTerms& of = *contents[c];
+      const auto chunks = static_cast<double>(sums.chunks[c]);
+      const double extra = action.late ? more * chunks : 0;
+      bytes += counts->whole * of.whole + counts->half * of.half + chunks * of.gathered +
+               (counts->forwards + extra) * of.sent_forward +
+               (counts->inputs + extra) * of.sent_input +
+               counts->with_gradient * (of.kept_gradients + of.gradients + of.last_gradient);
+    }
+    best = std::max(best, bytes);
   }
   return best;
 }

@@ -7,7 +7,9 @@
 //                    + its gradients and the last input gradient, once there are any)
 //   + what the action needs at its own highest spot
 //
-// so that a class is a few numbers per chunk, and a moment a few multiplications.
+// so that a class is a few numbers per chunk, and a moment a few multiplications. Most chunks of a
+// rank hold the same, so a search sums up what is in flight by content once and for all layouts:
+// then a class costs O(corners x contents), a few of each, however many chunks it has.
 #include <array>
 #include <cstdint>
 #include <span>
@@ -37,6 +39,8 @@ struct ChunkTerms {
   std::array<Spot, 4> spots;  // by ActionKind F I W B
   Spot first_backward;        // B before there are gradients
 };
+// Whether all of them are whole numbers of bytes, so that their sums are exact in any order.
+bool all_whole(const ChunkTerms& terms);
 
 struct PipelineRules {
   bool outputs_freed_early = false;
@@ -58,11 +62,14 @@ struct Highest {
   RealBytes bytes;
   std::size_t moment = 0;
 };
+using TermsOfChunks = std::vector<const ChunkTerms*>;
 // `more`: micro-batches beyond those the moments were walked with.
-Highest highest(std::span<const ChunkTerms> chunks, const Moments& moments, double more);
+Highest highest(const TermsOfChunks& chunks, const Moments& moments, double more);
+// The bytes of the same by content; exact if all terms are whole and it is below kExact.
+RealBytes highest_by_content(const TermsOfChunks& contents, const MomentSums& sums, double more);
+inline constexpr RealBytes kExact(0x1.0p53);
 // Autograd's gradients of a chunk that are still there from its last backward pass.
-RealBytes still_kept(std::span<const ChunkTerms> chunks, std::size_t chunk,
-                     const MomentAction& action);
-const Spot& spot_of(std::span<const ChunkTerms> chunks, const MomentAction& action);
+RealBytes still_kept(const TermsOfChunks& chunks, std::size_t chunk, const MomentAction& action);
+const Spot& spot_of(const TermsOfChunks& chunks, const MomentAction& action);
 
 }  // namespace trainwright::detail

@@ -9,6 +9,7 @@
 #include "trainwright/base/hash.h"
 #include "trainwright/simulate/dealt_stages.h"
 #include "trainwright/simulate/list_time.h"
+#include "trainwright/simulate/wires.h"
 
 namespace trainwright {
 namespace {
@@ -20,9 +21,13 @@ std::int64_t bits_of(double value) {
   return bits;
 }
 
-using detail::Call;
+using detail::KnownLinks;
+using detail::Link;
+using detail::LinksByKind;
 using detail::ListTime;
 using detail::ListTimer;
+using detail::placed;
+using detail::Wires;
 
 constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
 // What a host moves in its own memory while it steps an optimizer; the ranks of a node share it.
@@ -40,26 +45,6 @@ const Accelerator& slowest_accelerator(const Cluster& cluster) {
       ->accelerator;
 }
 
-// A group of ranks on its links, with the times of collectives by kind, bytes and, where tokens are
-// dispatched, ep.
-struct Link {
-  GroupPlacement place;
-  std::unordered_map<std::array<std::int64_t, 3>, Seconds, NumbersHash> times = {};
-};
-struct RankGroupHash {
-  std::size_t operator()(const RankGroup& group) const {
-    Hash hash;
-    hash.add(group.size);
-    hash.add(group.count);
-    for (const Stride& stride : group.strides) hash.add(stride.members << 32 | stride.stride);
-    return hash.value();
-  }
-};
-// Where a group lies follows from its strides: layouts share most of them.
-using KnownLinks = std::unordered_map<RankGroup, Link, RankGroupHash>;
-// The groups of layouts with the same degrees, by kind.
-using LinksByKind = std::array<Link*, static_cast<std::size_t>(GroupKind::World) + 1>;
-
 std::int64_t most_experts_per_token(const Model& model) {
   std::int64_t most = 0;
   for (const LayerKind& kind : model.kinds) {
@@ -68,94 +53,6 @@ std::int64_t most_experts_per_token(const Model& model) {
     }
   }
   return most;
-}
-
-// What a collective's time hangs on beside its list.
-struct Wires {
-  const Layout& layout;
-  const Cluster& cluster;
-  const Trainer& trainer;
-  const AcceleratorRates& rates;
-  std::int64_t experts_per_token;
-  double busiest;  // rank's share of the rows that experts receive, over the mean
-  KnownLinks& known;
-  LinksByKind& links;
-
-  Link& link(GroupKind kind) {
-    Link*& found = links[static_cast<std::size_t>(kind)];
-    if (found != nullptr) return *found;
-    const auto [entry, fresh] = known.try_emplace(rank_group(layout, kind));
-    if (fresh) entry->second.place = place_group(layout, kind, cluster);
-    found = &entry->second;
-    return *found;
-  }
-  const GroupPlacement& place(GroupKind kind) { return link(kind).place; }
-
-  // Most passes make the same calls.
-  Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes) {
-    Link& on = link(group);
-    if (on.place.group.size < 2 || bytes == Bytes(0)) return {};
-    const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
-                        layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
-    const auto [known_time, fresh] = on.times.try_emplace(
-        std::array{static_cast<std::int64_t>(kind), bytes.value(), tokens ? layout.ep : 0});
-    if (!fresh) return known_time->second;
-    // Lists count the most copies that a token can have.
-    known_time->second = tokens ? dispatch_time(bytes / std::min(experts_per_token, layout.ep),
-                                                experts_per_token, on.place, cluster, rates)
-                                : collective_time(kind, bytes, on.place, cluster, rates);
-    return known_time->second;
-  }
-  bool hides(Beside beside) const {
-    switch (beside) {
-      case Beside::Nothing: return false;
-      case Beside::OwnProduct: return asks(layout, Switch::OverlapTp, trainer);
-      case Beside::WeightGradient:
-      case Beside::InputGradient:
-      case Beside::RingSteps: return true;
-      case Beside::OtherMicroBatch: return asks(layout, Switch::OverlapEp, trainer);
-      case Beside::SharedExperts: return asks(layout, Switch::OverlapSharedExperts, trainer);
-    }
-    return false;
-  }
-};
-
-Piece piece_of(const Call& call) {
-  switch (call.group) {
-    case GroupKind::Tp:
-      return call.kind == CollectiveKind::AllReduce ? Piece::TensorSums : Piece::Tensor;
-    case GroupKind::Cp: return Piece::Context;
-    case GroupKind::Pp: return Piece::Vocabulary;
-    default: return Piece::Expert;
-  }
-}
-
-Bytes times(Bytes bytes, double factor) {
-  return Bytes(std::llround(real(bytes.value()) * factor));
-}
-
-PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
-  const auto at = static_cast<std::size_t>(pass);
-  PassPieces pieces = list.passes[at];
-  if (wires.busiest > 1) pieces += list.of_experts[at] * (wires.busiest - 1);
-  for (const Call& call : list.calls[at]) {
-    const bool grows = wires.busiest > 1 && piece_of(call) == Piece::Expert;
-    const Seconds time =
-        wires.time(call.kind, call.group, grows ? times(call.bytes, wires.busiest) : call.bytes);
-    if (time == Seconds(0)) continue;
-    pieces.kernels += 1;
-    if (call.group == GroupKind::Tp) pieces.hops += real(wires.place(call.group).group.size - 1);
-    if (call.beside == Beside::RingSteps) {
-      pieces.at(Piece::Ring) += time;
-      // Each step sends, receives, attends to a part and adds it up.
-      pieces.kernels += 3 * real(wires.place(call.group).group.size - 1);
-    } else {
-      const Piece piece = piece_of(call);
-      const Piece hidden = piece == Piece::Expert ? Piece::ExpertBeside : Piece::Beside;
-      pieces.at(wires.hides(call.beside) ? hidden : piece) += time;
-    }
-  }
-  return pieces;
 }
 
 // What a token of the model needs: all of its products forward and, backward, those of gradients
@@ -172,15 +69,6 @@ Flops needed_by_token(const Model& model, const Trainer& trainer, const Job& job
     return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
   };
   return all * (work(job) / work({}));
-}
-
-// What decides which ranks form groups.
-using Degrees = std::array<std::int64_t, 13>;
-Degrees degrees_of(const Layout& of) {
-  Degrees degrees{of.tp, of.pp, of.dp, of.cp, of.ep, of.etp, of.dp_replicate, of.zero};
-  std::transform(of.order.begin(), of.order.end(), degrees.begin() + 8,
-                 [](Axis axis) { return static_cast<std::int64_t>(axis); });
-  return degrees;
 }
 
 }  // namespace
@@ -225,7 +113,7 @@ struct StepModel::State {
   bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;  // layers of a kind
 
   KnownLinks known_links = {};
-  std::unordered_map<Degrees, LinksByKind, NumbersHash> links = {};
+  std::unordered_map<detail::Degrees, LinksByKind, NumbersHash> links = {};
   // Lists with their collectives on the same links, hidden alike: a portion's layer, or all layers.
   struct OnLinks {
     std::unordered_map<const Totals*, StagePieces> layers = {};
@@ -235,7 +123,33 @@ struct StepModel::State {
 
   std::map<std::pair<std::int64_t, double>, double> busiest = {};  // by ep and rows
 
-  detail::DealtStages dealt = {};
+  detail::DealtStages dealt = {model, all_alike};
+
+  // Stages by their slice and links, then by content: layouts that share weights in another way or
+  // deal the same pieces to other ranks have it too. Most are asked for by layouts that follow each
+  // other.
+  struct StageKey {
+    const OnLinks* links = nullptr;
+    Slice slice;
+    friend bool operator==(const StageKey&, const StageKey&) = default;
+  };
+  struct StageKeyHash {
+    std::size_t operator()(const StageKey& key) const {
+      Hash hash;
+      hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.links)));
+      hash.add(static_cast<std::int64_t>(SliceHash{}(key.slice)));
+      return hash.value();
+    }
+  };
+  struct KnownStage {
+    StagePieces pieces;
+    HeldParameters held;
+    std::array<Flops, 4> flops{};  // by pass
+  };
+  using StagesByContent = std::unordered_map<std::int64_t, KnownStage>;
+  std::unordered_map<StageKey, StagesByContent, StageKeyHash> known_stages = {};
+  static constexpr std::size_t kMostStages = std::size_t{1} << 12U;
+  std::size_t stages_known = 0;  // in all of them
 
   double busiest_of(const Layout& layout) {
     if (expert_load.kind == ExpertLoad::Kind::Balanced) return 1;
@@ -256,9 +170,11 @@ struct StepModel::State {
   }
 
   Wires wires_of(const Layout& layout) {
-    LinksByKind& of = links.try_emplace(degrees_of(layout)).first->second;
-    return {layout,      cluster, trainer, rates, experts_per_token, busiest_of(layout),
-            known_links, of};
+    LinksByKind& of = links.try_emplace(detail::degrees_of(layout)).first->second;
+    return wires_on(layout, of, busiest_of(layout));
+  }
+  Wires wires_on(const Layout& layout, LinksByKind& of, double busiest_rank) {
+    return {layout, cluster, trainer, rates, experts_per_token, busiest_rank, known_links, of};
   }
   // What the passes of a list hang on beside it.
   OnLinks& on_links_of(Wires& wires) {
@@ -275,16 +191,36 @@ struct StepModel::State {
                      bits_of(wires.busiest)}];
   }
 
+  // Of the last layout: others that differ in their pipeline alone often follow.
+  struct Twig {
+    Layout layout;
+    Slice slice;  // of the first stage
+    TrainedBytes trained;
+    Sharding sharding;
+    Lists* lists = nullptr;
+    LinksByKind* links = nullptr;
+    OnLinks* on_links = nullptr;
+    StagesByContent* stages = nullptr;
+    double busiest = 1;
+    StepPieces around;  // without stages and ranks
+  };
+  std::optional<Twig> last = {};
+
   using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 13>;
-  // A stage on the layout's links, and what it adds to the pieces of its rank.
+  // What a stage adds to its rank.
   struct StageWork {
-    StagePieces pieces = {};
     Shares shares = {};
     std::array<Flops, 4> flops{};  // by pass
   };
-  Result<StepPieces> step(const Layout& layout, const std::vector<Stage>& stages);
+  std::vector<StageWork> works = {};  // scratch, by kind of stage
+  Result<Twig*> twig_for(const Layout& layout);
+  Result<StepPieces> step(const Layout& layout, const detail::Dealt& of);
+  static void fill_ranks(StepPieces& step, const std::vector<StageWork>& works,
+                         std::vector<Flops>& flops);
   Result<StepPieces> whole_step(const Layout& layout);
+  // All but stages, ranks and what they do, whatever the pipeline; then the pipeline.
   void set_surroundings(StepPieces& step, const Slice& slice, Lists& of, Wires& wires);
+  static void set_pipeline(StepPieces& step, const Layout& layout);
   void set_flops(StepPieces& step, const Layout& layout, std::span<const Flops> of_ranks) const;
 
   Lists& lists_for(PrecisionKind precision) {
@@ -354,9 +290,8 @@ struct StepModel::State {
   }
 
   Shares parameter_shares(const HeldParameters& held, std::int64_t layers, const Recipe& recipe,
-                          const TrainedBytes& trained, Wires& wires) {
+                          const TrainedBytes& trained, const Sharding& sharding, Wires& wires) {
     Shares shares;
-    const Sharding sharding = sharding_of(wires.layout, trainer);
     for (const ParameterTraffic& traffic :
          parameter_traffic(held, layers, sharding, recipe, trained)) {
       const std::int64_t calls = std::max<std::int64_t>(traffic.calls, 1);
@@ -428,55 +363,90 @@ struct StepModel::State {
     pieces.backward_input.kernels += 2;
   }
 
-  StageWork work_of(const Slice& slice, const Stage& stage, Lists& of, const TrainedBytes& trained,
-                    Wires& wires, OnLinks& known) {
-    const StageSums sums = sums_of(of, stage, slice);
-    StageWork work{.pieces = this->stage(of, sums.portions, wires, known),
-                   .shares = parameter_shares(sums.held, stage.count, of.recipe, trained, wires),
-                   .flops = sums.flops};
-    add_offloaded(work.shares, slice, stage, of, wires.layout);
-    add_transfers(work.pieces, wires.layout);
-    return work;
-  }
-
-  // Of stages in a row most hold as many of the same layers.
-  bool alike(const Layout& layout, const Stage& a, const Stage& b) const {
-    return all_alike && layout.recompute_by_stage.empty() && a.runs == b.runs &&
-           a.embedding == b.embedding && a.head == b.head && a.mtp == b.mtp &&
-           a.embedding_share == b.embedding_share && a.head_share == b.head_share;
+  const KnownStage& known_stage(const Twig& twig, const detail::Dealt::Kind& kind,
+                                const Slice& slice, Wires& wires) {
+    StagesByContent& known =
+        slice == twig.slice ? *twig.stages : known_stages[{twig.on_links, slice}];
+    const auto [found, fresh] = known.try_emplace(kind.content);
+    if (fresh) {
+      ++stages_known;
+      const StageSums sums = sums_of(*twig.lists, kind.stage, slice);
+      found->second = {stage(*twig.lists, sums.portions, wires, *twig.on_links), sums.held,
+                       sums.flops};
+    }
+    return found->second;
   }
 };
 
-Result<StepPieces> StepModel::State::step(const Layout& layout, const std::vector<Stage>& stages) {
-  const TrainedBytes trained = TW_TRY(bytes_of(layout));
-  const Slice slice = slice_of(layout, trainer, 0, attention);
-  if (const auto large = too_large(widths, slice)) return fail({*large});
-  Lists& of = lists_for(layout.precision);
+Result<StepModel::State::Twig*> StepModel::State::twig_for(const Layout& layout) {
+  if (last && differ_in_pipeline_alone(last->layout, layout)) return &*last;
+  last.reset();
+  Twig twig{.layout = layout,
+            .slice = slice_of(layout, trainer, 0, attention),
+            .trained = TW_TRY(bytes_of(layout)),
+            .sharding = sharding_of(layout, trainer),
+            .around = {}};
+  if (const auto large = too_large(widths, twig.slice)) return fail({*large});
+  twig.lists = &lists_for(layout.precision);
   Wires wires = wires_of(layout);
-  OnLinks& known = on_links_of(wires);
-  StepPieces step;
-  step.ranks.resize(static_cast<std::size_t>(layout.pp));
-  step.stages.reserve(stages.size());
-  std::vector<Flops> flops(step.ranks.size());
-  StageWork work;
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    if (i == 0 || !alike(layout, stages[i - 1], stage)) {
-      const Slice own = layout.recompute_by_stage.empty()
-                            ? slice
-                            : slice_of(layout, trainer, stage.id.index(), attention);
-      work = work_of(own, stage, of, trained, wires, known);
-      step.kinds.push_back(work.pieces);
-    }
-    step.stages.push_back({std::ssize(step.kinds) - 1, stage.rank});
+  twig.links = &wires.links;
+  twig.on_links = &on_links_of(wires);
+  twig.stages = &known_stages[{twig.on_links, twig.slice}];
+  twig.busiest = wires.busiest;
+  set_surroundings(twig.around, twig.slice, *twig.lists, wires);
+  twig.around.host_per_module = twig.sharding.host_per_module;
+  return &last.emplace(std::move(twig));
+}
+
+Result<StepPieces> StepModel::State::step(const Layout& layout, const detail::Dealt& of) {
+  if (stages_known > kMostStages) {
+    last.reset();
+    known_stages.clear();
+    stages_known = 0;
+  }
+  const Twig& twig = *TW_TRY(twig_for(layout));
+  Wires wires = wires_on(layout, *twig.links, twig.busiest);
+  StepPieces step = twig.around;
+  set_pipeline(step, layout);
+  step.stages = of.stages;
+  step.first_alike = of.first_alike;
+  step.kinds.reserve(of.kinds.size());
+  works.clear();
+  for (const detail::Dealt::Kind& kind : of.kinds) {
+    const Slice own = layout.recompute_by_stage.empty()
+                          ? twig.slice
+                          : slice_of(layout, trainer, kind.stage.id.index(), attention);
+    const KnownStage& known = known_stage(twig, kind, own, wires);
+    StageWork& work = works.emplace_back();
+    work.flops = known.flops;
+    work.shares = parameter_shares(known.held, kind.stage.count, twig.lists->recipe, twig.trained,
+                                   twig.sharding, wires);
+    add_offloaded(work.shares, own, kind.stage, *twig.lists, layout);
+    step.kinds.push_back(known.pieces);
+    add_transfers(step.kinds.back(), layout);
+  }
+  std::vector<Flops> flops(static_cast<std::size_t>(layout.pp));
+  fill_ranks(step, works, flops);
+  set_flops(step, layout, flops);
+  return step;
+}
+
+// Of ranks that are alike the first adds up its stages, the others take its sums.
+void StepModel::State::fill_ranks(StepPieces& step, const std::vector<StageWork>& works,
+                                  std::vector<Flops>& flops) {
+  step.ranks.resize(flops.size());
+  for (const StepPieces::StageAt& stage : step.stages) {
     const auto rank = static_cast<std::size_t>(stage.rank);
+    if (step.first_alike[rank] != stage.rank) continue;
+    const StageWork& work = works[static_cast<std::size_t>(stage.kind)];
     for (const auto& [part, seconds] : work.shares) step.ranks[rank].*part += seconds;
     for (const Flops& of_pass : work.flops) flops[rank] += of_pass;
   }
-  set_surroundings(step, slice, of, wires);
-  set_flops(step, layout, flops);
-  step.host_per_module = sharding_of(layout, trainer).host_per_module;
-  return step;
+  for (std::size_t rank = 0; rank < flops.size(); ++rank) {
+    const auto first = static_cast<std::size_t>(step.first_alike[rank]);
+    step.ranks[rank] = step.ranks[first];
+    flops[rank] = flops[first];
+  }
 }
 
 Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
@@ -494,6 +464,7 @@ Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
   step.ranks = {RankPieces{}};
   add_transfers(step.kinds.front(), layout);
   set_surroundings(step, slice, of, wires);
+  set_pipeline(step, layout);
   Flops all;
   for (const Flops& of_pass : sums.flops) all += of_pass;
   set_flops(step, layout, {&all, 1});
@@ -508,14 +479,17 @@ void StepModel::State::set_flops(StepPieces& step, const Layout& layout,
   for (const Flops& all : of_ranks) step.executed += all * (m * real(step.world / layout.pp));
 }
 
+void StepModel::State::set_pipeline(StepPieces& step, const Layout& layout) {
+  step.schedule = running_schedule(layout);
+  step.vpp = layout.vpp;
+  step.group = running_group(layout);
+}
+
 void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Lists& of,
                                         Wires& wires) {
   const Layout& layout = wires.layout;
-  step.schedule = running_schedule(layout);
   step.pp = layout.pp;
-  step.vpp = layout.vpp;
   step.micro_batches = micro_batch_count(layout);
-  step.group = running_group(layout);
   step.world = world_size(layout);
   step.tensor_apart = wires.place(GroupKind::Tp).node.together < layout.tp;
   if (layout.pp > 1) {
@@ -554,8 +528,8 @@ StepModel::StepModel(StepModel&&) noexcept = default;
 StepModel& StepModel::operator=(StepModel&&) noexcept = default;
 
 Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* schedule) {
-  const std::vector<Stage>* stages = TW_TRY(state_->dealt.of(layout, state_->model));
-  StepPieces step = TW_TRY(state_->step(layout, *stages));
+  const detail::Dealt* dealt = TW_TRY(state_->dealt.of(layout));
+  StepPieces step = TW_TRY(state_->step(layout, *dealt));
   if (schedule != nullptr) step.order = *schedule;
   return step;
 }
@@ -572,7 +546,7 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   RankPieces rank;
   for (const auto& [part, seconds] :
        s.parameter_shares(s.whole_sums(lists, slice).held, s.one_stage.front().count, lists.recipe,
-                          trained, wires)) {
+                          trained, sharding_of(layout, s.trainer), wires)) {
     rank.*part += seconds;
   }
   return rank;

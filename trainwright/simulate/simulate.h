@@ -28,9 +28,8 @@
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
 // Experts work, and rows travel to them and back, as long as on the busiest rank of ep in each
-// layer (expert_load.h); balanced unless asked otherwise.
-// The parts add up to the step. Pieces cost O(lists + stages); a step from pieces O(stages), or the
-// clock's O(4 p^2 v) actions.
+// layer (expert_load.h); balanced unless asked otherwise. The parts add up to the step. Pieces cost
+// O(lists + stages); a step from pieces O(stages), or the clock's O(4 p^2 v) actions.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -91,6 +90,7 @@ struct StepPieces {
   std::vector<StageAt> stages;                            // in the order of the layers
   void add(const StagePieces& stage, std::int64_t rank);  // of a kind of its own
   std::vector<RankPieces> ranks;                          // by pipeline rank
+  std::vector<std::int64_t> first_alike;  // rank with the same stages, of each; empty: unknown
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
   double host_share = 1;    // of kernels that the host launches, CUDA graphs the others
@@ -98,8 +98,8 @@ struct StepPieces {
   Seconds transfer;         // of one tensor to the next stage
   bool tensor_apart = false, stages_apart = false;  // on several nodes
   Regime regime;                                    // which decides how sure the answer is
-  bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false;
-  bool offload_overlaps = false;
+  bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false,
+       offload_overlaps = false;
   bool buckets_on_first = false;  // ranks behind the first of a pipeline have one bucket per chunk
   std::optional<Schedule> order;  // of schedule=csv
   // Micro-batches that would fit into what the slowest rank stands idle, where that is known.

@@ -100,7 +100,6 @@ Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConst
 struct Visit {
   Parts forward{}, backward{};
   Seconds input, weight;  // the halves of `backward`
-  Seconds total() const { return sum(forward) + sum(backward); }
 };
 
 // `blocking`: the transfer that each pass waits for.
@@ -156,11 +155,21 @@ std::optional<Seconds> clocked(const StepPieces& step, const std::vector<Visit>&
   return simulate(*made, costs).makespan + more;
 }
 
+// The first rank that does the same.
+std::size_t first_alike(const StepPieces& step, std::size_t rank) {
+  return step.first_alike.empty() ? rank : static_cast<std::size_t>(step.first_alike[rank]);
+}
+
+// Of a micro-batch on all stages of a rank.
+struct RankSeconds {
+  Seconds forward, backward;
+};
+
 Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& kinds,
-                    const std::vector<Visit>& ranks, Seconds transfer) {
+                    const std::vector<RankSeconds>& ranks, Seconds transfer) {
   Seconds slowest, all, forward, backward, forwards, backwards;
-  for (const Visit& rank : ranks) {
-    const Seconds ahead = sum(rank.forward), back = sum(rank.backward);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto& [ahead, back] = ranks[first_alike(step, r)];
     slowest = std::max(slowest, ahead + back);
     all += ahead + back;
     forward = std::max(forward, ahead);
@@ -219,13 +228,19 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   std::vector<Visit> ranks(step.ranks.size());
   for (const StepPieces::StageAt& stage : step.stages) {
     const Visit& visit = kinds[static_cast<std::size_t>(stage.kind)];
-    Visit& rank = ranks[static_cast<std::size_t>(stage.rank)];
+    const auto r = static_cast<std::size_t>(stage.rank);
+    if (first_alike(step, r) != r) continue;
+    Visit& rank = ranks[r];
     rank.forward += visit.forward;
     rank.backward += visit.backward;
   }
   const double exposed = stack.at(StackConstant::DataExposed);
   const double data = data_factor(step, stack);
+  Pipeline pipeline;
+  const Visit* slowest = nullptr;
+  std::vector<RankSeconds> seconds(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (first_alike(step, r) != r) continue;
     Visit& rank = ranks[r];
     const RankPieces& of = step.ranks[r];
     rank.forward[index(TimePart::Data)] +=
@@ -236,11 +251,8 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
       const Seconds hidden = step.offload_overlaps ? sum(*pass) : Seconds(0);
       (*pass)[index(TimePart::Offload)] = shown(of.offloaded, hidden, 0);
     }
-  }
-  Pipeline pipeline;
-  const Visit* slowest = nullptr;
-  for (const Visit& rank : ranks) {
-    const Seconds total = rank.total();
+    seconds[r] = {sum(rank.forward), sum(rank.backward)};
+    const Seconds total = seconds[r].forward + seconds[r].backward;
     if (slowest != nullptr && total <= pipeline.visit) continue;
     slowest = &rank;
     pipeline.visit = total;
@@ -248,7 +260,7 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
   pipeline.busy = slowest->forward;
   pipeline.busy += slowest->backward;
   pipeline.busy = pipeline.busy * real(step.micro_batches);
-  pipeline.makespan = std::max(makespan_of(step, kinds, ranks, transfer), sum(pipeline.busy));
+  pipeline.makespan = std::max(makespan_of(step, kinds, seconds, transfer), sum(pipeline.busy));
   return pipeline;
 }
 

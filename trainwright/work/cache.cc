@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <unordered_map>
 
@@ -50,6 +51,13 @@ struct WorkCache::State {
   Sums sums = Sums::All;
   std::unordered_map<ListOf, Totals, ListHash> made = {};
   std::unordered_map<ListOf, HeldParameters, ListHash> held = {};
+  // As they were asked for last: one stage after the other asks for the same few.
+  struct Asked {
+    ListOf of;
+    Portion found;
+  };
+  std::array<Asked, 8> recent = {};
+  std::size_t next_recent = 0;
 
   // A key without what its list does not hang on: lists are shared by more slices that way.
   ListOf plainly(ListOf of) const {
@@ -81,6 +89,14 @@ struct WorkCache::State {
   }
 
   Portion find(const ListOf& asked) {
+    for (const Asked& one : recent) {
+      if (one.found.totals != nullptr && one.of == asked) return one.found;
+    }
+    const Portion found = find_or_make(asked);
+    recent[next_recent++ % recent.size()] = {asked, found};
+    return found;
+  }
+  Portion find_or_make(const ListOf& asked) {
     const ListOf of = plainly(asked);
     auto found = made.find(of);
     if (found == made.end()) {
@@ -162,6 +178,7 @@ const Totals& WorkCache::mtp(const Slice& slice) {
 
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
+  portions.reserve(stage.runs.size() + 3);
   const auto add = [&](const Portion& one, std::int64_t count = 1) {
     if (!portions.empty() && portions.back().totals == one.totals) {
       portions.back().count += count;

@@ -68,6 +68,7 @@ std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std
                                                 const Sharding& sharding, const Recipe& recipe,
                                                 const TrainedBytes& bytes) {
   std::vector<ParameterTraffic> list;
+  list.reserve(8);  // four of either sort at most
   // Of the copies in low precision, those of experts are all of the experts' matrices.
   const Params expert_low = std::min(stage.expert, stage.low_precision);
   add_traffic(list,

@@ -1,0 +1,94 @@
+#include "trainwright/simulate/wires.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainwright::detail {
+
+Degrees degrees_of(const Layout& of) {
+  Degrees degrees{of.tp, of.pp, of.dp, of.cp, of.ep, of.etp, of.dp_replicate, of.zero};
+  std::transform(of.order.begin(), of.order.end(), degrees.begin() + 8,
+                 [](Axis axis) { return static_cast<std::int64_t>(axis); });
+  return degrees;
+}
+
+Link& Wires::link(GroupKind kind) {
+  Link*& found = links[static_cast<std::size_t>(kind)];
+  if (found != nullptr) return *found;
+  const auto [entry, fresh] = known.try_emplace(rank_group(layout, kind));
+  if (fresh) entry->second.place = place_group(layout, kind, cluster);
+  found = &entry->second;
+  return *found;
+}
+
+Seconds Wires::time(CollectiveKind kind, GroupKind group, Bytes bytes) {
+  Link& on = link(group);
+  if (on.place.group.size < 2 || bytes == Bytes(0)) return {};
+  const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
+                      layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
+  const auto [known_time, fresh] = on.times.try_emplace(
+      std::array{static_cast<std::int64_t>(kind), bytes.value(), tokens ? layout.ep : 0});
+  if (!fresh) return known_time->second;
+  // Lists count the most copies that a token can have.
+  known_time->second = tokens ? dispatch_time(bytes / std::min(experts_per_token, layout.ep),
+                                              experts_per_token, on.place, cluster, rates)
+                              : collective_time(kind, bytes, on.place, cluster, rates);
+  return known_time->second;
+}
+
+bool Wires::hides(Beside beside) const {
+  switch (beside) {
+    case Beside::Nothing: return false;
+    case Beside::OwnProduct: return asks(layout, Switch::OverlapTp, trainer);
+    case Beside::WeightGradient:
+    case Beside::InputGradient:
+    case Beside::RingSteps: return true;
+    case Beside::OtherMicroBatch: return asks(layout, Switch::OverlapEp, trainer);
+    case Beside::SharedExperts: return asks(layout, Switch::OverlapSharedExperts, trainer);
+  }
+  return false;
+}
+
+namespace {
+
+Piece piece_of(const Call& call) {
+  switch (call.group) {
+    case GroupKind::Tp:
+      return call.kind == CollectiveKind::AllReduce ? Piece::TensorSums : Piece::Tensor;
+    case GroupKind::Cp: return Piece::Context;
+    case GroupKind::Pp: return Piece::Vocabulary;
+    default: return Piece::Expert;
+  }
+}
+
+Bytes times(Bytes bytes, double factor) {
+  return Bytes(std::llround(real(bytes.value()) * factor));
+}
+
+}  // namespace
+
+PassPieces placed(const ListTime& list, Pass pass, Wires& wires) {
+  const auto at = static_cast<std::size_t>(pass);
+  PassPieces pieces = list.passes[at];
+  if (wires.busiest > 1) pieces += list.of_experts[at] * (wires.busiest - 1);
+  for (const Call& call : list.calls[at]) {
+    const bool grows = wires.busiest > 1 && piece_of(call) == Piece::Expert;
+    const Seconds time =
+        wires.time(call.kind, call.group, grows ? times(call.bytes, wires.busiest) : call.bytes);
+    if (time == Seconds(0)) continue;
+    pieces.kernels += 1;
+    if (call.group == GroupKind::Tp) pieces.hops += real(wires.place(call.group).group.size - 1);
+    if (call.beside == Beside::RingSteps) {
+      pieces.at(Piece::Ring) += time;
+      // Each step sends, receives, attends to a part and adds it up.
+      pieces.kernels += 3 * real(wires.place(call.group).group.size - 1);
+    } else {
+      const Piece piece = piece_of(call);
+      const Piece hidden = piece == Piece::Expert ? Piece::ExpertBeside : Piece::Beside;
+      pieces.at(wires.hides(call.beside) ? hidden : piece) += time;
+    }
+  }
+  return pieces;
+}
+
+}  // namespace trainwright::detail
