@@ -111,6 +111,7 @@ std::vector<Case> megatron_cases() {
   return {
       {"megatron@0.8", "zero-stage-one", "zero=2"},
       {"megatron@0.8", "expert-data-parallel-splits", "experts=8,ep=4"},
+      {"megatron@0.8", "experts-share-tp", "experts=8,tp=2,etp=1"},
       {"megatron@0.8", "width-splits-heads", "hidden=4098"},
       {"megatron@0.8", "even-split", "layers=9"},
       {"megatron@0.8", "even-split-chunks", kChunks + "layers=6"},
