@@ -3,7 +3,7 @@ import random
 
 FAMILIES = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
 gemma2 gemma3_text phi3 gpt2 gpt_neox gptj falcon bloom opt mpt starcoder2 cohere2 granite
-granitemoe olmo2 olmoe deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
+granitemoe olmo2 olmo3 olmoe arcee ernie4_5 deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
 ernie4_5_moe minimax smollm3 phi phimoe stablelm glm bamba falcon_h1 nemotron_h""".split()
 
 # What the class default leaves out and the class cannot do without.
@@ -142,6 +142,13 @@ def variation(family, r):
         return config
     if family == "olmo2":
         return llama_like(r) | flag(r, "attention_bias")
+    if family == "olmo3":
+        config = llama_like(r) | flag(r, "attention_bias") | {"sliding_window": r.choice([4, 16])}
+        return config | layer_types(r, config, SLIDING)
+    if family == "arcee":
+        return llama_like(r) | flag(r, *both)
+    if family == "ernie4_5":
+        return llama_like(r) | flag(r, "use_bias")
     if family == "phi":
         return llama_like(r, head_dim=False) | flag(r, "qk_layernorm")
     if family == "stablelm":

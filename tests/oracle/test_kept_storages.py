@@ -52,7 +52,7 @@ FAMILIES = {
 # Families beyond those: sizes where they have other names.
 MORE = {"bloom": {"vocab_size": 96, "n_layer": 1, "n_head": 4, "hidden_size": 32},
         "phi3": _SMALL | {"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 32}}
-OTHERS = ("mistral", "qwen2", "gemma", "gemma3_text", "phi3", "bloom", "starcoder2", "granite", "olmo2", "nemotron", "seed_oss",
+OTHERS = ("mistral", "qwen2", "gemma", "gemma3_text", "phi3", "bloom", "starcoder2", "granite", "olmo2", "olmo3", "arcee", "nemotron", "seed_oss",
           "smollm3")
 # Attention of the family that PyTorch's kernel cannot do: soft-capped scores.
 WITHOUT_SDPA = {"gemma2"}

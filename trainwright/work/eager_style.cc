@@ -18,7 +18,7 @@ bool among(std::string_view family, const std::array<std::string_view, N>& famil
 // modeling_baichuan.py (W_pack), modeling_internlm2.py (wqkv).
 constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
                                                           "qwen3_next"};
-constexpr std::array<std::string_view, 2> kGainInFp32 = {"olmo2", "gpt_oss"};
+constexpr std::array<std::string_view, 3> kGainInFp32 = {"olmo2", "olmo3", "gpt_oss"};
 constexpr std::array<std::string_view, 1> kOnePlusNormGain = {"nemotron"};
 constexpr std::array<std::string_view, 8> kJoinedAttention = {
     "gpt2", "gpt_neox", "phi3", "bloom", "megatron", "qwen", "baichuan", "internlm2"};
