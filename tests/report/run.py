@@ -24,6 +24,7 @@ SKIPPED = 77
 CASES = {  # name: words of `plan`, whether anything fits
     "pipeline": ("llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --fix pp=4 --tokens 1T --price 2", True),
     "nothing": ("llama-3.1-70b --on 1xH100 --batch 8 --seq 4096", False),
+    "unsayable": ("llama-3.1-8b --on 8xH100 --batch 64 --seq 8192 --trainer torchtitan --precision fp8", True),
     "lora": ("llama-3.1-8b --on 1xRTX-4090 --batch 8 --seq 2048 --trainer accelerate --job lora=16:q_proj+v_proj", True),
 }
 LARGE = {  # for screens only
@@ -95,6 +96,8 @@ def is_complete(browser, name, fits):
         check(parts > 0 and browser.value("document.querySelectorAll('#time .rule').length") > 0, f"{name}: no parts of time")
         rows = browser.value(f"document.querySelector('#others table').rows.length - 1 - {data}.best.length")
         check(rows == 0, f"{name}: layouts are missing in the table")
+        warned = "Export cannot write precision=fp8" in browser.value("document.querySelector('#answer').innerText")
+        check(warned == (name == "unsayable"), f"{name}: what export cannot write is {'' if warned else 'not '}said")
     else:
         check("32xH100" in browser.value("document.querySelector('#answer').innerText"), f"{name}: what would fit is not said")
     says_nothing_odd(browser, name)

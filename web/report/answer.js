@@ -70,6 +70,9 @@ export function words(list) {
   return node;
 }
 
+// What the trainer has no setting for, so that `export` refuses the layout.
+const unsayable = plan => (plan.cannot_be_said || []).map(one => el("p.warn", `Export cannot write ${one.what}: ${one.why}`));
+
 const note = (plan, about) => plan.details.notes.filter(one => one.about === about).map(one => one.text);
 
 export function answer(plan) {
@@ -79,7 +82,7 @@ export function answer(plan) {
     details.offloads ? el("p.warn", "Nothing fits without offloading to the host.") : null,
     el("div.columns",
       el("div", el("h3", "The layout in words"), words(detail.words)),
-      el("div", el("h3", "Go on from here"), ...commands(details.commands))));
+      el("div", el("h3", "Go on from here"), ...unsayable(plan), ...commands(details.commands))));
   const place = plan.recommended ? `layout ${plan.recommended + 1}, recommended` : "layout 1";
   node.querySelector("h2").replaceWith(el("h1", details.title, el("span.chip.good", "Fits")), el("p.soft", `${details.asked}; ${place}. ${details.assumed}.`));
   for (const text of [...note(plan, "measured"), ...note(plan, "experts"), ...note(plan, "within")]) node.append(el("p", text));

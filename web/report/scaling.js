@@ -18,7 +18,8 @@ function draw(svg, width, rows, here) {
   svg.append("text").attr("x", width - right).attr("y", top + height + 34).attr("text-anchor", "end").text("accelerators");
   svg.append("text").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text("tokens");
   svg.append("line").attr("class", "rule").attr("x1", x(first.accelerators)).attr("y1", y(first.tokens_per_second)).attr("x2", x(last.accelerators)).attr("y2", y(ideal(last.accelerators)));
-  svg.append("text").attr("class", "strong").attr("x", x(last.accelerators)).attr("y", y(ideal(last.accelerators)) - 8).attr("text-anchor", "end").text("if nothing were lost");
+  const end = Math.min(y(ideal(last.accelerators)), y(last.tokens_per_second));  // more accelerators may gain more than their share
+  svg.append("text").attr("class", "strong").attr("x", x(last.accelerators)).attr("y", end - 8).attr("text-anchor", "end").text("if nothing were lost");
   svg.append("path").attr("class", "curve").attr("d", "M" + rows.map(one => `${x(one.accelerators)},${y(one.tokens_per_second)}`).join("L"));
   for (const one of rows) {
     const dot = svg.append("circle").attr("class", "p-best").attr("cx", x(one.accelerators)).attr("cy", y(one.tokens_per_second)).attr("r", one.accelerators === here ? 7 : 5);
