@@ -167,12 +167,12 @@ def peers(about):
         "measured on that machine.\n")
 
 
-HOW = """As shipped: what `estimate` answers with constants fitted without the source, so what somebody on a new cluster gets. Held out: with
-the source's other folds (sweep, model size, release) measured. Errors are means of |predicted / measured - 1|; "inside" is the share of
-rows inside the 90 % interval.
+HOW = """*As shipped* is what `estimate` answers with constants fitted without the source: what somebody on a new cluster gets. *Held out* is with the
+source's other folds (sweep, model size, release) measured. Errors are means of |predicted / measured - 1|; *inside* is the share of rows
+inside the 90 % interval.
 """
-SHOWN = """Dots are runs, {} of each source at most, evenly from the lowest to the highest ratio; the box holds the middle half, the
-line is the median. As shipped; rows that contradict themselves are left out, what is beyond the axis is drawn at its end.
+SHOWN = """Each dot is a run as shipped, at most {} of each source, evenly from the lowest to the highest ratio. The box holds the middle half, the line is
+the median. Rows that contradict themselves are left out; what is beyond the axis is drawn at its end.
 """.format(MOST_RATIOS)
 MADE = "*Made by `tools/validation_pages.py` of what `trainwright validate {}` says.*\n"
 
@@ -190,8 +190,9 @@ def time_page(sources):
             rows.append(["&nbsp; without broken", str(whole["rows"]), percent(whole["mape"]), "", "", percent(other.get("mape")),
                          percent(other.get("median")), ""])
     head = ["runs", "rows", "as shipped", "inside 90 %", "one run", "held out", "median", "inside 90 %"]
-    return ("# Step time against published runs\n\n" + HOW + "One run: with one run of the source measured, the mean over such runs. The form "
-            "and the usual values of the\nconstants were chosen with all of these rows in view. How it is computed: [step time](../time.md).\n\n"
+    return ("# Step time against published runs\n\n" + HOW + "*One run* is with one run of the source measured, the mean over such runs. The form "
+            "and the usual values of the\nconstants were chosen with all of these rows in view. How it is computed, and what limits it: "
+            "[step time](../time.md).\n\n"
             "![Predicted over measured step times by source](time.svg)\n\n" + SHOWN + "\n" + table(head, rows) +
             "\nIn italics: rows of several sources together. Broken: rows that contradict themselves.\n\n" + peers("time") + "\n" + MADE.format("time"))
 
@@ -226,7 +227,7 @@ def memory_page(sources):
               bar_of(one["source"], "as_shipped.coverage_90")] for one in sources if "coverage_90" in one["as_shipped"]]
     left_out = [[one["source"], reason, str(count)] for one in sources
                 for reason, count in [*one["skipped"].items(), *((f"refused by rule {rule}", n) for rule, n in one["refused"].items())]]
-    return ("# Memory against published runs\n\n" + HOW + "\"Bar\" is what CI holds it to. What is computed, and why what is left is left: "
+    return ("# Memory against published runs\n\n" + HOW + "*Bar* is what CI holds it to. What is computed, and what limits it: "
             "[memory](../memory.md).\n\n![Predicted over measured memory by source](memory.svg)\n\n" + SHOWN + "\n## Bytes\n\n" +
             table(["readings", "as shipped", "median", "worst", "held out", "bar"], errors) + "\n## Whether it fits\n\n" +
             table(["verdicts", "rows", "right", "false fits / OOMs", "held out", "false fits / OOMs", "bar"], verdicts) +
@@ -241,10 +242,10 @@ def choice_page(sources):
 
     rows = [[f"{one['source']}, {one['sweeps']}", regret(one["as_shipped"]), regret(one["held_out"]), regret(one["simple"]),
              str(one["as_shipped"]["first_picks_oom"])] for one in sources]
-    return ("# Which layout is picked, against published sweeps\n\nOf what somebody tried for one model, one number of accelerators and one "
-            "batch, the layout that is predicted to be the fastest among\nthose that fit: how much longer its measured step takes than the best "
-            "one measured, mean / median / worst over the sweeps. The simple\nrule: most data parallelism, then least tensor parallelism. What "
-            "remains: [step time](../time.md).\n\n" +
+    return ("# Which layout is picked, against published sweeps\n\nA sweep is everything that somebody tried for one model, one number of "
+            "accelerators and one batch. Picked is the layout that is predicted\nto be the fastest among those that fit. The figures say how much "
+            "longer its measured step takes than the best one measured, mean /\nmedian / worst over the sweeps. The simple rule is most data "
+            "parallelism, then least tensor parallelism. What limits it: [step time](../time.md).\n\n" +
             table(["sweeps", "as shipped", "held out", "simple rule", "first picks that ran out of memory"], rows) + "\n" + peers("choice") +
             "\n" + MADE.format("choice"))
 
@@ -252,7 +253,7 @@ def choice_page(sources):
 def index_page(figures):
     return f"""# How wrong it is
 
-Predictions beside runs that others have published. No constant has seen the source that it is scored on, unless a column says so.
+Predictions beside runs that others have published. Constants have not seen the source that they are scored on, unless a column says so.
 
 | | |
 |---|---|

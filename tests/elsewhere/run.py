@@ -17,12 +17,16 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 HEAD = """# Runs from elsewhere
 
-Published runs that were looked for after the constants had been fitted, each as one command (`tests/elsewhere/runs.csv`; words are those
-of `trainwright estimate`, files are beside it). *Ratio* is predicted over measured: time of a step, or memory. Tokens are per second and
-accelerator. What a source leaves out was assumed and is noted; where an assumption was made after a look at the first answer, the note
-says "not blind". Runs of which batch or layout is unknown, and not one choice usual, were left out. Trainers that are not known here are
-asked as the nearest one (OLMo-core and prime-rl as torchtitan, Open-Llama as DeepSpeed, TinyLlama as litgpt, GPT-NeoX as
-Megatron-DeepSpeed), and then for time alone.
+Published runs that were looked for after the constants had been fitted, each answered by one command. The words are those of `trainwright
+estimate`; rows are in `tests/elsewhere/runs.csv`, files beside it.
+
+- *Ratio* is predicted over measured: time of a step, or memory. Tokens are per second and accelerator.
+- What a source leaves out was assumed, and the note says what. Where an assumption was made after a look at the first answer, the note says
+  "not blind". Runs whose batch or layout is unknown were left out unless one choice is usual.
+- Trainers that are not known here are asked as the nearest one (OLMo-core and prime-rl as torchtitan, Open-Llama as DeepSpeed, TinyLlama as
+  litgpt, GPT-NeoX as Megatron-DeepSpeed), and then for time alone.
+
+All of them together:
 
 """
 TAIL = "\n*Made by `tests/elsewhere/run.py` of what `trainwright estimate` says.*\n"
