@@ -11,7 +11,8 @@
 namespace trainwright {
 namespace {
 
-constexpr double kExpected = 0.05;       // s: what a good prediction is off by
+constexpr double kExpected = 0.05;       // what a good prediction is off by
+constexpr double kExpectedOfFew = 0.1;   // likewise where few runs tell no more than a scale
 constexpr double kMachine = 0.14;        // what machines of one stack differ by
 constexpr std::size_t kSay = 40;         // rows that one source counts for at most
 constexpr std::size_t kMostAlone = 250;  // rows that are fitted to, of one source by itself
@@ -46,6 +47,7 @@ struct FittedRuns {
   std::vector<std::size_t> machine;
   std::vector<double> weight;
   std::size_t machines = 0;
+  double expected = kExpected;
 };
 
 // Every so many-th run of sources with more than determine anything; no source has more say than
@@ -54,6 +56,7 @@ FittedRuns chosen(std::span<const TimedRun* const> all, const StackConstants& pr
   std::map<std::string, std::vector<const TimedRun*>> by_source;
   for (const TimedRun* run : all) by_source[run->source].push_back(run);
   FittedRuns fitted;
+  if (std::ssize(all) < kFewRuns) fitted.expected = kExpectedOfFew;
   const bool several = by_source.size() > 1;
   const std::size_t most = several ? kMostEach : kMostAlone;
   for (const auto& [source, runs] : by_source) {
@@ -94,10 +97,10 @@ std::vector<double> scales_of(const FittedRuns& fitted, std::span<const double> 
   std::vector<double> scales(fitted.machines);
   for (int round = 0; round < kRounds; ++round) {
     std::vector<double> sum(fitted.machines),
-        weight(fitted.machines, kExpected * kExpected / (kMachine * kMachine));
+        weight(fitted.machines, fitted.expected * fitted.expected / (kMachine * kMachine));
     for (std::size_t i = 0; i < errors.size(); ++i) {
       const std::size_t machine = fitted.machine[i];
-      const double off = (errors[i] + scales[machine]) / (2 * kExpected);
+      const double off = (errors[i] + scales[machine]) / (2 * fitted.expected);
       const double counts = fitted.weight[i] * fitted.weight[i] / (1 + (round > 0 ? off * off : 0));
       sum[machine] -= counts * errors[i];
       weight[machine] += counts;
@@ -133,7 +136,7 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
     const std::vector<double> errors = errors_of(fitted, from_logs(logs, prior));
     const std::vector<double> scales = scales_of(fitted, errors);
     for (std::size_t i = 0; i < rows; ++i) {
-      residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.machine[i]]) / kExpected;
+      residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.machine[i]]) / fitted.expected;
     }
     for (std::size_t k = 0; k < kFitted; ++k) {
       const double spread = width * stack_priors()[k].spread;
@@ -166,7 +169,7 @@ std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
   if (runs.empty()) return determined;
   const FittedRuns chosen_runs = chosen(runs, fitted);
   const std::vector<double> at = errors_of(chosen_runs, fitted);
-  const double noise = kExpected * kExpected, machine = kMachine * kMachine;
+  const double noise = chosen_runs.expected * chosen_runs.expected, machine = kMachine * kMachine;
   const double rows = static_cast<double>(at.size());
   for (std::size_t k = 0; k < kFitted; ++k) {
     StackConstants nudged = fitted;

@@ -58,8 +58,10 @@ StackConstants fitted_without(const BySource& everywhere, const BySource& of_sta
 }
 
 // What the source's own runs make of constants that ship.
-WithoutSource learned_about(const Runs& own, const StackConstants& constants) {
-  WithoutSource learned{.constants = constants, .by_fold = {}, .alone = {}};
+WithoutSource learned_about(const Runs& own, const StackConstants& shipped) {
+  WithoutSource learned{.constants = shipped, .by_fold = {}, .alone = {}};
+  StackConstants constants = shipped;
+  constants.width.slow = 1;
   std::set<std::string> folds;
   for (const TimedRun* run : own) folds.insert(run->fold);
   for (const std::string& fold : folds) {
@@ -79,7 +81,8 @@ WithoutSource learned_about(const Runs& own, const StackConstants& constants) {
 // log(measured / predicted), in units of what is unsure about it.
 double weighed_error(const TimedRun& run, const StackConstants& constants) {
   const StepTime time = step_time(run.pieces, constants);
-  return std::log(run.measured / time.step.value()) / time.unsure;
+  const double error = std::log(run.measured / time.step.value()) / time.unsure;
+  return error > 0 ? error / constants.width.slow : error;
 }
 
 // The errors of some runs of a source, by what is known of it: nothing, one run, all folds but
@@ -179,6 +182,7 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
     const bool taught = std::any_of(own.begin(), own.end(),
                                     [](const TimedRun& run) { return run.pieces.regime.untaught; });
     if (taught) learned.width.untaught = 1;
+    learned.width.slow = 1;
   }
   for (Stack& stack : learned.list) stack.constants.width = learned.width;
   return learned;

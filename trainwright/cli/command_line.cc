@@ -280,7 +280,7 @@ Reply refused(const Error& error, bool json) {
 Reply run(const Command& command, const Invocation& invocation) {
   std::error_code fault;
   const std::string& data = invocation.data.path();
-  if (!std::filesystem::is_directory(data, fault)) {
+  if (!std::filesystem::is_directory(data + "/models", fault)) {
     return refused(Error{{{data, "no data directory found", "give it with --data DIR"}}},
                    invocation.json);
   }

@@ -49,8 +49,8 @@ Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
   json.add("stack", Json::of(stack.name))
       .add("time", with_residuals(rows_of(file, "time", stack.source), residuals))
       .add("memory", rows_of(file, "memory", {}))
-      .add("assumed", Json::of(memory.assumed))
-      .add("late", Json::of(memory.late));
+      .add("assumed", Json::of(memory.ground.assumed))
+      .add("late", Json::of(memory.ground.late));
   return json;
 }
 

@@ -239,7 +239,7 @@ std::string explanation_of(const SnapshotBeside& beside, const Question& questio
   const SnapshotRow& most = beside.rows.front();
   const Bytes slack_off = apart(of(seen.bytes, Group::Slack), of(predicted, Group::Slack));
   const bool slack_first = seen.slack && slack_off >= apart(most.measured, most.predicted);
-  if (slack_first && estimate.late) {
+  if (slack_first && estimate.ground.late) {
     return lead_that_explains(question, constants, place, of(seen.bytes, Group::Slack));
   }
   if (real(now) < real(seen.allocated) * kWorth) return "";

@@ -141,9 +141,7 @@ Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question) {
   }
   estimate.capacity = capacity_of(question.cluster);
   estimate.outside = std::move(work.outside);
-  const detail::KnownBy known = detail::known_by(question.trainer);
-  estimate.assumed = known.assumed;
-  estimate.late = known.late;
+  estimate.ground = ground_of(question.trainer, question.job, question.constants);
   return settled(std::move(estimate), question.constants);
 }
 

@@ -22,10 +22,8 @@
 // the device has come by the collective; how many kernels the host is ahead by then decides what is
 // reserved, and nothing in a layout tells it, so a usual lead gives the figure and the longest one
 // its upper end. What lies outside the allocator is a range too (outside.h). Each figure therefore
-// has a spread below and above it, from which intervals and the chance of OOM follow:
-//
-//   spread^2 = (tensors x how well their facts are known)^2 + (reserved x what a replay misses)^2
-//              + (end of the range - figure)^2 / 1.645^2 for each range
+// has a spread below and above it, from which intervals and the chance of OOM follow
+// (constants.h).
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -40,6 +38,7 @@
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/memory/chance.h"
+#include "trainwright/memory/constants.h"
 #include "trainwright/memory/stage_bytes.h"
 #include "trainwright/outside/outside.h"
 #include "trainwright/schedule/schedule.h"
@@ -71,27 +70,6 @@ inline constexpr std::size_t kCategories = static_cast<std::size_t>(Category::Co
 std::string_view name_of(Category category);
 constexpr bool is_allocated(Category category) { return category < Category::AllocatorSlack; }
 using CategoryBytes = std::array<Bytes, kCategories>;
-
-// Numbers that no list can tell, with unit, bounds and source in data/calibrations/memory.json;
-// `calibrate` fits the first ones to runs. As constructed nothing lies outside the allocator.
-struct MemoryConstants {
-  double outside = 0;           // context and communicators: -1 low, 0 central, 1 high
-  double lead_alone = 0;        // kernels that the host is ahead of the device without a pipeline
-  double lead_pipeline = 0;     // and with one, whose receives it waits for
-  double lead_most = 0;         // at the upper end of what happens
-  double expert_imbalance = 1;  // busiest rank's tokens over the mean, beside what routers do:
-  ExpertLoad expert_load = {};  // how they deal tokens; as asked, in no file of constants
-  double spread_read = 0.02;    // of allocated bytes, as a share, where a trainer's facts were read
-  double spread_assumed = 0.04;            // and where some are assumed or learned
-  double spread_reserved = 0.03;           // of reserved bytes beside that, as a share
-  double spread_late = 0.06;               // the same where tensors of collectives come back late
-  std::optional<OutsideFacts> facts = {};  // of context and communicators
-};
-Result<MemoryConstants> read_memory_constants(const Json& json, const std::string& origin);
-// Of a data directory; with constants of another file where one is given.
-Result<MemoryConstants> load_memory_constants(const std::string& data_directory,
-                                              const std::optional<std::string>& file = {});
-Json to_json(const MemoryConstants& constants);
 
 // Where a class's peak is.
 struct Moment {
@@ -129,8 +107,7 @@ struct MemoryEstimate {
   Bytes low, high;                 // 90 % interval of the worst class's driver bytes
   double oom = 0;                  // the largest chance of any class to need more than the capacity
   OutsideBytes outside;            // what context and communicators are made of
-  // Some of its facts are assumed or learned; tensors of collectives come back late.
-  bool assumed = false, late = false;
+  Ground ground;
 };
 // With what lies outside the allocator and all spreads as these constants have them, not replayed.
 MemoryEstimate settled(MemoryEstimate estimate, const MemoryConstants& constants);

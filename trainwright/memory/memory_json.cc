@@ -12,9 +12,10 @@ struct Constant {
   double MemoryConstants::* field;
   std::string_view unit;
   double least, most;  // whatever the file says
+  bool newer = false;  // files of one's own may be older
 };
 constexpr double kMostLead = 1024;  // the launch queue of CUDA
-constexpr std::array<Constant, 9> kConstants{{
+constexpr std::array<Constant, 11> kConstants{{
     {"outside", &MemoryConstants::outside, "place between low and high", -1, 1},
     {"lead_alone", &MemoryConstants::lead_alone, "kernels", 0, kMostLead},
     {"lead_pipeline", &MemoryConstants::lead_pipeline, "kernels", 0, kMostLead},
@@ -24,6 +25,8 @@ constexpr std::array<Constant, 9> kConstants{{
     {"spread_assumed", &MemoryConstants::spread_assumed, "standard deviation, share", 0, 10},
     {"spread_reserved", &MemoryConstants::spread_reserved, "standard deviation, share", 0, 10},
     {"spread_late", &MemoryConstants::spread_late, "standard deviation, share", 0, 10},
+    {"doubt_unscored", &MemoryConstants::doubt_unscored, "standard deviation, share", 0, 10, true},
+    {"doubt_adapters", &MemoryConstants::doubt_adapters, "standard deviation, share", 0, 10, true},
 }};
 
 Json moment_json(const Moment& moment) {
@@ -81,6 +84,7 @@ Result<MemoryConstants> read_memory_constants(const Json& json, const std::strin
   MemoryConstants constants;
   JsonFields fields(json, origin, "", faults);
   for (const Constant& constant : kConstants) {
+    if (constant.newer && fields.raw(constant.name) == nullptr) continue;
     const Json* object = fields.object(constant.name);
     if (object == nullptr) continue;
     JsonFields of(*object, origin, fields.path(constant.name), faults);
@@ -94,6 +98,12 @@ Result<MemoryConstants> read_memory_constants(const Json& json, const std::strin
       of.fault("value", "it is not within its bounds");
     }
     constants.*constant.field = value;
+  }
+  if (fields.raw("scored") != nullptr && fields.object("scored") != nullptr) {
+    JsonFields of(*fields.object("scored"), origin, fields.path("scored"), faults);
+    constants.scored = of.optional_strings("trainers");
+    of.string("source");
+    of.finish();
   }
   fields.finish();
   if (!faults.empty()) return fail(std::move(faults));
@@ -120,6 +130,12 @@ Json to_json(const MemoryConstants& constants) {
         .add("source", Json::of("trainwright validate memory"));
     json.add(std::string(constant.name), std::move(entry));
   }
+  Json trainers = Json::array();
+  for (const std::string& name : constants.scored) trainers.push(Json::of(name));
+  Json scored = Json::object();
+  scored.add("trainers", std::move(trainers))
+      .add("source", Json::of("trainwright validate memory"));
+  json.add("scored", std::move(scored));
   return json;
 }
 

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "trainwright/testing/memory_cases.h"
 
 namespace trainwright {
@@ -73,6 +75,31 @@ TEST_CASE("spreads grow from allocated to reserved to driver bytes, and with wha
   CHECK(at_once.allocated == late.allocated);
   CHECK(at_once.reserved < late.reserved);
   CHECK(spread_of(at_once, Counter::Reserved).below == spread_of(at_once, Counter::Reserved).above);
+}
+
+TEST_CASE("what comes and goes is in doubt where no published run of the trainer was scored") {
+  // DDP of one rank, bf16: nothing assumed, nothing late; weights and states of the same bytes.
+  Case c = llama_case("pytorch", "dp=1,mbs=4,gbs=32,seq=4096");
+  c.constants = *load_memory_constants(kShippedData);
+  const RankClass unscored = c.estimate().classes[0];
+  const RealBytes states =
+      real(bytes_of(unscored, Category::Weights) + bytes_of(unscored, Category::MainWeights) +
+           bytes_of(unscored, Category::OptimizerStates));
+  const RealBytes all = real(unscored.allocated);
+  const auto share = [&](const RealBytes& of, double of_all, double doubt) {
+    return of.value() ==
+           doctest::Approx(std::hypot(of_all * all.value(), doubt * (all - states).value()));
+  };
+  const Spread spread = spread_of(unscored, Counter::Allocated);
+  CHECK(share(spread.above, c.constants.spread_assumed, c.constants.doubt_unscored));
+  CHECK(share(spread.below, c.constants.spread_assumed, c.constants.doubt_unscored / 2));
+  c.constants.scored.push_back("pytorch");
+  const Spread scored = spread_of(c.estimate().classes[0], Counter::Allocated);
+  CHECK(scored.below == scored.above);
+  CHECK(scored.above < spread.below);
+  // No scored run trains adapters, whoever trains them.
+  c.job.lora = Lora{.rank = 16};
+  CHECK(c.estimate().ground.doubt == Ground::Doubt::Adapters);
 }
 
 TEST_CASE("shipped constants are within their bounds, and others are refused by name") {

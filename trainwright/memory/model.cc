@@ -129,7 +129,7 @@ struct MemoryModel::State {
   const Job& job;
   MemoryConstants constants;
   std::optional<AttentionKernel> attention;
-  detail::KnownBy known = detail::known_by(trainer);
+  Ground ground = ground_of(trainer, job, constants);
   Widths widths = widths_of(model, job);
 
   ListsOf lists = {};
@@ -329,10 +329,16 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
     detail::fill_terms(state.terms, partition->groups[g], state.contents_of_layout, rules);
     const auto& [by_chunk, by_content] = (*moments)[g];
     RealBytes inside = detail::coming_at_peak(state.terms, by_chunk, by_content, rules);
-    for (const RealBytes part : detail::standing_bytes(state.terms)) inside += part;
+    RealBytes states;
+    const auto standing = detail::standing_bytes(state.terms);
+    for (std::size_t i = 0; i < kCategories; ++i) {
+      inside += standing[i];
+      if (detail::is_state(static_cast<Category>(i))) states += standing[i];
+    }
     const Bytes allocated = rounded(inside);
-    const detail::Settled beside = detail::settle(
-        allocated, {}, *twig->outside, state.terms.shares_embedding, state.known, state.constants);
+    const detail::Settled beside =
+        detail::settle({allocated, rounded(states)}, {}, *twig->outside,
+                       state.terms.shares_embedding, state.ground, state.constants);
     const Bytes driver = allocated + beside.context + beside.communicators;
     least.driver = std::max(least.driver, driver);
     const Spread& spread = beside.spreads[static_cast<std::size_t>(Counter::Driver)];

@@ -10,12 +10,10 @@ struct Outside {
 };
 Outside outside_of(const OutsideBytes& bytes);
 
-// How well the bytes of a trainer's ranks can be known.
-struct KnownBy {
-  bool assumed = false;  // some facts are assumed or learned
-  bool late = false;     // tensors of collectives come back late
+// What tensors take, and how much of it stays whatever runs: weights and optimizer states.
+struct AllocatedBytes {
+  Bytes all, states;
 };
-KnownBy known_by(const Trainer& trainer);
 
 // Reserved beyond allocated: as usually, at the upper end of what happens, and in the first step.
 struct SlackBytes {
@@ -27,7 +25,13 @@ struct Settled {
   Bytes context, communicators;
   std::array<Spread, 3> spreads{};
 };
-Settled settle(Bytes allocated, const SlackBytes& slack, const Outside& outside,
-               bool shares_embedding, const KnownBy& known, const MemoryConstants& constants);
+Settled settle(const AllocatedBytes& allocated, const SlackBytes& slack, const Outside& outside,
+               bool shares_embedding, const Ground& ground, const MemoryConstants& constants);
+
+// Whether a category is of what stays.
+constexpr bool is_state(Category category) {
+  return category == Category::Weights || category == Category::MainWeights ||
+         category == Category::OptimizerStates;
+}
 
 }  // namespace trainwright::detail

@@ -69,8 +69,9 @@ void read_width(const Json& json, const std::string& origin, Stacks& stacks, Dia
   read("nodes", rule.nodes, 0);
   read("experts", rule.experts, 0.1);
   read("adapters", rule.adapters, 0.1);
-  // Files of one's own may be older than this number.
+  // Files of one's own may be older than these numbers.
   if (fields.raw("untaught") != nullptr) read("untaught", rule.untaught, 0.1);
+  if (fields.raw("slow") != nullptr) read("slow", rule.slow, 1);
   fields.finish();
 }
 
@@ -177,6 +178,7 @@ Json to_json(const Stacks& stacks) {
                           .add("experts", Json::of(stacks.width.experts))
                           .add("adapters", Json::of(stacks.width.adapters))
                           .add("untaught", Json::of(stacks.width.untaught))
+                          .add("slow", Json::of(stacks.width.slow))
                           .add("source", Json::of(stacks.width_source)));
   }
   return json;

@@ -371,7 +371,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
       time.parts[index(TimePart::Products)] + time.parts[index(TimePart::AttentionCores)];
   time.unsure = width_of(stack.width, step.regime, 1 - timed_alone / time.step);
   time.low = time.step * std::exp(-stack.spread * time.unsure);
-  time.high = time.step * std::exp(stack.spread * time.unsure);
+  time.high = time.step * std::exp(stack.spread * time.unsure * stack.width.slow);
   time.bound = step.bound;
   time.tokens = step.tokens;
   time.ranks = step.world;
