@@ -7,7 +7,7 @@ namespace trainwright::detail {
 namespace {
 
 // What an elementwise operator costs to launch, of what others do: it is one kernel without a
-// module around it, where norms, rotations and attention are several.
+// module around it, where norms, rotations and attention are several. Assumed; no source tells.
 constexpr double kElementwise = 0.1;
 
 ComputeType type_of(const Operator& op, PrecisionKind precision) {
@@ -31,6 +31,7 @@ double host_share(const Layout& layout, const Trainer& trainer, const Accelerato
   // torchtitan 0.3 distributed/cudagraph.py wrap_with_cuda_graph leaves others than NVIDIA's alone.
   const bool made = accelerator.vendor == "NVIDIA" || layout.on.has(Switch::Graphs);
   if (made && asks(layout, Switch::Graphs, trainer)) return 0;
+  // Graphs of attention and routers hold about every other kernel; assumed.
   return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
 }
 
