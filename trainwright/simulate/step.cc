@@ -14,8 +14,8 @@ constexpr std::size_t index(TimePart part) { return static_cast<std::size_t>(par
 // How sharply the host's floor meets the device's time; sixth powers fit alike.
 constexpr double fourth(double x) { return x * x * x * x; }
 // Of one micro-batch, what gradients of the layers above may travel behind, seven tenths of the
-// backward pass (assumed), and what weights may: the forward pass. Shares of both passes together, so that a
-// faster kernel never hides less than it saves.
+// backward pass (assumed), and what weights may: the forward pass. Shares of both passes together,
+// so that a faster kernel never hides less than it saves.
 constexpr double kForward = 1.0 / 3, kBackward = 2.0 / 3;
 constexpr double kBehindBackward = 0.7 * kBackward;
 constexpr double kBehindForward = kForward;
