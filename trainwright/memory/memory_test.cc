@@ -98,7 +98,7 @@ TEST_CASE("what comes and goes is in doubt where no published run of the trainer
   CHECK(scored.below == scored.above);
   CHECK(scored.above < spread.below);
   // No scored run trains adapters, whoever trains them.
-  c.job.lora = Lora{.rank = 16};
+  c.job.lora = Lora{};
   CHECK(c.estimate().ground.doubt == Ground::Doubt::Adapters);
 }
 
