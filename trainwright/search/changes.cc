@@ -9,6 +9,7 @@ namespace trainwright {
 namespace {
 
 bool same_split(const Layout& a, const Layout& b) {
+  if (a.pp == 1 && b.pp == 1) return true;  // nothing is split, whatever counts as a layer
   return a.first_layers == b.first_layers && a.last_layers == b.last_layers &&
          a.layers == b.layers && a.count_embedding == b.count_embedding &&
          a.count_loss == b.count_loss;

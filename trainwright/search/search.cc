@@ -77,8 +77,10 @@ std::string family_of(Layout layout) {
 
 std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   std::size_t found = 0;
-  const auto worth = [](const PlannedLayout& plan) {
-    return std::tuple(ways_of(plan.layout), plan.memory.oom > kSafe, plan.time.step);
+  const double least = std::max(kSafe, best.front().memory.oom);
+  const auto worth = [&](const PlannedLayout& plan) {
+    return std::tuple(plan.memory.oom > least, ways_of(plan.layout), plan.memory.oom > kSafe,
+                      plan.time.step);
   };
   for (std::size_t i = 1; i < best.size(); ++i) {
     if (best[i].time.step > best.front().time.step * (1 + kMargin)) break;

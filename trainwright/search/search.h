@@ -134,7 +134,8 @@ struct SearchResult {
   // Of each family the fastest, fastest first; equal times in order of their text.
   std::vector<PlannedLayout> best;
   // Of these within kMargin of the first the simplest: the fewest ways of splitting, then a chance
-  // of OOM below kSafe. Predictions do not tell such layouts apart.
+  // of OOM below kSafe; none that is riskier than the first and than kSafe. Predictions do not tell
+  // such layouts apart.
   std::size_t recommended = 0;
   bool proven = false;  // no layout of the space beats the first; false: `stopped`
   SearchStop stopped = SearchStop::Not;

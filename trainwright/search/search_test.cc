@@ -133,6 +133,10 @@ TEST_CASE("a degree that changes takes along what hangs on it") {
   // With one copy of the weights nobody shares them.
   CHECK(changed("tp=4,pp=16,mbs=1,gbs=64,seq=4096") == Flags<Knob>{Knob::Pp});
   CHECK(value_of(Knob::Sharding, today) == "zero1");
+  // Without a pipeline nothing is dealt out, whatever counts as a layer.
+  CHECK(changed_knobs(layout("tp=4,mbs=1,gbs=64,seq=4096"),
+                      layout("tp=4,mbs=1,gbs=64,seq=4096,count_embedding,count_loss"))
+            .empty());
 }
 
 TEST_CASE("sizes are divisors of a node, whole nodes, then numbers of small factors") {
