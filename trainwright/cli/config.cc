@@ -21,10 +21,7 @@ std::string beside(const std::string& config, const std::string& path) {
 }
 
 bool has_key(std::string_view layout, std::string_view key) {
-  for (const std::string_view entry : split(layout, ',')) {
-    if (trim(entry.substr(0, entry.find('='))) == key) return true;
-  }
-  return false;
+  return entry_of(layout, key).has_value();
 }
 
 struct Needed {
@@ -33,7 +30,7 @@ struct Needed {
 constexpr Needed kNeeded[] = {
     {"seq", "the length of a sequence", "add --seq, for instance --seq 4k"},
     {"gbs", "how many sequences a step has", "add --batch, for instance --batch 64"},
-    {"mbs", "how many sequences a micro-batch has", "add mbs=... to --layout"}};
+    {"mbs", "how many sequences a micro-batch has", ""}};  // for --layout
 
 // A model that a script describes but for its vocabulary, which Megatron-LM takes from a tokenizer.
 bool lacks_vocabulary(const std::string& model) {
@@ -50,7 +47,8 @@ bool written(const Understood& understood, std::string_view key) {
   });
 }
 
-Diagnostics missing(const Words& words, const Understood& understood, const std::string& file) {
+Diagnostics missing(const Words& words, const Understood& understood, const std::string& file,
+                    const std::string& where) {
   Diagnostics faults;
   const auto ask = [&](std::string what, std::string hint) {
     faults.push_back({file, fmt::format("{} is not said there", what), std::move(hint)});
@@ -71,7 +69,7 @@ Diagnostics missing(const Words& words, const Understood& understood, const std:
   for (const Needed& one : kNeeded) {
     const bool unsaid = std::find(list.begin(), list.end(), one.key) != list.end();
     if (unsaid && !written(understood, one.key) && !has_key(words.layout, one.key))
-      ask(one.what, one.hint);
+      ask(one.what, *one.hint != '\0' ? one.hint : fmt::format("add {}=... {}", one.key, where));
   }
   const auto keys = layout_keys();
   for (const Unreadable& one : understood.unreadable) {
@@ -84,7 +82,7 @@ Diagnostics missing(const Words& words, const Understood& understood, const std:
                           ? one.where
                           : fmt::format("{} {}", file, one.where),
                       fmt::format("'{}' cannot be read as {}", one.value, one.key),
-                      fmt::format("write it out there, or add {}=... to --layout", one.key)});
+                      fmt::format("write it out there, or add {}=... {}", one.key, where)});
   }
   return faults;
 }
@@ -133,6 +131,14 @@ std::string with_name(const std::string& text) {
   return to_line(*json);
 }
 
+// The trainer with its gradients in another dtype than unasked; nothing where it is a file of the
+// user's own, which may say so itself.
+std::optional<std::string> with_gradients(const std::string& trainer, const std::string& dtype) {
+  if (trainer.starts_with('{') || trainer.ends_with(".json")) return std::nullopt;
+  return to_line(
+      Json::object().add("based_on", Json::of(trainer)).add("gradients", Json::of(dtype)));
+}
+
 std::vector<std::string> notes_on(const Understood& understood, const std::string& file) {
   std::vector<std::string> notes = understood.notes;
   if (!understood.not_heeded.empty()) {
@@ -150,38 +156,115 @@ std::vector<std::string> notes_on(const Understood& understood, const std::strin
 
 }  // namespace
 
+std::optional<std::string> entry_of(std::string_view layout, std::string_view key) {
+  for (const std::string_view entry : split(layout, ',')) {
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    if (trim(entry.substr(0, equals)) != key) continue;
+    return std::string(trim(entry.substr(std::min(equals + 1, entry.size()))));
+  }
+  return std::nullopt;
+}
+
 Argument config_argument() {
   return {"--config", Argument::Kind::Text,
           "the trainer's own file: a script or command line of Megatron-LM or torchtitan 0.3, TOML "
-          "of torchtitan 0.2, ds_config.json, YAML of accelerate",
+          "of torchtitan 0.2, ds_config.json, YAML of accelerate, axolotl or LLaMA-Factory, "
+          "arguments of Hugging Face's Trainer",
           false, "FILE"};
 }
 
-Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
-  const auto path = invocation.text("config");
-  if (!path) return ConfigWords{std::move(given), {}};
-  const std::string file = named(*path);
-  const SettingsForm form = form_of(*path);
-  const std::string text = TW_TRY(read_file(*path));
-  const auto settings = TW_TRY(read_settings(text, file, form));
-  if (given.trainer.empty()) given.trainer = trainer_of_settings(settings, form);
-  const Trainer trainer = TW_TRY(invocation.data.trainer(given.trainer));
-  const Target target = TW_TRY(find_target("", trainer));
+namespace {
+
+// What ds_config.json says of sharding, beside a file that names it.
+std::string deepspeed_entries(const std::string& path, std::vector<std::string>& notes) {
+  const auto text = read_file(path);
+  const auto settings = text ? read_settings(*text, named(path), SettingsForm::Json)
+                             : Result<std::vector<Setting>>(fail(text.error().diagnostics));
+  if (!settings) {
+    notes.push_back(
+        fmt::format("{} cannot be read: zero=... in --layout says what it says.", named(path)));
+    return "";
+  }
+  const auto value = [&](std::string_view key) -> std::string {
+    const auto at = std::find_if(settings->begin(), settings->end(),
+                                 [&](const Setting& one) { return one.key == key; });
+    return at == settings->end() || at->values.empty() ? "" : at->values.front();
+  };
+  std::string entries;
+  if (const std::string stage = value("zero_optimization.stage"); parse_integer(stage))
+    entries = ",zero=" + stage;
+  const bool states = value("zero_optimization.offload_optimizer.device") == "cpu";
+  const bool weights = value("zero_optimization.offload_param.device") == "cpu";
+  if (states || weights) {
+    entries += fmt::format(",offload={}{}{}", states ? "optimizer" : "",
+                           states && weights ? "+" : "", weights ? "parameters" : "");
+  }
+  return entries;
+}
+
+// Another program's file, which has no word of the trainer that its ending stands for.
+bool is_strange(const std::vector<Setting>& settings, const Trainer& trainer, const Target& target,
+                SettingsForm form) {
+  if (form != SettingsForm::Yaml && form != SettingsForm::Json) return false;
+  const std::vector<std::string> known = known_keys(trainer, target);
+  return std::none_of(settings.begin(), settings.end(), [&](const Setting& one) {
+    return std::binary_search(known.begin(), known.end(), one.key);
+  });
+}
+
+struct Heard {
+  Understood understood;
+  std::string trainer;  // asked for, or whose file it is
+};
+
+Result<Heard> hear_file(const Invocation& invocation, const Words& given, const std::string& path,
+                        const std::vector<Setting>& settings, SettingsForm form) {
   std::optional<std::int64_t> world;
   if (!given.on.empty()) {
     const Hardware& hardware = *TW_TRY(invocation.data.hardware());
     const Cluster cluster = TW_TRY(parse_cluster(given.on, hardware));
     world = accelerator_count(cluster);
   }
+  if (auto fine = understand_fine_tuning(settings, world, given.layout)) {
+    if (!fine->deepspeed.empty())
+      fine->understood.layout +=
+          deepspeed_entries(beside(path, fine->deepspeed), fine->understood.notes);
+    return Heard{std::move(fine->understood),
+                 given.trainer.empty() ? fine->trainer : given.trainer};
+  }
+  const std::string called =
+      given.trainer.empty() ? trainer_of_settings(settings, form) : given.trainer;
+  const Trainer trainer = TW_TRY(invocation.data.trainer(called));
+  const Target target = TW_TRY(find_target("", trainer));
+  if (given.trainer.empty() && is_strange(settings, trainer, target, form)) {
+    return fail(named(path), fmt::format("none of its settings is one of {}'s", trainer.title),
+                "say in --layout what it says: tp=..., mbs=..., gbs=..., seq=...");
+  }
   std::optional<std::int64_t> layers;
   if (const auto model = find_model(given.model, invocation.data.path());
       !given.model.empty() && model)
     layers = static_cast<std::int64_t>(model->layers.size());
-  const Understood understood =
-      TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout), file));
-  const std::string other =
+  return Heard{TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout),
+                              named(path))),
+               called};
+}
+
+}  // namespace
+
+Result<ConfigWords> with_config(const Invocation& invocation, Words given,
+                                const std::string& where) {
+  const auto path = invocation.text("config");
+  if (!path) return ConfigWords{std::move(given), {}};
+  const std::string file = named(*path);
+  const SettingsForm form = form_of(*path);
+  const std::string text = TW_TRY(read_file(*path));
+  const auto settings = TW_TRY(read_settings(text, file, form));
+  const Heard heard = TW_TRY(hear_file(invocation, given, *path, settings, form));
+  const Understood& understood = heard.understood;
+  given.trainer = heard.trainer;
+  const std::string other_one =
       other_model(given.model, understood.model, file, invocation.data.path());
-  if (auto faults = missing(given, understood, file); !faults.empty())
+  if (auto faults = missing(given, understood, file, where); !faults.empty())
     return fail(std::move(faults));
   given.layout =
       given.layout.empty() ? understood.layout : amended(understood.layout, given.layout);
@@ -191,7 +274,15 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given) {
   if (given.schedule.empty()) given.schedule = beside(*path, understood.schedule);
   auto notes = script_notes(text, file, form);
   for (std::string& note : notes) note += '.';
-  if (!other.empty()) notes.push_back(other);
+  if (!understood.gradients.empty()) {
+    const auto other = with_gradients(given.trainer, understood.gradients);
+    if (other) given.trainer = *other;
+    if (!other) {
+      notes.push_back(fmt::format("Gradients in {} are for {} to say: \"gradients\": \"{}\".",
+                                  understood.gradients, given.trainer, understood.gradients));
+    }
+  }
+  if (!other_one.empty()) notes.push_back(other_one);
   for (std::string& note : notes_on(understood, file)) notes.push_back(std::move(note));
   return ConfigWords{std::move(given), std::move(notes)};
 }

@@ -1,6 +1,8 @@
 #pragma once
 // A user's own file of settings as the words of a question.
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trainwright/cli/command.h"
@@ -14,7 +16,11 @@ struct ConfigWords {
   std::vector<std::string> notes;  // what was not heeded
 };
 // Those of --config, under those that were given: what is given goes before what the file says.
-// Diagnoses what neither says.
-Result<ConfigWords> with_config(const Invocation& invocation, Words given);
+// Diagnoses what neither says; `where` is where it can be added.
+Result<ConfigWords> with_config(const Invocation& invocation, Words given,
+                                const std::string& where = "to --layout");
+
+// The value of a key in the text of a layout: "bf16" of precision in "tp=8,precision=bf16".
+std::optional<std::string> entry_of(std::string_view layout, std::string_view key);
 
 }  // namespace trainwright::cli

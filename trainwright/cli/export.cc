@@ -53,7 +53,8 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
                     .expected = expectations(memory, time, layout.precision),
                     .version = TRAINWRIGHT_VERSION};
   occasion.words.layout = to_text(layout);
-  if (!is_file(words.trainer)) {  // a file of one's own says more than the name it is based on
+  // What is one's own says more than the name it is based on.
+  if (!is_file(words.trainer) && !words.trainer.starts_with('{')) {
     occasion.words.trainer =
         fmt::format("{}@{}", setting.trainer.name, to_text(setting.trainer.version));
   }

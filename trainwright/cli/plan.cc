@@ -15,17 +15,19 @@
 namespace trainwright::cli {
 namespace {
 
-// As in the text of a layout.
+// As in the text of a layout: of --precision, else of what is run today.
 Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation,
+                                                  const std::string& today,
                                                   const std::optional<Trainer>& trainer) {
-  const auto text = invocation.text("precision");
+  const auto asked = invocation.text("precision");
+  const auto text = asked ? asked : entry_of(today, "precision");
   if (!text) return std::nullopt;
   if (const auto kind = named<PrecisionKind>(lower_case(*text))) return kind;
   if (lower_case(*text) == "fp8" && trainer) {
     if (const auto recipe = fp8_recipe(*trainer)) return recipe;
   }
   const std::vector<std::string> names = to_strings(all_names(PrecisionKind{}));
-  return fail("--precision", fmt::format("'{}' is not a precision", *text),
+  return fail(asked ? "--precision" : "--from", fmt::format("'{}' is not a precision", *text),
               did_you_mean(*text, names, "one of " + enumerate(names, "or")));
 }
 
@@ -129,66 +131,18 @@ void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults)
   }
 }
 
-// A layout, or the trainer's own file: "launch.sh", "run/ds_config.json".
-bool is_file(std::string_view text) {
-  constexpr std::string_view kEndings[] = {".sh", ".json", ".toml", ".yaml", ".yml", ".txt"};
-  return text.find('/') != text.npos ||
-         std::any_of(std::begin(kEndings), std::end(kEndings),
-                     [&](std::string_view ending) { return text.ends_with(ending); });
-}
-
-struct Today {
-  Layout layout;
-  std::vector<std::string> notes;
-};
-Result<Today> layout_today(const Invocation& invocation, const std::string& text,
-                           const SearchQuestion& question) {
-  std::string words = text;
-  std::vector<std::string> notes;
-  if (is_file(text)) {
-    Invocation file = invocation;
-    file.values["config"] = {text};
-    Words given = words_of(invocation);
-    given.layout = fmt::format("gbs={},seq={}", question.gbs, question.seq);
-    ConfigWords config = TW_TRY(with_config(file, std::move(given)));
-    words = std::move(config.words.layout);
-    notes = std::move(config.notes);
-  }
-  Layout layout = TW_TRY(layout_like(words, question, "--from"));
-  Diagnostics faults;
-  const auto same = [&](const char* option, std::int64_t said, std::int64_t asked) {
-    if (said == asked) return;
-    faults.push_back({"--from", fmt::format("it has {}, {} asks for {}", said, option, asked),
-                      "both are of the same batch"});
-  };
-  same("--batch", layout.gbs, question.gbs);
-  same("--seq", layout.seq, question.seq);
-  if (layout.schedule == ScheduleKind::Csv) {
-    faults.push_back({"--from", "an order of its own is not searched", "name its schedule"});
-  }
-  if (!layout.recompute_by_stage.empty()) {
-    faults.push_back({"--from", "recompute by stages is not searched", "give one for all stages"});
-  }
-  if (!faults.empty()) return fail(std::move(faults));
-  return Today{layout, std::move(notes)};
-}
-
 // What is told of layouts of this question: measured ones, one to compare with, today's.
 Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
   Diagnostics faults;
-  auto times = value_or_faults(known_times(invocation, words_of(invocation),
-                                           same_step(wanted.gbs, wanted.seq, wanted.precision)),
-                               faults);
+  auto times = value_or_faults(
+      known_times(invocation, wanted.words, same_step(wanted.gbs, wanted.seq, wanted.precision)),
+      faults);
   if (times) wanted.times = *std::move(times);
   if (const auto words = invocation.text("why-not")) {
     wanted.why_not = value_or_faults(layout_like(*words, question_of(wanted), "--why-not"), faults);
   }
-  if (const auto text = invocation.text("from")) {
-    if (auto today =
-            value_or_faults(layout_today(invocation, *text, question_of(wanted)), faults)) {
-      wanted.from = today->layout;
-      wanted.from_notes = std::move(today->notes);
-    }
+  if (invocation.text("from")) {
+    wanted.from = value_or_faults(layout_today(wanted.words.layout, question_of(wanted)), faults);
   }
   return faults;
 }
@@ -197,16 +151,19 @@ Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
 
 Result<Wanted> read_wanted(const Invocation& invocation) {
   Diagnostics faults;
-  Surroundings around = read_surroundings(words_of(invocation), invocation.data, faults);
+  ConfigWords today = TW_TRY(words_today(invocation));
+  Surroundings around = read_surroundings(today.words, invocation.data, faults);
   const auto constants = value_or_faults(memory_constants_in(invocation), faults);
-  const auto precision = value_or_faults(precision_in(invocation, around.trainer), faults);
-  auto attention =
-      value_or_faults(attention_named(invocation.text("attention").value_or("")), faults);
+  const auto precision =
+      value_or_faults(precision_in(invocation, today.words.layout, around.trainer), faults);
+  auto attention = value_or_faults(attention_named(today.words.attention), faults);
   if (attention && around.cluster && around.trainer) {
     attention = value_or_faults(attention_on(*around.cluster, *around.trainer, *attention), faults);
   }
   const auto risk = value_or_faults(risk_in(invocation), faults);
   Wanted wanted;
+  wanted.words = std::move(today.words);
+  wanted.from_notes = std::move(today.notes);
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
   const auto in_range = [&](const char* name, std::int64_t value) {
@@ -257,8 +214,8 @@ std::vector<Artefact> tuner_files(const Plan& plan, const std::string& folder) {
 }
 
 // The question whose answer is the recommended layout.
-Words recommended_words(const Invocation& invocation, const Plan& plan) {
-  Words words = words_of(invocation);
+Words recommended_words(const Plan& plan) {
+  Words words = plan.wanted.words;
   words.layout = to_text(plan.result.best[plan.result.recommended].layout);
   return words;
 }
@@ -266,7 +223,7 @@ Words recommended_words(const Invocation& invocation, const Plan& plan) {
 // The recommended layout, or with --auto-order the one with the fastest order of its own.
 Result<Output> plan_files(const Invocation& invocation, const Plan& plan,
                           const std::string& folder) {
-  Words words = recommended_words(invocation, plan);
+  Words words = recommended_words(plan);
   const OrderedFamily* of = plan.wanted.auto_order ? faster_order(plan) : nullptr;
   if (of != nullptr) words.layout = to_text(plan.result.best[of->family].layout);
   Question setting = TW_TRY(read_question(words, invocation.data));
@@ -332,8 +289,7 @@ Result<Output> run_plan(const Invocation& invocation) {
   question.remember = invocation.flag("details") || invocation.flag("report");
   const Plan plan = TW_TRY(plan_for(wanted, question, *hardware));
   Json document = plan_json(plan);
-  if (!plan.result.best.empty())
-    document.add("words", to_json(recommended_words(invocation, plan)));
+  if (!plan.result.best.empty()) document.add("words", to_json(recommended_words(plan)));
   if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));
   if (invocation.progress != nullptr) invocation.progress("");
   const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
@@ -360,9 +316,9 @@ std::vector<Argument> wish_arguments() {
       {"--why-not", Kind::Text, "a layout to compare with the first, part by part", false,
        "LAYOUT"},
       {"--from", Kind::Text,
-       "what is run today, a layout or the trainer's own file: only layouts that change at most "
-       "two "
-       "knobs of it",
+       "what is run today, a layout or the trainer's own file, which says the trainer and the "
+       "precision too: only layouts that change at most two knobs of it. Behind a file may stand "
+       "what it does not say: ds_config.json,mbs=2",
        false, "LAYOUT|FILE"},
       {"--export", Kind::Text,
        "folder to write the recommended layout into, as `export` writes it for the trainer; for "

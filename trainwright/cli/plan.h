@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "trainwright/cli/config.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/export/export.h"
@@ -12,6 +13,7 @@ namespace trainwright::cli {
 
 // Everything that was asked, read.
 struct Wanted {
+  Words words;  // as they were given, with those of the file of --from; its layout is today's
   Model model;
   Cluster cluster;
   Trainer trainer;
@@ -41,6 +43,11 @@ struct Wanted {
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation);
 SearchQuestion question_of(const Wanted& wanted);
+// --from: the words of the question with what is run today as their layout, which is empty without
+// it. A file says its trainer, job and attention where the command line does not.
+Result<ConfigWords> words_today(const Invocation& invocation);
+// Of this question, or why its changes cannot be searched.
+Result<Layout> layout_today(const std::string& words, const SearchQuestion& question);
 // --fix, --no and --only.
 std::vector<Argument> limit_arguments();
 

@@ -78,7 +78,7 @@ Json notes_json(const Plan& plan) {
 }
 
 Json commands_json(const Invocation& invocation, const Plan& plan) {
-  Words words = words_of(invocation);
+  Words words = plan.wanted.words;
   words.model = as_word(words.model, "config.json");
   words.trainer = as_word(words.trainer, "trainer.json");
   Json list = Json::array();

@@ -25,6 +25,28 @@ const std::vector<std::string> kAsked = {
     "plan", "llama-3.1-8b", "--on",       "16xH100", "--batch", "64",  "--seq",
     "4096", "--trainer",    "torchtitan", "--json",  "--fix",   "pp=4"};
 
+TEST_CASE("a file of what is run today says its trainer and its precision") {
+  const Folder folder;
+  std::ofstream(folder.path + "/run.sh")
+      << "torchrun pretrain_gpt.py --micro-batch-size 1 --bf16 --fp8-format hybrid "
+         "--fp8-param-gather --use-distributed-optimizer --grad-reduce-in-bf16";
+  std::ofstream(folder.path + "/run.toml") << "[training]\nlocal_batch_size = 8\n";
+  const auto answer = [&](const std::string& from) {
+    return reply_to({"plan", "llama-3.1-8b", "--on", "8xH100", "--batch", "64", "--seq", "4096",
+                     "--top", "1", "--json", "--from", from});
+  };
+  const Json megatron = json_of(answer(folder.path + "/run.sh"));
+  CHECK(megatron.find("precision")->string == "fp8-delayed");
+  CHECK(megatron.find("end")->string == "found");
+  CHECK(json_of(answer(folder.path + "/run.toml")).find("trainer")->string == "torchtitan@0.2");
+  // What it does not say stands behind it.
+  std::ofstream(folder.path + "/ds.json") << R"({"zero_optimization": {"stage": 3}})";
+  CHECK(answer(folder.path + "/ds.json").error.find("--from " + folder.path + "/ds.json,mbs=1") !=
+        std::string::npos);
+  CHECK(json_of(answer(folder.path + "/ds.json,mbs=2")).find("trainer")->string ==
+        "deepspeed@0.19.8");
+}
+
 const File& file_of(const Reply& reply, std::string_view ending) {
   const auto found = std::find_if(reply.files.begin(), reply.files.end(),
                                   [&](const File& file) { return file.path.ends_with(ending); });

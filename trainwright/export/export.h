@@ -20,8 +20,8 @@
 //   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
 //
 // For the way back alone: "unasked" are settings that hold where none is given (of one model:
-// "unasked.NAME"), ANY for one that decides nothing. "read.ENTRIES" is another spelling of entries
-// of a layout, its reason, where it was assumed, is "why.ENTRIES".
+// "unasked.NAME"), ANY for one that decides nothing. "gradients.bf16": what they are added up in.
+// "read.ENTRIES" is another spelling of entries of a layout, "why.ENTRIES" its reason if assumed.
 //
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
 // before all else but "key.value.alone", on one accelerator, and "key.value.ddp", under one
@@ -98,8 +98,7 @@ struct Plan {
 };
 // What a target cannot be told, and why.
 struct Unsayable {
-  std::string what;  // "recompute=full:2"
-  std::string why;
+  std::string what, why;  // "recompute=full:2"
   friend bool operator==(const Unsayable&, const Unsayable&) = default;
 };
 struct Translation {
@@ -157,11 +156,11 @@ struct Unreadable {
   friend bool operator==(const Unreadable&, const Unreadable&) = default;
 };
 struct Understood {
-  std::string layout, job;  // "tp=8,pp=4,..."
-  std::string attention;    // "eager"; mostly empty
-  std::string model;        // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
-  std::string schedule;     // the path of a file with its order; may be empty
-  std::int64_t ranks = 0;   // of the whole run, if they say so
+  std::string layout, job;           // "tp=8,pp=4,..."
+  std::string attention, gradients;  // "eager", "bf16"; mostly empty
+  std::string model;       // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
+  std::string schedule;    // the path of a file with its order; may be empty
+  std::int64_t ranks = 0;  // of the whole run, if they say so
   std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
   std::vector<Unreadable> unreadable;   // numbers that are none: what comes from elsewhere
   std::vector<std::string> notes;       // what was assumed
@@ -198,3 +197,4 @@ std::vector<Artefact> paddle_tuner_files(const Model& model, std::span<const Lay
                                          const std::string& folder);
 
 }  // namespace trainwright
+#include "trainwright/export/fine_tuning.h"  // part of the public face; include this header only

@@ -100,7 +100,7 @@ void hear_batch(Hearing& hearing) {
   if (!mbs && !own_mbs && step && steps && dp) mbs = mbs_of(hearing, *step, *steps, *dp, is_asked);
   const Number micro = positive(own_mbs ? own_mbs : mbs);
   if (!gbs && dp) {
-    if (local) gbs = times(*local, *dp);
+    if (local) gbs = times(own_mbs && hearing.pp == 1 ? *own_mbs : *local, *dp);
     if (micro && steps) gbs = times(times(*micro, *steps), *dp);
   }
   if (step && micro && steps && dp) compare_batch(hearing, *step, *micro, *steps, *dp, is_asked);

@@ -160,6 +160,10 @@ std::string hear_stages(Hearing& hearing) {
     if (!name || one.name != name->number) continue;
     if (!csv) heard(hearing, "schedule", name_of(one.kind));
     if (csv && one.placement == StagePlacement::V) heard(hearing, "placement", "v");
+    // torchtitan and AutoModel: without a number two stages a rank where one is too few
+    // (distributed/pipeline_parallel.py).
+    const int least = facts_of(one.kind).chunks_least;
+    if (least > 1 && !is_heard(hearing, "vpp")) heard(hearing, "vpp", std::to_string(least));
     break;
   }
   if (!csv || csv->number.empty()) return "";

@@ -96,6 +96,90 @@ TEST_CASE("what is asked for goes before a file's number of micro-batches, and s
         "gbs=512 num_processes 4 is left aside: 8 accelerators are asked about.");
 }
 
+TEST_CASE("torchtitan's run_train.sh is told module and configuration by the environment") {
+  const Understood read = understood(
+      "export MODULE=llama3\n"
+      "NGPU=8 CONFIG=llama3_8b ./run_train.sh --training.local_batch_size 2 "
+      "--training.seq_len 4096",
+      SettingsForm::Options, "torchtitan@0.3");
+  CHECK(read.model == "llama-3.1-8b");
+  CHECK(read.not_said.empty());
+}
+
+TEST_CASE(
+    "torchtitan gives a rank two stages where its schedule needs several and none says how many") {
+  const auto layout = [](const char* schedule) {
+    return understood(fmt::format("--training.local_batch_size 8 --training.seq_len 4096 "
+                                  "--parallelism.pipeline_parallel_degree 2 "
+                                  "--parallelism.pipeline_parallel_schedule {}",
+                                  schedule),
+                      SettingsForm::Options, "torchtitan@0.3")
+        .layout;
+  };
+  // distributed/pipeline_parallel.py: stages_per_rank = 1 if is_single_stage_schedule else 2.
+  CHECK(layout("Interleaved1F1B").find("vpp=2") != std::string::npos);
+  CHECK(layout("ZBVZeroBubble").find("vpp=2") != std::string::npos);
+  CHECK(layout("1F1B").find("vpp") == std::string::npos);
+}
+
+TEST_CASE("a micro-batch that is asked for makes the step of torchtitan that much larger") {
+  const Trainer trainer = picked_trainer("torchtitan@0.3");
+  const auto settings = read_settings("--training.local_batch_size 2 --training.seq_len 4096",
+                                      "run.sh", SettingsForm::Options);
+  const auto read =
+      understand(*settings, trainer, find_target("", trainer).value(), 8, {}, "mbs=4");
+  REQUIRE(read.has_value());
+  CHECK(read->layout.find("gbs=32") != std::string::npos);
+}
+
+// What a file of fine-tuning says on 8 ranks.
+FineTuning tuned(std::string_view text, SettingsForm form = SettingsForm::Yaml,
+                 std::string_view beside = {}) {
+  const auto settings = read_settings(text, "file", form);
+  REQUIRE_MESSAGE(settings.has_value(), to_text(settings.error()));
+  auto fine = understand_fine_tuning(*settings, 8, beside);
+  REQUIRE(fine.has_value());
+  return *std::move(fine);
+}
+
+TEST_CASE("axolotl's file says model, adapters, batch and what is computed again") {
+  const FineTuning fine = tuned(
+      "base_model: meta-llama/Llama-3.1-8B\nload_in_4bit: true\nadapter: qlora\n"
+      "sequence_len: 4096\nlora_r: 32\nlora_target_modules: [q_proj, v_proj]\n"
+      "gradient_accumulation_steps: 4\nmicro_batch_size: 2\noptimizer: adamw_bnb_8bit\n"
+      "bf16: auto\ngradient_checkpointing: true\n");
+  CHECK(fine.trainer == "accelerate");
+  CHECK(fine.understood.model == "meta-llama/Llama-3.1-8B");
+  // 2 sequences x 4 micro-batches x 8 ranks.
+  CHECK(fine.understood.layout == "mbs=2,seq=4096,gbs=64,recompute=full,precision=bf16");
+  CHECK(fine.understood.job == "lora=32:q_proj+v_proj,base=nf4,optimizer=adamw-8bit");
+  CHECK(fine.understood.not_said.empty());
+}
+
+TEST_CASE("LLaMA-Factory computes layers again unless told otherwise, and targets all matrices") {
+  const std::string file =
+      "model_name_or_path: meta-llama/Meta-Llama-3-8B\nfinetuning_type: lora\nlora_target: all\n"
+      "cutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\n";
+  CHECK(tuned(file).understood.layout == "mbs=1,seq=2048,gbs=8,recompute=full,precision=bf16");
+  CHECK(tuned(file).understood.job == "lora=8");
+  CHECK(tuned(file + "disable_gradient_checkpointing: true\n").understood.layout ==
+        "mbs=1,seq=2048,gbs=8,precision=bf16");
+}
+
+TEST_CASE("arguments of Hugging Face's Trainer are read from a command line, too") {
+  const FineTuning fine = tuned(
+      "deepspeed --num_gpus 8 train.py --model_name_or_path gpt2 --deepspeed ds.json \\\n"
+      "  --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --fp16 True",
+      SettingsForm::Options, "tp=2");
+  CHECK(fine.trainer == "accelerate-deepspeed");
+  CHECK(fine.deepspeed == "ds.json");
+  CHECK(fine.understood.layout == "mbs=2,gbs=32,precision=fp16");  // 2 x 4 x 8 / 2
+  CHECK(fine.understood.not_said == std::vector<std::string>{"seq"});
+  CHECK(!understand_fine_tuning(
+             *read_settings("distributed_type: FSDP\nnum_processes: 8", "a", SettingsForm::Yaml), 8)
+             .has_value());
+}
+
 TEST_CASE("a misspelt option is told with the one that was meant") {
   const Understood read = understood(
       "train.py --num-layers 32 --micro-batch-size 1 --global-batch-size 8 --seq-length 512 "
@@ -140,8 +224,10 @@ TEST_CASE("what Megatron's flags leave out is its default, and flags have other 
         "precision=bf16,?--optimizer-cpu-offload,?--optimizer-offload-fraction");
   CHECK(added("--bf16 --recompute-activations", "megatron@0.8") ==
         "recompute=selective,precision=bf16");
-  CHECK(added("--bf16 --grad-reduce-in-bf16", "megatron@0.19") ==
-        "precision=bf16,?--grad-reduce-in-bf16");
+  const std::string summed = "--micro-batch-size 1 --bf16 --grad-reduce-in-bf16";
+  CHECK(understood(summed, SettingsForm::Options, "megatron@0.19").gradients == "bf16");
+  CHECK(understood(summed, SettingsForm::Options, "megatron@0.19").not_heeded.empty());
+  CHECK(understood("--bf16", SettingsForm::Options, "megatron@0.19").gradients == "");
   CHECK(added("--attention-backend unfused", "megatron@0.19") ==
         "precision=fp32,attention=fused-softmax");
   CHECK(added("--use-flash-attn", "megatron@0.8") == "precision=fp32,attention=flash");

@@ -95,9 +95,23 @@ void take_group(const std::vector<ShellWord>& words, std::string_view origin,
   }
 }
 
+// torchtitan's run_train.sh hands two variables of the environment on as options.
+void name_options(std::vector<Setting>& settings) {
+  for (const auto& [variable, option] :
+       {std::pair{"MODULE", "--module"}, std::pair{"CONFIG", "--config"}}) {
+    const auto is = [](const char* key) {
+      return [key](const Setting& one) { return one.key == key; };
+    };
+    const auto at = std::find_if(settings.begin(), settings.end(), is(variable));
+    if (at != settings.end() && std::none_of(settings.begin(), settings.end(), is(option)))
+      at->key = option;
+  }
+}
+
 std::vector<Setting> settings_of_script(const Script& script, std::string_view origin) {
   std::vector<Setting> settings;
   for (const auto& group : script.groups) take_group(group, origin, settings);
+  name_options(settings);
   for (Setting& setting : settings) {
     drop_unset(setting);
     if (setting.key.starts_with("--") && setting.key.find('.') != std::string::npos)

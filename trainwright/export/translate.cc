@@ -226,6 +226,9 @@ bool say_precision(Speech& speech) {
                .value = std::string(name_of(layout.precision)),
                .offer = precision == nullptr ? nullptr : &precision->setting,
                .unsay = [](Layout& near) { near.precision = PrecisionKind::Bf16; }});
+  const std::string gradients =
+      precision == nullptr ? "" : "gradients." + precision->gradients.front();
+  if (has_setting(speech, gradients)) say(speech, {.key = gradients, .value = {}});
   const auto* optimizer = find_kind(plan.trainer.optimizers, plan.job.optimizer);
   say(speech, {.key = "optimizer",
                .value = std::string(name_of(plan.job.optimizer)),
@@ -344,6 +347,17 @@ void say_blanks(Speech& speech) {
     }
     speech.said.notes.push_back(fmt::format("MODEL in settings.sh is left blank: {}",
                                             arguments.error().diagnostics.front().what));
+  }
+  // ops/adam/fused_adam.py: lr=1e-3; transformers' integrations/deepspeed.py fill_match fills in
+  // only keys that are there.
+  const auto& settings = speech.said.settings;
+  const bool steps = std::any_of(settings.begin(), settings.end(),
+                                 [](const Setting& one) { return one.key == "optimizer.type"; });
+  if (target == Launcher::Deepspeed && steps) {
+    speech.said.notes.emplace_back(
+        "ds_config.json names no learning rate, and DeepSpeed's own is 1e-3, whatever Hugging "
+        "Face's Trainer is told: write \"params\": {\"lr\": \"auto\"} beside the optimizer's "
+        "type for the Trainer, a number for other scripts");
   }
   if (target != Launcher::Titan || has_setting(speech, "model." + plan.model.name)) return;
   speech.said.notes.push_back(

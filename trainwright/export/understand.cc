@@ -102,6 +102,15 @@ void hear_precision(Hearing& hearing) {
   }
 }
 
+// "bf16", where a setting says so.
+std::string hear_gradients(const Hearing& hearing) {
+  constexpr std::string_view kKey = "gradients.";
+  for (const auto& [ours, theirs] : hearing.trainer.settings) {
+    if (ours.starts_with(kKey) && found_in(theirs, hearing.given)) return ours.substr(kKey.size());
+  }
+  return "";
+}
+
 std::string modules_heard(const Trainer& trainer, const std::vector<std::string>& theirs) {
   const std::string* names = find_setting(trainer, "modules");
   std::vector<std::string> ours;
@@ -247,6 +256,7 @@ Result<Understood> understand(const std::vector<Setting>& settings, const Traine
   understood.layout = join(hearing.entries, ",");
   understood.job = hearing.job;
   understood.attention = hearing.attention;
+  understood.gradients = detail::hear_gradients(hearing);
   understood.not_said = hearing.missing;
   understood.unreadable = hearing.unreadable;
   understood.notes = hearing.notes;

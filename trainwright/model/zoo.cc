@@ -104,7 +104,8 @@ std::string shape_id(std::string_view id) {
   if (const auto meta = text.find("/meta-"); meta != std::string::npos) text.erase(meta + 1, 5);
   for (bool cut = true; cut;) {
     cut = false;
-    for (const std::string_view end : {"-hf", "-instruct", "-chat", "-base", "-it", "-pt"}) {
+    for (const std::string_view end :
+         {"-hf", "-instruct", "-chat", "-base", "-it", "-pt", "-bnb-4bit", "-unsloth"}) {
       if (!text.ends_with(end)) continue;
       text.erase(text.size() - end.size());
       cut = true;
@@ -145,11 +146,20 @@ std::string model_hint(std::string_view wanted, const std::vector<std::string>& 
   return fmt::format("did you mean {}?", enumerate(found, "or"));
 }
 
+// Who uploads others' models again under their names.
+bool is_mirror(std::string_view organisation) {
+  return organisation == "nousresearch" || organisation == "unsloth";
+}
+
 Result<Model> hub_model(const std::string& id, const std::string& data_directory) {
   const std::string wanted = shape_id(id);
+  const std::size_t slash = wanted.find('/');
+  const bool mirrored = is_mirror(std::string_view(wanted).substr(0, slash));
   for (ZooEntry& entry : TW_TRY(load_zoo(data_directory))) {
-    const std::string_view source = entry.source;
-    if (shape_id(source.substr(0, source.find(' '))) == wanted) return std::move(entry.model);
+    const std::string theirs = shape_id(entry.source.substr(0, entry.source.find(' ')));
+    const bool same = theirs == wanted ||
+                      (mirrored && is_hub_id(theirs) && theirs.ends_with(wanted.substr(slash)));
+    if (same) return std::move(entry.model);
   }
   constexpr std::string_view kDownload = "download its config.json and give the path";
   const std::string near =

@@ -36,6 +36,16 @@ TEST_CASE("every published size is borne out within the rounding it was printed 
   CHECK(published >= 50);
 }
 
+TEST_CASE("a model that others upload again under its name is that model") {
+  for (const char* id : {"meta-llama/Llama-3.1-8B", "NousResearch/Meta-Llama-3.1-8B",
+                         "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit"}) {
+    const auto model = find_model(id, kData);
+    REQUIRE_MESSAGE(model.has_value(), id);
+    CHECK(model->name == "llama-3.1-8b");
+  }
+  CHECK(!find_model("somebody/Llama-3.1-8B", kData).has_value());
+}
+
 TEST_CASE("a wrong shape is noticed by the published size") {
   ZooEntry entry{parse_model(R"({"model_type": "llama"})", "x").value(), "", {}};
   entry.published.total = "6.74B";

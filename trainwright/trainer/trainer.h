@@ -185,9 +185,10 @@ Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> tra
 // One of them as a run had it switched, with "based_on" as pick_trainer takes it:
 //   {"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false}, "loss": "te-fused",
 //    "workspaces": {"cublas": 8519680}, "code": {"sums_copy": true},
-//    "libraries": {"transformer_engine": "2.11"}, "flash": 2, "attention_takes": 1.8}
+//    "libraries": {"transformer_engine": "2.11"}, "flash": 2, "attention_takes": 1.8,
+//    "gradients": "bf16"}
 // Kernels are then always or never used; a workspace's bytes are those of one handle; attention
-// takes 1.8 times as long as by FlashAttention 2.
+// takes 1.8 times as long as by FlashAttention 2; precisions that offer it add gradients in bf16.
 Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin,
                                      std::span<const Trainer> trainers);
 // A name, the path of such an object (*.json), or its text.

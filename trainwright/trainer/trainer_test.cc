@@ -72,6 +72,21 @@ TEST_CASE("a bf16 gradient buffer saves two bytes and adds an fp32 shard at the 
   CHECK(shared_by_zero_1(bytes) == 16);
 }
 
+TEST_CASE("a trainer's variant adds gradients up in another dtype, where any precision offers it") {
+  // --grad-reduce-in-bf16: 2 + 2 + (4 + 12)/d instead of 2 + 4 + 12/d.
+  const Trainer variant = *trainer_named(
+      R"({"based_on": "megatron-core@0.19", "gradients": "bf16"})", shipped_trainers());
+  for (const PrecisionKind kind : {PrecisionKind::Bf16, PrecisionKind::Fp8Delayed}) {
+    const auto bytes = *parameter_bytes(variant, kind, OptimizerKind::AdamW);
+    CHECK(bytes.gradient == 2);
+    CHECK(shared_by_zero_1(bytes) == 16);
+  }
+  const auto none = trainer_named(R"({"based_on": "megatron-core@0.8", "gradients": "bf16"})",
+                                  shipped_trainers());
+  REQUIRE(!none.has_value());
+  CHECK(contains(to_text(none.error()), "Megatron-Core has no gradients in bf16"));
+}
+
 TEST_CASE("the precision-aware optimizer of Megatron keeps a 16-bit remainder from its start") {
   // bf16 states 2 + 2 with the remainder's 2 (0.11.0 optimizer/__init__.py:291).
   CHECK(shared_by_zero_1(bytes_of("megatron@0.11", "bf16", "adamw-precision-aware")) == 6);

@@ -80,6 +80,24 @@ void choose_loss(JsonFields& fields, Trainer& trainer) {
   std::rotate(trainer.losses.begin(), loss, loss + 1);
 }
 
+// "bf16": in every precision that offers it, gradients are added up in it.
+void choose_gradients(JsonFields& fields, Trainer& trainer) {
+  const auto wanted = fields.optional_string("gradients");
+  if (!wanted) return;
+  bool offered = false;
+  for (PrecisionFacts& precision : trainer.precisions) {
+    auto& dtypes = precision.gradients;
+    const auto at = std::find(dtypes.begin(), dtypes.end(), *wanted);
+    if (at == dtypes.end()) continue;
+    std::rotate(dtypes.begin(), at, at + 1);
+    offered = true;
+  }
+  if (!offered) {
+    fields.fault("gradients", fmt::format("{} has no gradients in {}", trainer.title, *wanted),
+                 "`trainwright show trainer` has those of each precision");
+  }
+}
+
 // Facts that were asked for need no source of their own.
 Json with_source(const Json& object) {
   Json code = object;
@@ -100,6 +118,7 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   set_workspaces(fields, trainer, faults);
   set_libraries(fields, trainer.libraries, faults);
   choose_loss(fields, trainer);
+  choose_gradients(fields, trainer);
   const auto flash = fields.optional_integer("flash", kFlashGenerations);
   trainer.libraries.flash = flash.value_or(trainer.libraries.flash);
   const auto takes = fields.optional_number("attention_takes");
