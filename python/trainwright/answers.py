@@ -331,6 +331,16 @@ class WithMoreMemory:
 
 
 @dataclass
+class Beside:
+    """A layout that was not asked for: `job` of adapters, `host` where it offloads."""
+    layout: str
+    step: float
+    driver: int
+    job: str | None = None
+    host: HostMemory | None = None
+
+
+@dataclass
 class Riskier:
     """The fastest layout that has more than the chance of OOM asked for, at most one half."""
     oom: float
@@ -377,6 +387,10 @@ class Plan(Answer):
     refusal: Refusal | None = None
     fits_on: LargerCluster | None = None
     with_more_memory: WithMoreMemory | None = None
+    host: HostMemory | None = None  # what the recommended layout offloads
+    with_offload: Beside | None = None  # faster, where layouts fit without and memory makes them slow
+    change: Beside | None = None  # where nothing fits: near `smallest`, with what is not searched
+    adapters: Beside | None = None  # where nothing fits on few accelerators: with the weights frozen
     riskier: Riskier | None = None
     auto: list[AutoOrder] = field(default_factory=list)  # of the first families with a pipeline, if the trainer runs a file
     why_not: dict[str, Any] | None = None

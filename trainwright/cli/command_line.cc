@@ -230,6 +230,33 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
+// What is given without a name: "model".
+bool is_positional(const CLI::App& app, const std::string& name) {
+  const auto options = app.get_options();
+  return std::any_of(options.begin(), options.end(), [&](const CLI::Option* option) {
+    return option->get_positional() && option->get_lnames().empty() && option->get_name() == name;
+  });
+}
+
+const CLI::App& innermost(const CLI::App& root) {
+  const CLI::App* app = &root;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return *app;
+}
+
+// All that a command needs and was not given; the library names the first.
+Diagnostics lacking(const CLI::App& root, const std::string& where) {
+  Diagnostics faults;
+  for (const CLI::Option* option : innermost(root).get_options()) {
+    if (!option->get_required() || option->count() > 0) continue;
+    std::string what = option->get_description();  // broken into lines for its page
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    faults.push_back({where, fmt::format("{} is required", option->get_name()),
+                      fmt::format("{}; see --help", what)});
+  }
+  return faults;
+}
+
 // The library says what is wrong; this adds what the user could have meant.
 Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& fault,
                                std::span<const std::string> words) {
@@ -246,6 +273,10 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
     if (word.starts_with("--") && word.size() > 2) {
       const std::string name = word.substr(0, word.find('='));
       if (std::find(options.begin(), options.end(), name) == options.end()) {
+        if (is_positional(*app, name.substr(2))) {
+          return {where, fmt::format("unknown option '{}'", name),
+                  fmt::format("the {} stands alone, without '{}'", name.substr(2), name)};
+        }
         return {where, fmt::format("unknown option '{}'", name),
                 did_you_mean(name, options, "see --help")};
       }
@@ -326,7 +357,12 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
       return {.output = output.str(), .error = error.str()};
     }
     const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
-    return refused(Error{{explain_parse_fault(app, fault, words)}}, json);
+    Diagnostic first = explain_parse_fault(app, fault, words);
+    if (dynamic_cast<const CLI::RequiredError*>(&fault) != nullptr &&
+        first.what.ends_with("is required")) {
+      return refused(Error{lacking(app, first.where)}, json);
+    }
+    return refused(Error{{std::move(first)}}, json);
   }
   const auto chosen = std::find_if(registered.begin(), registered.end(),
                                    [](const Registered& one) { return one.app->parsed(); });

@@ -61,7 +61,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
   Answer answer{config.words.layout,      setting, estimate,
                 step_time(pieces, stack), *risk,   fit_of(estimate.oom, *risk)};
   if (answer.fit != Fit::Fits) answer.change = smallest_change_that_fits(question, *risk);
-  answer.host = host_memory(answer, constants);
+  answer.host = host_memory(question, estimate);
   answer.uneven = uneven_load(answer, constants, step_time(even, stack).step);
   answer.notes = estimate_notes(answer, constants, found);
   answer.measured = times.measured;

@@ -3,18 +3,13 @@
 #include <optional>
 #include <string>
 
+#include "trainwright/cli/host_memory.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/memory/memory.h"
 #include "trainwright/simulate/simulate.h"
 
 namespace trainwright::cli {
-
-// What offloading moves away from the fullest rank.
-struct HostMemory {
-  Bytes per_rank = {};
-  std::int64_t ranks_per_node = 1;
-};
 
 // Of a load of experts that is not even.
 struct UnevenLoad {
@@ -44,7 +39,6 @@ inline const RankClass& worst_of(const MemoryEstimate& estimate) {
 
 std::optional<UnevenLoad> uneven_load(const Answer& answer, const MemoryConstants& constants,
                                       Seconds step_if_even);
-std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants);
 // `advice`: what the trainer has to say of a legal layout.
 std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,
                                         const std::vector<LayoutViolation>& advice);

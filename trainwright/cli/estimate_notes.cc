@@ -183,26 +183,6 @@ std::string hooks_note(const Answer& answer) {
 
 }  // namespace
 
-std::optional<HostMemory> host_memory(const Answer& answer, const MemoryConstants& constants) {
-  if (answer.setting.read.layout.offload.empty()) return std::nullopt;
-  Question without = answer.setting;
-  without.read.layout.offload = {};
-  const auto all = tensors_of(without, constants);
-  if (!all || all->classes.size() != answer.estimate.classes.size()) return std::nullopt;
-  HostMemory host;
-  for (std::size_t i = 0; i < all->classes.size(); ++i) {
-    Bytes moved = Bytes(0);
-    for (const Category of : {Category::Weights, Category::MainWeights, Category::Gradients,
-                              Category::OptimizerStates, Category::Activations}) {
-      const Bytes stays = bytes_in(answer.estimate.classes[i], of);
-      moved += std::max(Bytes(0), bytes_in(all->classes[i], of) - stays);
-    }
-    host.per_rank = std::max(host.per_rank, moved);
-  }
-  host.ranks_per_node = largest_node(answer.setting.cluster);
-  return host;
-}
-
 std::optional<UnevenLoad> uneven_load(const Answer& answer, const MemoryConstants& constants,
                                       Seconds step_if_even) {
   const ExpertLoad& load = constants.expert_load;
@@ -226,10 +206,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
     if (!note.empty()) notes.push_back(std::move(note));
   };
   if (answer.host) {
-    add(fmt::format(
-        "Offloaded to host memory: {} per rank, {} per node of {}, not counting buffers.",
-        to_text(answer.host->per_rank),
-        to_text(answer.host->per_rank * answer.host->ranks_per_node), answer.host->ranks_per_node));
+    add(fmt::format("Offloaded to host memory: {}, not counting buffers.", to_text(*answer.host)));
   }
   add(routing_note(answer, constants));
   add(prepared_note(answer, constants));

@@ -243,12 +243,7 @@ Json answer_json(const Answer& answer) {
       .add("verdict", Json::of(name_of(answer.fit)))
       .add("memory", to_json(answer.estimate))
       .add("time", to_json(answer.time));
-  if (answer.host) {
-    Json host = Json::object();
-    host.add("per_rank", Json::of(answer.host->per_rank.value()))
-        .add("ranks_per_node", Json::of(answer.host->ranks_per_node));
-    document.add("host", std::move(host));
-  }
+  if (answer.host) document.add("host", to_json(*answer.host));
   if (answer.uneven) {
     document.add("expert_load",
                  Json::object()

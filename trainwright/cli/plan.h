@@ -4,6 +4,7 @@
 #include <string>
 
 #include "trainwright/cli/config.h"
+#include "trainwright/cli/host_memory.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/export/export.h"
@@ -43,6 +44,7 @@ struct Wanted {
 // All faults of all arguments at once.
 Result<Wanted> read_wanted(const Invocation& invocation);
 SearchQuestion question_of(const Wanted& wanted);
+
 // --from: the words of the question with what is run today as their layout, which is empty without
 // it. A file says its trainer, job and attention where the command line does not.
 Result<ConfigWords> words_today(const Invocation& invocation);
@@ -53,12 +55,21 @@ std::vector<Argument> limit_arguments();
 
 // What more memory would be worth is told for twice as much.
 inline constexpr double kMoreMemory = 2;
+// A best that would take so much less with it may be beaten by one that offloads.
+inline constexpr double kWorthOffloading = 0.25;
 
 // Of so many families with a pipeline, the fastest first, an order of its own is looked for.
 inline constexpr std::size_t kOrdered = 3;
 struct OrderedFamily {
   std::size_t family = 0;  // of `best`
   OwnOrder own;
+};
+
+// With less to train: the same model on few accelerators, its weights frozen.
+inline constexpr std::int64_t kFewAccelerators = 8;
+struct Adapters {
+  Job job;
+  PlannedLayout plan;
 };
 
 // What was found.
@@ -74,6 +85,14 @@ struct Plan {
   std::optional<Sized> fewest = {};  // accelerators that end in time
   std::vector<FrontPoint> front = {};
   std::vector<OrderedFamily> orders = {};
+  // Offloading is searched where nothing fits without. Where memory makes the best so slow that it
+  // may pay, the fastest of all, if it offloads and is at least kMargin faster.
+  std::optional<PlannedLayout> with_offload = {};
+  // Where nothing fits: a layout near `smallest` that does, with what a search leaves alone.
+  std::optional<PlannedLayout> change = {};
+  std::optional<Adapters> adapters = {};  // where nothing fits
+  std::optional<HostMemory> host = {};    // of the recommended layout, if it offloads
+  std::optional<HostMemory> host_with_offload = {};
 };
 // The fastest of them that beats its family's fixed kind; nullptr where none does.
 const OrderedFamily* faster_order(const Plan& plan);
@@ -92,7 +111,8 @@ RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
 // Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
-// "memory", "run", "order", "search", "measured", "experts", "within", "larger".
+// "memory", "offload", "host", "run", "order", "search", "measured", "experts", "within", "change",
+// "adapters", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;

@@ -93,6 +93,91 @@ Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
   return orders;
 }
 
+// What offloading would be worth where memory makes the best slow.
+Result<std::optional<PlannedLayout>> faster_with_offload(const Plan& plan,
+                                                         const SearchQuestion& question) {
+  const Limits& limits = plan.wanted.limits;
+  const bool limited = std::any_of(limits.begin(), limits.end(),
+                                   [](const Limit& one) { return one.key == "offload"; });
+  const bool asked = question.offload || question.from || limited;
+  if (asked || plan.result.best.empty() || !plan.with_more_memory ||
+      question.trainer.offloads.empty()) {
+    return std::nullopt;
+  }
+  const Seconds best = plan.result.best.front().time.step;
+  if (plan.with_more_memory->time.step > best * (1 - kWorthOffloading)) return std::nullopt;
+  SearchQuestion offloading = question;
+  offloading.offload = true;
+  offloading.most = 1;
+  offloading.find_riskier = false;
+  offloading.more_memory.reset();
+  offloading.remember = false;
+  SearchResult other = TW_TRY(search(offloading));
+  if (other.best.empty() || other.best.front().time.step > best * (1 - kMargin))
+    return std::nullopt;
+  return std::move(other.best.front());
+}
+
+// Losses, and sums of changes, that no search looks at unasked.
+Result<std::optional<PlannedLayout>> nearest_that_fits(const Plan& plan,
+                                                       const SearchQuestion& question) {
+  if (!plan.result.smallest || !plan.wanted.limits.empty()) return std::nullopt;
+  const auto change = smallest_change_that_fits(
+      memory_question(question, plan.result.smallest->layout), question.risk);
+  if (!change) return std::nullopt;
+  return TW_TRY(planned(question, change->layout));
+}
+
+// Adapters, or those over weights in four bits.
+std::vector<Job> jobs_with_less(const Job& job) {
+  std::vector<Job> jobs;
+  Job less = job;
+  if (!job.lora) {
+    less.lora = Lora{};
+    less.frozen = {};
+    jobs.push_back(less);
+  }
+  if (less.lora->base == FrozenBase::AsWeights) {
+    less.lora->base = FrozenBase::Nf4;
+    jobs.push_back(less);
+  }
+  return jobs;
+}
+
+// Whether the trainer trains such a job at all: by its settings, if it is told by any.
+bool is_sayable(const Wanted& wanted, const Layout& layout) {
+  const auto target = find_target("", wanted.trainer);
+  return !target || translate({.model = wanted.model,
+                               .cluster = wanted.cluster,
+                               .trainer = wanted.trainer,
+                               .layout = layout,
+                               .job = wanted.job},
+                              *target)
+                        .unsayable.empty();
+}
+
+Result<std::optional<Adapters>> adapters_that_fit(const Wanted& wanted,
+                                                  const SearchQuestion& asked) {
+  if (accelerator_count(wanted.cluster) > kFewAccelerators) return std::nullopt;
+  for (const Job& job : jobs_with_less(wanted.job)) {
+    Wanted less = wanted;
+    less.job = job;
+    SearchQuestion question = question_of(less);
+    question.most = 1;
+    question.find_smallest = false;
+    question.stop = asked.stop;
+    SearchResult result = TW_TRY(search(question));
+    if (result.best.empty()) continue;
+    PlannedLayout& found = result.best.front();
+    if (is_sayable(less, found.layout)) return Adapters{job, std::move(found)};
+  }
+  return std::nullopt;
+}
+
+std::optional<HostMemory> host_of(const SearchQuestion& question, const PlannedLayout& plan) {
+  return host_memory(memory_question(question, plan.layout), plan.memory);
+}
+
 }  // namespace
 
 constexpr double kFeltGain = 1e-3;  // of a step; less is not worth a file
@@ -139,12 +224,17 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
     Larger larger = TW_TRY(smallest_that_fits(question, hardware));
     plan.larger = std::move(larger.found);
     plan.tried_times = larger.times;
+    plan.change = TW_TRY(nearest_that_fits(plan, question));
+    plan.adapters = TW_TRY(adapters_that_fit(wanted, question));
   }
   plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (!plan.result.best.empty()) {
     plan.with_more_memory = plan.result.proven ? std::move(plan.result.with_more_memory)
                                                : TW_TRY(fastest_with_memory(question, kMoreMemory));
+    plan.host = host_of(question, plan.result.best[plan.result.recommended]);
   }
+  plan.with_offload = TW_TRY(faster_with_offload(plan, question));
+  if (plan.with_offload) plan.host_with_offload = host_of(question, *plan.with_offload);
   if (wanted.within) {
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
     plan.fewest = TW_TRY(fewest(question, sizes, rate));

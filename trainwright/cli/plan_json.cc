@@ -119,6 +119,29 @@ Json riskier_json(const PlannedLayout& fastest) {
   return json;
 }
 
+// A layout beside the answer.
+Json beside_json(const PlannedLayout& of) {
+  return Json::object()
+      .add("layout", Json::of(to_text(of.layout)))
+      .add("step", Json::of(of.time.step.value()))
+      .add("driver", Json::of(of.memory.classes[of.memory.worst].driver.value()));
+}
+
+// What was not asked, and would be faster or fit.
+void add_ways_out(Json& json, const Plan& plan) {
+  if (plan.host) json.add("host", to_json(*plan.host));
+  if (plan.with_offload) {
+    Json offload = beside_json(*plan.with_offload);
+    if (plan.host_with_offload) offload.add("host", to_json(*plan.host_with_offload));
+    json.add("with_offload", std::move(offload));
+  }
+  if (plan.change) json.add("change", beside_json(*plan.change));
+  if (plan.adapters) {
+    Json adapters = beside_json(plan.adapters->plan);
+    json.add("adapters", std::move(adapters.add("job", Json::of(to_text(plan.adapters->job)))));
+  }
+}
+
 Json orders_json(const std::vector<OrderedFamily>& orders) {
   Json list = Json::array();
   for (const OrderedFamily& of : orders) {
@@ -173,6 +196,7 @@ Json plan_json(const Plan& plan) {
   if (plan.with_more_memory) {
     json.add("with_more_memory", more_memory_json(*plan.with_more_memory));
   }
+  add_ways_out(json, plan);
   if (!plan.orders.empty()) json.add("auto", orders_json(plan.orders));
   if (result.riskier) json.add("riskier", riskier_json(*result.riskier));
   if (plan.why_not) json.add("why_not", to_json(*plan.why_not));

@@ -47,6 +47,39 @@ TEST_CASE("a file of what is run today says its trainer and its precision") {
         "deepspeed@0.19.8");
 }
 
+TEST_CASE("where nothing fits, a plan says what would") {
+  const auto plan = [](const char* on, const char* model, const char* seq) {
+    return json_of(reply_to({"plan", model, "--on", on, "--batch", "64", "--seq", seq, "--trainer",
+                             "accelerate", "--json"}));
+  };
+  // Logits of 256,000 words for 32,768 tokens take 31 GiB in fp32, several times over.
+  const Json logits = plan("16xA100-80GB", "gemma-2-9b", "32k");
+  CHECK(logits.find("end")->string == "nothing-fits");
+  CHECK(logits.find("change")->find("layout")->string.find("loss=liger") != std::string::npos);
+  // 16 bytes for each of 8 billion parameters, or 2 and adapters.
+  const Json weights = plan("1xH100", "llama-3.1-8b", "4096");
+  CHECK(weights.find("adapters")->find("job")->string == "optimizer=adamw,lora=16");
+}
+
+TEST_CASE("a plan tells what it puts on the host, and when putting it there is faster") {
+  const auto plan = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "plan");
+    words.emplace_back("--json");
+    return json_of(reply_to(words));
+  };
+  const Json host = plan({"llama-3.1-8b", "--on", "2xRTX-4090", "--batch", "16", "--seq", "4096",
+                          "--trainer", "torchtitan"});
+  // Weights, gradients and two states in fp32: 16 bytes for each of 8.03 billion, over 2 ranks,
+  // less what is on its way.
+  const auto bytes = host.find("host")->find("per_rank")->integer;
+  CHECK(bytes > 58e9);
+  CHECK(bytes < 16 * 8.04e9 / 2);
+  const Json both = plan(
+      {"gpt3-175b", "--on", "64xH100", "--batch", "256", "--seq", "2k", "--trainer", "accelerate"});
+  const double best = both.find("best")->items[0].find("time")->find("step")->number;
+  CHECK(both.find("with_offload")->find("step")->number < 0.5 * best);
+}
+
 const File& file_of(const Reply& reply, std::string_view ending) {
   const auto found = std::find_if(reply.files.begin(), reply.files.end(),
                                   [&](const File& file) { return file.path.ends_with(ending); });

@@ -40,6 +40,18 @@ std::string alike_text(const PlannedLayout& plan) {
   return fmt::format("; {} +{}", chunks, percent(slowest / plan.time.step - 1));
 }
 
+// What these words stand for; without pipelines there are neither chunks nor schedules.
+std::string alike_legend(const std::vector<PlannedLayout>& best) {
+  const auto any = [&](const auto& holds) { return std::any_of(best.begin(), best.end(), holds); };
+  if (!any([](const PlannedLayout& of) { return !of.alike.empty(); })) return "";
+  if (any([](const PlannedLayout& of) { return of.layout.pp > 1 && !of.alike.empty(); })) {
+    return "vpp1-4 +2 %, others +2 %: the same with 1 to 4 chunks, or with other schedules, splits "
+           "of layers, copies of sharded weights or more recompute, takes up to 2 % longer";
+  }
+  return "others +2 %: the same with other copies of sharded weights or more recompute takes up to "
+         "2 % longer";
+}
+
 // "pp 4 to 2, mbs 1 to 2"
 std::string changes_text(const Layout& from, const Layout& to) {
   std::vector<std::string> parts;
@@ -208,7 +220,8 @@ std::string within_text(const Plan& plan) {
     if (plan.result.best.empty()) return small + ".";
     small += ", and no larger cluster of them was found that ends in time";
     if (plan.tried_times == 1) return small + ".";
-    return small + fmt::format(", of up to {} times as many.", plan.tried_times);
+    return small + fmt::format(", of up to {} times as many. A larger batch splits over more.",
+                               plan.tried_times);
   }
   const Sized& of = *plan.fewest;
   const bool more = accelerator_count(of.cluster) > accelerator_count(wanted.cluster);
@@ -295,9 +308,56 @@ std::string limit_text(const Plan& plan) {
   if (other.time.step >= first.time.step) {
     return "Memory does not limit it: no layout is faster with twice as much.";
   }
-  return fmt::format("Memory limits it: with twice as much {} would take {}, {} less.",
+  constexpr double kHardly = 0.01;
+  const double gain = 1 - other.time.step / first.time.step;
+  return fmt::format("Memory {} it: with twice as much {} would take {}, {} less.",
+                     gain < kHardly ? "hardly limits" : "limits",
                      short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
-                     percent(1 - other.time.step / first.time.step));
+                     percent(gain));
+}
+
+// What was not searched, since layouts fit without.
+std::string offload_text(const Plan& plan) {
+  const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_offload;
+  std::string text =
+      fmt::format("Not searched, since layouts fit without: offloading. {} would take {}, {} less",
+                  short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
+                  percent(1 - other.time.step / first.time.step));
+  if (plan.host_with_offload)
+    text += fmt::format("; host memory: {}", to_text(*plan.host_with_offload));
+  return text + fmt::format(". --fix offload={} lists such layouts.",
+                            value_of(Knob::Offload, other.layout));
+}
+
+// "24.1 GiB, 5.1 s a step"
+std::string size_text(const PlannedLayout& of) {
+  return fmt::format("{}, {} a step", to_text(of.memory.classes[of.memory.worst].driver),
+                     seconds_text(of.time.step));
+}
+
+std::string change_text(const Plan& plan) {
+  const Layout &from = plan.result.smallest->layout, &to = plan.change->layout;
+  const std::string what =
+      change_to(to_text(from), to, layout_context(plan.wanted.cluster, plan.wanted.trainer));
+  std::string text =
+      fmt::format("Not searched, but fits: the same with {} ({}).", what, size_text(*plan.change));
+  if (what.starts_with("loss=") && what.find(',') == std::string::npos)
+    text += fmt::format(" --fix {} searches such layouts.", what);
+  return text;
+}
+
+// "lora=16", without an optimizer that goes without saying.
+std::string job_text(const Job& job) {
+  const std::string text = to_text(job), usual = to_text(Job{});
+  return text.starts_with(usual + ',') ? text.substr(usual.size() + 1) : text;
+}
+
+std::string adapters_text(const Plan& plan) {
+  const Adapters& of = *plan.adapters;
+  return fmt::format("Adapters {}would fit: --job {}: {} ({}).",
+                     of.job.lora->base == FrozenBase::AsWeights ? "" : "over weights in four bits ",
+                     job_text(of.job), short_text(of.plan.layout, plan.wanted.model),
+                     size_text(of.plan));
 }
 
 RankLoad busiest_of(const Wanted& wanted, const Layout& layout) {
@@ -470,6 +530,12 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     }
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
+    if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
+    if (plan.host) {
+      notes.push_back(
+          {"host", fmt::format("Offloaded to host memory by {}: {}, not counting buffers.",
+                               result.recommended + 1, to_text(*plan.host))});
+    }
     if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
   }
@@ -484,6 +550,8 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     notes.push_back({"experts", load_text(wanted, result.best.front().layout)});
   }
   if (wanted.within) notes.push_back({"within", within_text(plan)});
+  if (plan.change) notes.push_back({"change", change_text(plan)});
+  if (plan.adapters) notes.push_back({"adapters", adapters_text(plan)});
   if (result.end == SearchEnd::NothingFits) {
     notes.push_back({"larger", larger_text(plan)});
   }
@@ -513,11 +581,7 @@ std::string plan_text(const Plan& plan, int width) {
       })) {
     say("a-b-c: layers of the first stage, of those between, of the last");
   }
-  if (!wanted.from && std::any_of(result.best.begin(), result.best.end(),
-                                  [](const PlannedLayout& of) { return !of.alike.empty(); })) {
-    say("vpp1-4 +2 %, others +2 %: the same with 1 to 4 chunks, or with other schedules, splits of "
-        "layers, copies of sharded weights or more recompute, takes up to 2 % longer");
-  }
+  if (const auto legend = alike_legend(result.best); !wanted.from && !legend.empty()) say(legend);
   if (!result.best.empty()) {
     say("1: " + time_text(result.best.front().time, wanted.precision));
     say("As --layout: " + settings_text(wanted, result.best.front().layout));

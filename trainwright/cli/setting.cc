@@ -240,11 +240,16 @@ std::string setting_text(const Question& setting, int width) {
   text += model_notes(setting.model, width);
   text += fmt::format("{} on {} with {} {}\n", setting.model.name, setting.cluster.name,
                       setting.trainer.title, to_text(setting.trainer.version));
+  const bool whole = layout.gbs % (layout.mbs * layout.dp) == 0;
+  const std::string batch =
+      whole ? fmt::format("{} of mbs {}",
+                          counted(micro_batch_count(layout), "micro-batch", "micro-batches"),
+                          layout.mbs)
+            : fmt::format("{} in micro-batches of {}", counted(layout.gbs, "sequence", "sequences"),
+                          layout.mbs);
   text += wrapped_lines(
-      fmt::format("{}; {} of mbs {} a step; {} a step; {}",
-                  counted(world_size(layout), "rank", "ranks"),
-                  counted(micro_batch_count(layout), "micro-batch", "micro-batches"), layout.mbs,
-                  counted(tokens_per_step(layout).value(), "token", "tokens"),
+      fmt::format("{}; {} a step; {} a step; {}", counted(world_size(layout), "rank", "ranks"),
+                  batch, counted(tokens_per_step(layout).value(), "token", "tokens"),
                   counted(stage_count(layout), "stage", "stages")),
       width);
   text += wrapped_lines(

@@ -30,9 +30,26 @@ std::string parts_text(const StepTime& time) {
 
 }  // namespace
 
+namespace {
+
+// Three digits, and those before the point: "2.63", "1,979".
+std::string plain(double number) {
+  constexpr double kThreeDigits = 999.5;
+  if (std::abs(number) < kThreeDigits) return fmt::format("{:.3g}", number);
+  constexpr double kMostDigits = 1e15;
+  if (std::abs(number) >= kMostDigits) return significant(number);
+  return with_thousands(static_cast<std::int64_t>(std::llround(number)));
+}
+
+}  // namespace
+
 std::string seconds_text(Seconds time) {
-  if (std::abs(time.value()) < 1) return fmt::format("{:.3g} ms", time.value() * 1e3);
-  return fmt::format("{:.3g} s", time.value());
+  const double seconds = time.value();
+  constexpr double kNothing = 5e-7;   // no part of a step is known so well
+  constexpr double kSecond = 0.9995;  // would be printed as 1e+03 ms
+  if (std::abs(seconds) < kNothing) return "0 ms";
+  if (std::abs(seconds) < kSecond) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return plain(seconds) + " s";
 }
 
 std::string_view words_of(TimePart part) {
@@ -87,9 +104,9 @@ std::string mfu_text(const StepTime& time, PrecisionKind precision) {
 
 std::string time_text(const StepTime& time, PrecisionKind precision) {
   return fmt::format(
-      "{} a step (90 % interval {:.3g} to {:.3g} s), {} tokens/s per accelerator, MFU "
+      "{} a step (90 % interval {} to {} s), {} tokens/s per accelerator, MFU "
       "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
-      seconds_text(time.step), time.low.value(), time.high.value(),
+      seconds_text(time.step), plain(time.low.value()), plain(time.high.value()),
       with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(time))),
       mfu_text(time, precision), percent(time.hfu), seconds_text(time.bound), parts_text(time));
 }

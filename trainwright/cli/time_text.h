@@ -7,7 +7,7 @@
 
 namespace trainwright::cli {
 
-// "14.2 s", "92.1 ms": three digits, whatever the size.
+// "14.2 s", "92.1 ms", "1,979 s": three digits, or those before the point.
 std::string seconds_text(Seconds time);
 std::string_view words_of(TimePart part);  // "matrix products"
 // The largest ways in which b's step differs: "pipeline bubble +120 ms, data parallel -28 ms".
