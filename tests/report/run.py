@@ -32,6 +32,7 @@ LARGE = {  # for screens only
     "405b": ("llama-3.1-405b --on 16384xH100 --batch 2048 --seq 8192 --tokens 15T --price 2", True),
     "deepseek": ("deepseek-v3 --on 2048xH800 --batch 15360 --seq 4096", True),
 }
+DOUBTED = {"unsayable", "lora"}  # torchtitan, adapters: no published run of theirs is scored
 DEEP = "llama-3.1-405b --on 8192xH100 --batch 8192 --seq 8192 --fix pp=64 --fix vpp=1"  # 640 classes of ranks
 MOST_BYTES = 1_000_000
 
@@ -90,6 +91,9 @@ def is_complete(browser, name, fits):
     left = browser.value(f"{data}.details.accuracy.time.map(one => one.off.length)")
     drawn = browser.value("document.querySelectorAll('#sure .picture circle.left').length")
     check(len(left) >= 2 and min(left) >= 8 and drawn == sum(left) <= 300, f"{name}: {drawn} dots of residuals for {left}")
+    doubt = browser.value(f"{data}.details.accuracy.doubt")
+    said = browser.value("document.querySelector('#sure').innerText")
+    check(doubt in said and (doubt != "") == (name in DOUBTED), f"{name}: how well memory is known is {'' if doubt else 'not '}doubted")
     if fits:
         check(browser.value("document.querySelectorAll('#answer .card').length") >= 4, f"{name}: cards are missing")
         parts = browser.value("document.querySelectorAll('#time rect.seg').length")

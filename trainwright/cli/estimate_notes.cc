@@ -152,21 +152,6 @@ std::string untaught_note(const Cluster& cluster) {
          "wide: --measured with one step of your own narrows it.";
 }
 
-std::string doubt_note(const Answer& answer) {
-  switch (answer.estimate.ground.doubt) {
-    case Ground::Doubt::None: return {};
-    case Ground::Doubt::Unscored:
-      return fmt::format(
-          "Memory of {} is counted from its code. Few published runs tell more, and most of those "
-          "take more beside weights and optimizer states, so intervals reach further up.",
-          answer.setting.trainer.title);
-    case Ground::Doubt::Adapters:
-      return "Published runs with adapters hold up to 160 % more beside weights and optimizer "
-             "states than is counted, half of them over 18 %, so intervals reach far up.";
-  }
-  return {};
-}
-
 // Where a trainer's own code keeps the host busy, which larger micro-batches hide.
 std::string hooks_note(const Answer& answer) {
   constexpr double kTold = 0.05;  // of a step
@@ -213,7 +198,7 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
   add(hooks_note(answer));
   add(fp32_note(answer.setting));
   add(untaught_note(answer.setting.cluster));
-  add(doubt_note(answer));
+  add(doubt_text(answer.estimate.ground, answer.setting.trainer));
   add(assumed_note(answer));
   for (const LayoutViolation& violation : advice) {
     add(fmt::format("Advice: {}{}.", violation.reason,

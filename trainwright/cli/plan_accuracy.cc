@@ -50,7 +50,8 @@ Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
       .add("time", with_residuals(rows_of(file, "time", stack.source), residuals))
       .add("memory", rows_of(file, "memory", {}))
       .add("assumed", Json::of(memory.ground.assumed))
-      .add("late", Json::of(memory.ground.late));
+      .add("late", Json::of(memory.ground.late))
+      .add("doubt", Json::of(doubt_text(memory.ground, wanted.trainer)));
   return json;
 }
 

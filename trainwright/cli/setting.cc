@@ -261,6 +261,21 @@ std::string setting_text(const Question& setting, int width) {
   return text;
 }
 
+std::string doubt_text(const Ground& ground, const Trainer& trainer) {
+  switch (ground.doubt) {
+    case Ground::Doubt::None: return {};
+    case Ground::Doubt::Unscored:
+      return fmt::format(
+          "Memory of {} is counted from its code. Few published runs tell more, and most of those "
+          "take more beside weights and optimizer states, so intervals reach further up.",
+          trainer.title);
+    case Ground::Doubt::Adapters:
+      return "Published runs with adapters hold up to 160 % more beside weights and optimizer "
+             "states than is counted, half of them over 18 %, so intervals reach far up.";
+  }
+  return {};
+}
+
 std::string violations_text(const std::vector<LayoutViolation>& found, int width) {
   if (found.empty()) return "legal: no objections\n";
   std::string text = is_legal(found) ? "legal, with advice:\n" : "not legal:\n";

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "trainwright/cli/command.h"
+#include "trainwright/memory/memory.h"
 #include "trainwright/question/question.h"
 
 namespace trainwright::cli {
@@ -53,6 +54,8 @@ std::string model_notes(const Model& model, int width);
 // states; flash attention".
 std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
                          std::optional<AttentionKernel> attention);
+// Why memory may be further off than where published runs were held against it; else empty.
+std::string doubt_text(const Ground& ground, const Trainer& trainer);
 // "1 stage", "2 stages".
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 // "1.2 %", "<0.1 %".

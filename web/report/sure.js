@@ -58,6 +58,7 @@ export function sure(plan) {
     el("h3", "What is assumed"), el("p", `${details.assumed}.`),
     ...(accuracy.assumed ? [el("p", "Some facts about this trainer's memory are assumed or learned, not read in its source: the interval is wider for it.")] : []),
     ...(accuracy.late ? [el("p", "With this version of PyTorch, memory of collectives comes back late: how late is not known, and the interval is wider for it.")] : []),
+    ...(accuracy.doubt ? [el("p", accuracy.doubt)] : []),
     el("p", "One run of your own makes step times better: --measured LAYOUT:step=14.2s."));
   return node;
 }
