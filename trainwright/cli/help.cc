@@ -123,6 +123,7 @@ std::string trainer_help(int width) {
       {"kernels", "object: true or false for each of " +
                       enumerate(to_strings(all_names(KernelKind{}))) + " (default: as based_on)"},
       {"loss", "name of one of its losses (default: as based_on)"},
+      {"gradients", "dtype that they are added up in, such as bf16 (default: as based_on)"},
       {"workspaces", "object: bytes of each library's workspace (default: as based_on)"},
       {"flash",
        "generation of FlashAttention: 1, 2, 3, or 0 for the accelerator's best kernel "
