@@ -57,20 +57,25 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
 constexpr std::string_view kOfTokens = "-tokens";
 constexpr std::int64_t kMostTokens = 1'000'000'000'000'000'000;  // sums with them do not overflow
 
+// Of what is no number that can be counted with.
+std::string_view count_fault(std::string_view text) {
+  const bool digits = text.find_first_not_of("0123456789") == text.npos && !text.empty();
+  return digits ? "is too large" : "is not a whole number";
+}
+
 // What is wrong with a value of this kind, and what it may look like.
 std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argument::Kind kind,
                                                                          const std::string& text) {
   using Fault = std::pair<std::string_view, std::string_view>;
   switch (kind) {
     case Argument::Kind::Integer:
-      if (!parse_count(text)) return Fault{"is not a whole number", "for instance 64 or 4k"};
+      if (!parse_count(text)) return Fault{count_fault(text), "for instance 64 or 4k"};
       break;
     case Argument::Kind::Batch: {
       const bool tokens = text.ends_with(kOfTokens);
       const auto count =
           parse_count(tokens ? text.substr(0, text.size() - kOfTokens.size()) : text);
-      if (!count)
-        return Fault{"is not a whole number", "sequences, for instance 512, or 4M-tokens"};
+      if (!count) return Fault{count_fault(text), "sequences, for instance 512, or 4M-tokens"};
       if (tokens && *count > kMostTokens) return Fault{"is too large", "for instance 4M-tokens"};
       break;
     }

@@ -46,7 +46,7 @@ TEST_CASE("help names every key of a cluster file") {
 
 TEST_CASE("help names every key of a trainer's file") {
   const std::string text = help_text("trainer", 100);
-  for (const char* key : {"based_on", "kernels", "loss", "workspaces", "code"}) {
+  for (const char* key : {"based_on", "kernels", "loss", "workspaces", "code", "gradients"}) {
     CHECK(holds(text, std::string("  ") + key + " "));
   }
   for (const CodeFact& fact : kCodeFacts) CHECK(holds(text, " " + std::string(fact.name) + " "));
