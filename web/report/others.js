@@ -15,7 +15,7 @@ function changes(list) {
 }
 
 export function others(plan) {
-  const notes = plan.details.notes.filter(one => ["recommended", "runner-up", "memory", "order", "risk", "run"].includes(one.about));
+  const notes = plan.details.notes.filter(one => ["recommended", "runner-up", "memory", "offload", "host", "order", "risk", "run"].includes(one.about));
   const node = section("others", "Why not the others", ...notes.map(one => el("p", one.text)), found(plan));
   if (plan.details.neighbours.length) {
     node.append(el("h3", `One change of layout ${plan.recommended + 1}`), el("p.small.soft", "The same accelerators; data parallelism takes what is left."), changes(plan.details.neighbours));
