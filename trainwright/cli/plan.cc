@@ -190,6 +190,11 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.attention = *attention;
   wanted.risk = *risk;
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
+  if (entry_of(wanted.words.layout, "precision") && !invocation.text("precision")) {
+    // fp8 is short for a recipe.
+    wanted.words.layout =
+        amended(wanted.words.layout, fmt::format("precision={}", name_of(wanted.precision)));
+  }
   if (Diagnostics faulty = read_layouts(invocation, wanted); !faulty.empty()) {
     return fail(std::move(faulty));
   }

@@ -39,6 +39,8 @@ TEST_CASE("a file of what is run today says its trainer and its precision") {
   CHECK(megatron.find("precision")->string == "fp8-delayed");
   CHECK(megatron.find("end")->string == "found");
   CHECK(json_of(answer(folder.path + "/run.toml")).find("trainer")->string == "torchtitan@0.2");
+  const Json words = json_of(answer("tp=2,zero=1,mbs=1,precision=fp8"));
+  CHECK(words.find("precision")->string == "fp8-delayed");
   // What it does not say stands behind it.
   std::ofstream(folder.path + "/ds.json") << R"({"zero_optimization": {"stage": 3}})";
   CHECK(answer(folder.path + "/ds.json").error.find("--from " + folder.path + "/ds.json,mbs=1") !=
