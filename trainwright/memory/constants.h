@@ -39,7 +39,7 @@ struct MemoryConstants {
   double spread_late = 0.06;      // the same where tensors of collectives come back late
   // Of what comes and goes, upward: of trainers that no published run was held against; of
   // adapters.
-  double doubt_unscored = 0.18, doubt_adapters = 0.36;
+  double doubt_unscored = 0.18, doubt_adapters = 0.3;
   std::vector<std::string> scored = {};    // trainers that published runs were held against
   std::optional<OutsideFacts> facts = {};  // of context and communicators
 };
