@@ -76,10 +76,12 @@ TEST_CASE("a plan tells what it puts on the host, and when putting it there is f
   const auto bytes = host.find("host")->find("per_rank")->integer;
   CHECK(bytes > 58e9);
   CHECK(bytes < 16 * 8.04e9 / 2);
-  const Json both = plan(
-      {"gpt3-175b", "--on", "64xH100", "--batch", "256", "--seq", "2k", "--trainer", "accelerate"});
+  // Weights in fp32 leave room for small micro-batches alone, and those gather weights more often.
+  const Json both = plan({"llama-3.1-8b", "--on", "8xRTX-4090", "--batch", "64", "--seq", "4096",
+                          "--trainer", "torchtitan"});
   const double best = both.find("best")->items[0].find("time")->find("step")->number;
-  CHECK(both.find("with_offload")->find("step")->number < 0.5 * best);
+  REQUIRE(both.find("with_offload") != nullptr);
+  CHECK(both.find("with_offload")->find("step")->number < 0.9 * best);
 }
 
 const File& file_of(const Reply& reply, std::string_view ending) {

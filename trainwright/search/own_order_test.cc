@@ -42,7 +42,7 @@ TEST_CASE("an order of its own is judged as the same order from a file") {
     bool faster;  // what plan found when this was written
   };
   for (const Case& one : {Case{"torchtitan", 32, 4096, true},
-                          {"torchtitan", 64, 4096, true},
+                          {"torchtitan", 64, 4096, false},
                           {"pytorch", 32, 4096, true},
                           {"pytorch", 32, 1024, true}}) {
     CAPTURE(one.trainer);
