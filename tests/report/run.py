@@ -92,7 +92,7 @@ def is_complete(browser, name, fits):
     drawn = browser.value("document.querySelectorAll('#sure .picture circle.left').length")
     check(len(left) >= 2 and min(left) >= 8 and drawn == sum(left) <= 300, f"{name}: {drawn} dots of residuals for {left}")
     doubt = browser.value(f"{data}.details.accuracy.doubt")
-    said = browser.value("document.querySelector('#sure').innerText")
+    said = browser.value("document.querySelector('#sure').innerText").replace("\u00a0", " ")
     check(doubt in said and (doubt != "") == (name in DOUBTED), f"{name}: how well memory is known is {'' if doubt else 'not '}doubted")
     if fits:
         check(browser.value("document.querySelectorAll('#answer .card').length") >= 4, f"{name}: cards are missing")
