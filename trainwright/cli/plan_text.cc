@@ -193,12 +193,12 @@ std::string today_text(const Plan& plan) {
     return fmt::format("Today's {} is refused: {}.", name, plan.today->refused.front().reason);
   }
   const MemoryEstimate& memory = *plan.today->memory;
-  const bool fits = fit_of(memory.oom, plan.wanted.risk) == Fit::Fits;
+  const Fit fit = fit_of(memory.oom, plan.wanted.risk);
   return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
                      seconds_text(plan.today->time->step),
                      mfu_text(*plan.today->time, plan.today->layout.precision),
                      to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
-                     fits ? "" : " (does not fit)");
+                     fit == Fit::Fits ? "" : (fit == Fit::Tight ? " (tight)" : " (does not fit)"));
 }
 
 // "101.5 days (90.1 to 120.3)", as sure as the step's time.

@@ -270,8 +270,8 @@ std::string doubt_text(const Ground& ground, const Trainer& trainer) {
           "take more beside weights and optimizer states, so intervals reach further up.",
           trainer.title);
     case Ground::Doubt::Adapters:
-      return "Published runs with adapters hold up to 160 % more beside weights and optimizer "
-             "states than is counted, half of them over 18 %, so intervals reach far up.";
+      return "Published runs with adapters mostly hold more beside weights and optimizer states "
+             "than is counted, some more than twice as much, so intervals reach far up.";
   }
   return {};
 }

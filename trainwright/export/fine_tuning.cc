@@ -22,7 +22,12 @@ class Said {
     }
   }
   bool has(std::string_view key) const { return find(key) != nullptr; }
-  // Of the first of these keys that is there.
+  // The first of these keys that is there; mostly empty.
+  std::string_view first(std::initializer_list<std::string_view> keys) const {
+    const auto at = std::find_if(keys.begin(), keys.end(), [&](auto key) { return has(key); });
+    return at == keys.end() ? std::string_view() : *at;
+  }
+  // Of that key.
   std::string text(std::initializer_list<std::string_view> keys) const {
     for (const std::string_view key : keys) {
       const auto* values = find(key);
@@ -140,21 +145,36 @@ void add_batch(const Said& said, std::optional<std::int64_t> world, std::string_
     return std::clamp<std::int64_t>(ours(key, theirs).value_or(1), 1, kMostDegree);
   };
   const std::int64_t together = degree("tp", their_tp) * degree("cp", their_cp);
-  const auto mbs = said.number({"per_device_train_batch_size", "micro_batch_size"});
-  const auto seq = said.number(
-      {"sequence_len", "cutoff_len", "max_seq_length", "max_length", "model_max_length"});
-  const std::int64_t steps = said.number({"gradient_accumulation_steps"}).value_or(1);
+  const auto heard = [&](const char* key, std::initializer_list<std::string_view> theirs) {
+    const auto number = said.number(theirs);
+    const std::string_view name = said.first(theirs);
+    if (!number && !name.empty())
+      understood.unreadable.push_back({key, std::string(name), said.text(theirs)});
+    return number;
+  };
+  const auto mbs = heard("mbs", {"per_device_train_batch_size", "micro_batch_size"});
+  const auto seq = heard(
+      "seq", {"sequence_len", "cutoff_len", "max_seq_length", "max_length", "model_max_length"});
+  const std::int64_t steps = heard("gbs", {"gradient_accumulation_steps"}).value_or(1);
   if (mbs) entries.push_back(fmt::format("mbs={}", *mbs));
   if (seq) entries.push_back(fmt::format("seq={}", *seq));
-  if (!mbs) understood.not_said.emplace_back("mbs");
-  if (!seq) understood.not_said.emplace_back("seq");
+  const auto ask_for = [&](const char* key) {
+    const bool told = std::any_of(understood.unreadable.begin(), understood.unreadable.end(),
+                                  [&](const Unreadable& one) { return one.key == key; });
+    if (!told) understood.not_said.emplace_back(key);
+  };
+  if (!mbs) ask_for("mbs");
+  if (!seq) ask_for("seq");
+  const bool counted =
+      said.number({"gradient_accumulation_steps"}) || !said.has("gradient_accumulation_steps");
   const auto micro = ours("mbs", mbs);
-  const bool in_range = micro && *micro > 0 && *micro <= kMostBatch && steps <= kMostBatch / *micro;
+  const bool in_range =
+      counted && micro && *micro > 0 && *micro <= kMostBatch && steps <= kMostBatch / *micro;
   if (in_range && world && *world % together == 0) {
     entries.push_back(fmt::format(
         "gbs={}", std::min<std::int64_t>(*micro * steps * (*world / together), kMostBatch)));
   } else {
-    understood.not_said.emplace_back("gbs");
+    ask_for("gbs");
   }
 }
 

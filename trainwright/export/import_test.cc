@@ -156,6 +156,21 @@ TEST_CASE("axolotl's file says model, adapters, batch and what is computed again
   CHECK(fine.understood.not_said.empty());
 }
 
+TEST_CASE(
+    "a number of a fine-tuning file that is none is told as such, and no batch is made of it") {
+  const auto settings = *read_settings(
+      "model_name_or_path: a/b\nfinetuning_type: lora\ncutoff_len: four\n"
+      "per_device_train_batch_size: 2\ngradient_accumulation_steps: auto\n",
+      "run.yaml", SettingsForm::Yaml);
+  const auto fine = understand_fine_tuning(settings, 2);
+  REQUIRE(fine.has_value());
+  const std::vector<Unreadable> none = {{"seq", "cutoff_len", "four"},
+                                        {"gbs", "gradient_accumulation_steps", "auto"}};
+  CHECK(fine->understood.unreadable == none);
+  CHECK(fine->understood.not_said.empty());
+  CHECK(fine->understood.layout.find("gbs") == std::string::npos);
+}
+
 TEST_CASE("LLaMA-Factory computes layers again unless told otherwise, and targets all matrices") {
   const std::string file =
       "model_name_or_path: meta-llama/Meta-Llama-3-8B\nfinetuning_type: lora\nlora_target: all\n"
