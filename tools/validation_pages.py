@@ -181,7 +181,7 @@ def time_page(sources):
     rows = []
     for one in sources:
         shipped, held = one["as_shipped"], one["held_out"]
-        name = one["source"] if one["stack"] else f"*{one['source']}*"
+        name = one["source"] if one["stacks"] else f"*{one['source']}*"
         rows.append([name, f"{shipped['rows']:,}".replace(",", ""), percent(shipped["mape"]), percent(shipped.get("coverage_90")),
                      percent(one.get("one_row", {}).get("mape")), percent(held["mape"]), percent(held["median"]),
                      percent(held.get("coverage_90"))])
@@ -257,7 +257,7 @@ Predictions beside runs that others have published. Constants have not seen the 
 
 | | |
 |---|---|
-| [Step time](time.md) | {sum(1 for one in figures["time"] if one["stack"])} sources, {sum(one["as_shipped"]["rows"] for one in figures["time"] if one["stack"]):,} runs |
+| [Step time](time.md) | {sum(1 for one in figures["time"] if one["stacks"])} sources, {sum(one["as_shipped"]["rows"] for one in figures["time"] if one["stacks"]):,} runs |
 | [Memory](memory.md) | {len(figures["memory"])} sources, {sum(one["as_shipped"].get("verdicts", 0) for one in figures["memory"]):,} verdicts and the bytes of those that ran |
 | [Which layout is picked](choice.md) | {sum(one["sweeps"] for one in figures["choice"])} sweeps |
 | [Runs from elsewhere](elsewhere.md) | well-known projects, found after the constants were fitted, each with its command |

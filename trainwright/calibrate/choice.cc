@@ -23,7 +23,10 @@ bool belongs(const Case& made) {
 // Everything that is asked of one run: its time by two sets of constants, its chance of OOM.
 std::optional<TriedRun> answered(const Case& made, const Cases& cases,
                                  const ChoiceConstants& constants) {
-  const WithoutSource& left = constants.left.at(made.source);
+  const auto found =
+      constants.left.find({made.source, stack_name_of(made, cases, constants.stacks)});
+  if (found == constants.left.end()) return std::nullopt;
+  const WithoutSource& left = found->second;
   auto pieces = pieces_of(made, cases, constants.kernels);
   const auto memory = estimate_memory({.model = cases.model_of(made),
                                        .cluster = cases.cluster_of(made),
@@ -33,11 +36,9 @@ std::optional<TriedRun> answered(const Case& made, const Cases& cases,
                                        .constants = constants.memory,
                                        .schedule = made.order ? &*made.order : nullptr});
   if (!pieces || !memory) return std::nullopt;
-  const auto fold = left.by_fold.find(made.time_fold);
   TriedRun run{.made = &made, .pieces = *std::move(pieces), .chance = memory->oom};
   run.as_shipped = step_time(run.pieces, left.constants).step.value();
-  run.held_out = fold == left.by_fold.end() ? run.as_shipped
-                                            : step_time(run.pieces, fold->second).step.value();
+  run.held_out = step_time(run.pieces, left.without(made.time_fold)).step.value();
   return run;
 }
 
@@ -109,7 +110,7 @@ std::vector<TriedSweep> tried_sweeps(const Cases& cases, const ChoiceConstants& 
   std::vector<const Case*> asked;
   for (const Case& made : cases.cases) {
     const bool wanted = std::find(sources.begin(), sources.end(), made.source) != sources.end();
-    if (wanted && constants.left.contains(made.source) && belongs(made)) asked.push_back(&made);
+    if (wanted && belongs(made)) asked.push_back(&made);
   }
   std::vector<std::optional<TriedRun>> all = parallel_map(
       asked.size(), {}, [&](std::size_t i) { return answered(*asked[i], cases, constants); });

@@ -56,6 +56,7 @@ struct ChoiceConstants {
   const Kernels& kernels;
   const MemoryConstants& memory;
   const LeftOut& left;
+  const Stacks& stacks;  // which trainers make up one
 };
 std::vector<TriedSweep> tried_sweeps(const Cases& cases, const ChoiceConstants& constants,
                                      const std::vector<std::string>& sources);

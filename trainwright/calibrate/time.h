@@ -48,6 +48,8 @@ struct TimedRuns {
 };
 // The pieces of a case's step, with its schedule as it was.
 Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels& kernels);
+// The stack of its trainer, or the one that its source's rules name.
+const std::string& stack_name_of(const Case& made, const Cases& cases, const Stacks& stacks);
 // Every case with a step time, on all cores. O(cases).
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks);
 
@@ -59,14 +61,20 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
 // with b free) is more than the prior's. One run determines no more than the scale.
 std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
                                          const StackConstants& fitted, double width = 1);
-// What is learned of a source: the constants of its stack when its own runs have no say, and from
-// there on by each fold without its runs, and by some of its runs alone.
+// What is learned of a source's runs with one stack: the constants of that stack when the source has
+// no say, and from there on by each fold without its runs, and by some of its runs alone.
 struct WithoutSource {
   StackConstants constants;
   std::map<std::string, StackConstants> by_fold;
   std::vector<std::pair<const TimedRun*, StackConstants>> alone;
+  // Those that never saw a fold; a fold of broken runs alone taught nothing.
+  const StackConstants& without(const std::string& fold) const;
 };
-using LeftOut = std::map<std::string, WithoutSource>;  // by source
+struct SourceStack {
+  std::string source, stack;
+  friend auto operator<=>(const SourceStack&, const SourceStack&) = default;
+};
+using LeftOut = std::map<SourceStack, WithoutSource>;
 // `stacks` says which trainers make up a stack and what intervals hang on. Some fits for each
 // source. Its spread is what the other sources meet likewise, in the mean over them.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
@@ -94,9 +102,10 @@ struct TimeRow {
   bool broken = false;
 };
 struct TimeSourceScore {
-  std::string source, stack;
+  std::string source;
+  std::vector<std::string> stacks;
   TimeScore as_shipped, held_out;
-  std::optional<double> one_row;  // mean error with one measured run
+  std::optional<double> one_row;  // mean error with one measured run of the same stack
   std::int64_t folds = 0;
   std::vector<TimeRow> rows;
   std::map<std::string, std::int64_t> skipped;  // by reason

@@ -40,9 +40,10 @@ Json row_json(const TimeRow& row) {
 Json to_json(const std::vector<TimeSourceScore>& scores, bool with_rows) {
   Json sources = Json::array();
   for (const TimeSourceScore& score : scores) {
-    Json json = Json::object();
+    Json json = Json::object(), stacks = Json::array();
+    for (const std::string& stack : score.stacks) stacks.push(Json::of(stack));
     json.add("source", Json::of(score.source))
-        .add("stack", Json::of(score.stack))
+        .add("stacks", std::move(stacks))
         .add("folds", Json::of(score.folds))
         .add("as_shipped", score_json(score.as_shipped))
         .add("held_out", score_json(score.held_out));

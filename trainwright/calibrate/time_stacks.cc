@@ -48,12 +48,13 @@ StackConstants fitted_without(const BySource& everywhere, const BySource& of_sta
       common.values[static_cast<std::size_t>(one)] = usual_stack().at(one);
     }
   };
-  // Quirks of one stack are no prior for another, nor is what its modules add to a kernel. Only the
-  // stack of all other trainers has modules of any kind.
+  // Quirks of one stack are no prior for another.
   forget({StackConstant::Hop, StackConstant::StalledHop});
   const Runs own = all_but(of_stack, without);
-  const bool named = !own.empty() && own.front()->stack != kOthers;
-  if (named) forget({StackConstant::Launch, StackConstant::Host});
+  // All other trainers have nothing in common but what all have.
+  if (own.empty() || own.front()->stack == kOthers) return common;
+  // What the modules of one add to a kernel tells nothing about another's.
+  forget({StackConstant::Launch, StackConstant::Host});
   return fit_stack(own, common, kWithinStacks);
 }
 
@@ -100,7 +101,8 @@ std::array<std::vector<double>, 3> errors_of(const Runs& runs, const WithoutSour
   return errors;
 }
 
-using Errors = std::map<std::string, std::array<std::vector<double>, 3>>;  // by source
+using Errors =
+    std::map<std::string, std::array<std::vector<double>, 3>>;  // by source, of all stacks
 
 // What sources meet, all but one, of all stacks: what a step is made of tells more about errors
 // than whose trainer ran it.
@@ -116,39 +118,58 @@ std::array<double, 3> spreads_of(const Errors& errors, const std::string& withou
   return spreads;
 }
 
-Errors errors_of_all(const BySource& sources, const LeftOut& left) {
+Errors errors_of_all(const TimedRuns& timed, const LeftOut& left) {
   Errors errors;
-  for (const auto& [source, runs] : sources) errors[source] = errors_of(runs, left.at(source));
+  for (const auto& [of, learned] : left) {
+    const auto own = errors_of(sources_of(timed, of.stack).at(of.source), learned);
+    for (std::size_t known = 0; known < own.size(); ++known) {
+      std::vector<double>& all = errors[of.source][known];
+      all.insert(all.end(), own[known].begin(), own[known].end());
+    }
+  }
   return errors;
 }
 
-WithoutSource without_source(const TimedRuns& timed, const BySource& everywhere,
-                             const std::string& source, const WidthRule& width = {}) {
-  const Runs& own = everywhere.at(source);
-  const BySource of_stack = sources_of(timed, own.front()->stack);
-  return learned_about(own, fitted_without(everywhere, of_stack, width, source));
+WithoutSource without_source(const TimedRuns& timed, const SourceStack& of,
+                             const WidthRule& width = {}) {
+  const BySource of_stack = sources_of(timed, of.stack);
+  return learned_about(of_stack.at(of.source),
+                       fitted_without(sources_of(timed), of_stack, width, of.source));
+}
+
+// Of all runs that are sound.
+std::vector<SourceStack> source_stacks(const TimedRuns& timed) {
+  std::set<SourceStack> all;
+  for (const auto& [source, runs] : sources_of(timed)) {
+    for (const TimedRun* run : runs) all.insert({source, run->stack});
+  }
+  return {all.begin(), all.end()};
 }
 
 }  // namespace
 
+const StackConstants& WithoutSource::without(const std::string& fold) const {
+  const auto found = by_fold.find(fold);
+  return found == by_fold.end() ? constants : found->second;
+}
+
 LeftOut leave_source_out(const TimedRuns& timed, const std::string& source) {
-  const BySource everywhere = sources_of(timed);
-  if (!everywhere.contains(source)) return {};
-  return {{source, without_source(timed, everywhere, source)}};
+  LeftOut left;
+  for (const SourceStack& of : source_stacks(timed)) {
+    if (of.source == source) left[of] = without_source(timed, of);
+  }
+  return left;
 }
 
 LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
-  const BySource everywhere = sources_of(timed);
-  std::vector<std::string> names;
-  for (const auto& [source, runs] : everywhere) names.push_back(source);
-  const std::vector<WithoutSource> learned = parallel_map(names.size(), {}, [&](std::size_t i) {
-    return without_source(timed, everywhere, names[i], stacks.width);
-  });
+  const std::vector<SourceStack> all = source_stacks(timed);
+  const std::vector<WithoutSource> learned = parallel_map(
+      all.size(), {}, [&](std::size_t i) { return without_source(timed, all[i], stacks.width); });
   LeftOut left;
-  for (std::size_t i = 0; i < names.size(); ++i) left[names[i]] = learned[i];
-  const Errors errors = errors_of_all(everywhere, left);
-  for (auto& [source, without] : left) {
-    without.constants.spread = spreads_of(errors, source).front();
+  for (std::size_t i = 0; i < all.size(); ++i) left[all[i]] = learned[i];
+  const Errors errors = errors_of_all(timed, left);
+  for (auto& [of, without] : left) {
+    without.constants.spread = spreads_of(errors, of.source).front();
   }
   return left;
 }
@@ -157,7 +178,7 @@ LeftOut shipped(const TimedRuns& timed, const Stacks& stacks) {
   LeftOut left;
   for (const Stack& stack : stacks.list) {
     for (const auto& [source, own] : sources_of(timed, stack.name)) {
-      left[source] = learned_about(own, stack.constants);
+      left[{source, stack.name}] = learned_about(own, stack.constants);
     }
   }
   return left;
@@ -190,7 +211,7 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
 
 Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& left) {
   const BySource everywhere = sources_of(timed);
-  const Errors errors = errors_of_all(everywhere, left);
+  const Errors errors = errors_of_all(timed, left);
   Stacks fitted = stacks;
   for (Stack& stack : fitted.list) {
     const BySource sources = sources_of(timed, stack.name);

@@ -112,5 +112,37 @@ TEST_CASE("a source is judged by constants in which it had no say") {
   }
 }
 
+TEST_CASE("a source that ran two stacks teaches and is judged by each of them apart") {
+  // Two sources run both stacks; the second stack takes 1.5 times as long in either.
+  TimedRuns timed;
+  for (int i = 1; i <= 12; ++i) {
+    for (const std::string source : {"mine", "other"}) {
+      for (const bool slow : {false, true}) {
+        timed.runs.push_back(run_of(i, slow ? 1.5 : 1.0));
+        timed.runs.back().source = source;
+        timed.runs.back().stack = slow ? "slow" : "fast";
+        timed.runs.back().fold = i <= 6 ? "small" : "large";
+      }
+    }
+  }
+  const LeftOut left = leave_sources_out(timed, *load_stacks(kShippedData));
+  CHECK(left.size() == 4);
+  const std::vector<TimeSourceScore> scores = validate_time(timed, left, "mine");
+  REQUIRE(scores.size() == 1);
+  CHECK(scores[0].stacks == std::vector<std::string>{"fast", "slow"});
+  CHECK(scores[0].as_shipped.errors->worst < 0.05);
+  CHECK(scores[0].held_out.errors->worst < 0.05);
+  CHECK(*scores[0].one_row < 0.05);
+}
+
+TEST_CASE("every trainer that ships has a stack of its kind, but for one of a single paper") {
+  const Stacks stacks = *load_stacks(kShippedData);
+  for (const Trainer& trainer : shipped_trainers()) {
+    // Sailor's authors ran it for one paper.
+    const bool of_others = stack_of(stacks, trainer).name == "others";
+    CHECK_MESSAGE(of_others == (trainer.name == "sailor"), trainer.name);
+  }
+}
+
 }  // namespace
 }  // namespace trainwright

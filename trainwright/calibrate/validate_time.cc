@@ -38,38 +38,42 @@ TimeScore scored(const std::vector<TimeRow>& rows, double TimeRow::* figure,
   return score;
 }
 
-// The mean error of all other runs when one is measured.
-std::optional<double> with_one_run(const Runs& runs, const WithoutSource& learned) {
-  if (learned.alone.empty()) return std::nullopt;
+// What is learned of a run's own source and stack; null where all of its runs are broken.
+const WithoutSource* learned_about(const TimedRun& run, const LeftOut& left) {
+  const auto found = left.find({run.source, run.stack});
+  return found == left.end() ? nullptr : &found->second;
+}
+
+// The mean error of all other runs of a stack when one of them is measured.
+std::optional<double> with_one_run(const Runs& runs, const LeftOut& left) {
   double all = 0;
-  for (const auto& [known, constants] : learned.alone) {
-    double sum = 0;
-    std::int64_t others = 0;
-    for (const TimedRun* run : runs) {
-      if (run == known || run->broken) continue;
-      sum += std::abs(predicted(*run, constants) / run->measured - 1);
-      ++others;
+  std::int64_t measured = 0;
+  for (const auto& [of, learned] : left) {
+    for (const auto& [known, constants] : learned.alone) {
+      double sum = 0;
+      std::int64_t others = 0;
+      for (const TimedRun* run : runs) {
+        if (run->source != of.source || run->stack != of.stack) continue;
+        if (run == known || run->broken) continue;
+        sum += std::abs(predicted(*run, constants) / run->measured - 1);
+        ++others;
+      }
+      if (others == 0) continue;
+      all += sum / static_cast<double>(others);
+      ++measured;
     }
-    all += sum / static_cast<double>(others);
   }
-  return all / static_cast<double>(learned.alone.size());
+  if (measured == 0) return std::nullopt;
+  return all / static_cast<double>(measured);
 }
 
 HeldOut held_out_row(const TimeRow& row) {
   return {row.held_out, row.measured, row.fold, row.broken};
 }
 
-void hold_out(const Runs& runs, const WithoutSource& learned, TimeSourceScore& score) {
+void score_held_out(TimeSourceScore& score) {
   std::vector<HeldOut> held;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto fold = learned.by_fold.find(runs[i]->fold);
-    // A fold of broken runs alone taught nothing.
-    const StackConstants& constants =
-        fold == learned.by_fold.end() ? learned.constants : fold->second;
-    score.rows[i].held_out = predicted(*runs[i], constants);
-    held.push_back(held_out_row(score.rows[i]));
-  }
-  score.folds = std::ssize(learned.by_fold);
+  for (const TimeRow& row : score.rows) held.push_back(held_out_row(row));
   score.held_out = scored(score.rows, &TimeRow::held_out, symmetric_intervals(held));
 }
 
@@ -84,21 +88,25 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
   for (const SkippedRun& run : timed.skipped) {
     if (run.source == source) ++score.skipped[run.reason];
   }
-  if (runs.empty()) return score;
-  score.stack = runs.front()->stack;
-  const auto shipped = left.find(source);
-  if (shipped == left.end()) return score;  // all of its runs are broken
-  const StackConstants& prior = shipped->second.constants;
+  std::set<std::string> stacks, folds;
   std::vector<Interval> intervals;
   for (const TimedRun* run : runs) {
-    const StepTime time = step_time(run->pieces, prior);
+    const WithoutSource* learned = learned_about(*run, left);
+    if (learned == nullptr) continue;
+    stacks.insert(run->stack);
+    for (const auto& [fold, constants] : learned->by_fold) folds.insert(fold);
+    const StepTime time = step_time(run->pieces, learned->constants);
     intervals.push_back({time.low.value(), time.high.value()});
     score.rows.push_back({run->pool, run->label, run->fold, run->measured, time.step.value(),
-                          time.low.value(), time.high.value(), 0, run->broken});
+                          time.low.value(), time.high.value(),
+                          predicted(*run, learned->without(run->fold)), run->broken});
   }
+  if (score.rows.empty()) return score;
+  score.stacks.assign(stacks.begin(), stacks.end());
+  score.folds = std::ssize(folds);
   score.as_shipped = scored(score.rows, &TimeRow::as_shipped, intervals);
-  hold_out(runs, shipped->second, score);
-  score.one_row = with_one_run(runs, shipped->second);
+  score_held_out(score);
+  score.one_row = with_one_run(runs, left);
   return score;
 }
 
@@ -116,6 +124,10 @@ Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels
                       .schedule = made.order && !made.stands_for ? &*made.order : nullptr});
 }
 
+const std::string& stack_name_of(const Case& made, const Cases& cases, const Stacks& stacks) {
+  return made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack;
+}
+
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {
   std::vector<const Case*> timed;
   for (const Case& made : cases.cases) {
@@ -130,12 +142,12 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
       runs.skipped.push_back({made.source, made.label, pieces[i].error().diagnostics.front().what});
       continue;
     }
-    runs.runs.push_back(
-        {made.source, made.pool, made.label, made.time_fold,
-         cases.cluster_of(made).groups.front().accelerator.name,
-         static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
-         made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack,
-         !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});
+    runs.runs.push_back({made.source, made.pool, made.label, made.time_fold,
+                         cases.cluster_of(made).groups.front().accelerator.name,
+                         static_cast<std::size_t>(&made - cases.cases.data()),
+                         made.step_time->value(), *pieces[i], stack_name_of(made, cases, stacks),
+                         !made.broken.empty() || !made.time_broken.empty(),
+                         !made.undetermined.empty()});
   }
   return runs;
 }
@@ -155,13 +167,11 @@ std::vector<TimeSourceScore> pooled(const std::vector<TimeSourceScore>& scores) 
     TimeSourceScore score;
     score.source = pool;
     std::vector<Interval> shipped;
-    std::vector<HeldOut> held;
-    for (const TimeRow& row : rows) {
-      shipped.push_back({row.low, row.high});
-      held.push_back(held_out_row(row));
-    }
+    for (const TimeRow& row : rows) shipped.push_back({row.low, row.high});
     score.as_shipped = scored(rows, &TimeRow::as_shipped, shipped);
-    score.held_out = scored(rows, &TimeRow::held_out, symmetric_intervals(held));
+    score.rows = rows;
+    score_held_out(score);
+    score.rows.clear();
     all.push_back(std::move(score));
   }
   return all;

@@ -151,7 +151,7 @@ Result<Output> run_validate_choice(const Invocation& invocation) {
   const MemoryConstants memory = TW_TRY(load_memory_constants(data));
   const LeftOut left = leave_sources_out(runs, constants.stacks);
   const std::vector<Sweep> sweeps =
-      sweeps_of(cases, {constants.kernels, memory, left},
+      sweeps_of(cases, {constants.kernels, memory, left, constants.stacks},
                 {"aleph-alpha-2023", "flagperf", "nanotron_playbook", "vtrain_multi"});
   if (invocation.json) return Output{document_text(invocation.data, choice_json(sweeps)), Exit::Ok};
   return Output{choice_text(sweeps, invocation.width), Exit::Ok};

@@ -34,9 +34,7 @@ OutcomeTable table_of(const TriedSweep& sweep, const Cases& cases, const Without
   table.name = sweep.name;
   table.nodes = node_count(cases.cluster_of(*sweep.tried.front().made).groups.front());
   for (const TriedRun& run : sweep.tried) {
-    const auto fold = left.by_fold.find(run.made->time_fold);
-    const bool other = held_out && fold != left.by_fold.end();
-    const StackConstants& constants = other ? fold->second : left.constants;
+    const StackConstants& constants = held_out ? left.without(run.made->time_fold) : left.constants;
     table.trials.push_back(trial_of(run.made->layout, run.pieces, constants, run.chance));
     table.rows.push_back({run.made->layout, run.made->words.trainer + run.made->words.attention,
                           run.ran(), run.ran() ? Seconds(run.measured()) : Seconds(),
@@ -99,7 +97,8 @@ Result<Output> run_validate_tune(const Invocation& invocation) {
   const TimedRuns runs = time_runs(cases, constants.kernels, constants.stacks);
   const MemoryConstants memory = TW_TRY(load_memory_constants(data));
   const LeftOut left = leave_source_out(runs, kSource);
-  const auto sweeps = tried_sweeps(cases, {constants.kernels, memory, left}, {kSource});
+  const auto sweeps =
+      tried_sweeps(cases, {constants.kernels, memory, left, constants.stacks}, {kSource});
   if (sweeps.empty()) {
     return fail("--measurements", fmt::format("it holds no sweep of {}", kSource),
                 "for instance ../shared/measurements");
@@ -113,7 +112,7 @@ Result<Output> run_validate_tune(const Invocation& invocation) {
   for (const bool held_out : {true, false}) {
     std::vector<TableScore> scores;
     for (const TriedSweep& sweep : sweeps) {
-      scores.push_back(score_table(table_of(sweep, cases, left.at(kSource), held_out), terms));
+      scores.push_back(score_table(table_of(sweep, cases, left.begin()->second, held_out), terms));
     }
     text += fmt::format("\n{}\n\n{}\n{}",
                         held_out ? "constants fitted to the other sweeps of the source"
