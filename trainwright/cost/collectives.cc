@@ -181,21 +181,34 @@ Seconds collective_time(CollectiveKind kind, Bytes bytes, const GroupPlacement& 
   return links.start + Seconds(time);
 }
 
-Seconds dispatch_time(Bytes bytes, std::int64_t experts, const GroupPlacement& placement,
+double ranks_met(const Chosen& chosen, double ranks) {
+  double reached = ranks;
+  if (ranks >= real(chosen.of_groups)) {
+    reached *= real(chosen.groups) / real(chosen.of_groups);
+  } else {
+    // A rank holds several groups; that none of them is chosen is a draw without putting back.
+    const double held = real(chosen.of_groups) / ranks;
+    double none = 1;
+    for (std::int64_t i = 0; i < chosen.groups; ++i) {
+      none *= std::max(0.0, real(chosen.of_groups - i) - held) / real(chosen.of_groups - i);
+    }
+    reached *= 1 - none;
+  }
+  return reached * (1 - std::pow(1 - 1 / std::max(1.0, reached), real(chosen.experts)));
+}
+
+Seconds dispatch_time(Bytes bytes, const Chosen& chosen, const GroupPlacement& placement,
                       const Cluster& cluster, const AcceleratorRates& rates) {
   if (placement.group.size <= 1) return {};
   const auto levels = levels_of(placement, cluster,
                                 static_cast<std::size_t>(CollectiveKind::AllToAll), rates.links);
-  const auto met = [&](double places) {
-    return places * (1 - std::pow(1 - 1 / places, real(experts)));
-  };
   double moving = 0, waiting = 0;
   for (const Level& level : levels) {
     // Inside the innermost domains every rank that is met; further out every domain that is.
     const bool innermost = &level == &levels.front();
     const double places = real(placement.group.size) / (innermost ? 1 : level.below);
     const double elsewhere = innermost ? 1 - 1 / level.within : 1 - 1 / places;
-    const double sent = real(bytes.value()) * met(places) * elsewhere;
+    const double sent = real(bytes.value()) * ranks_met(chosen, places) * elsewhere;
     moving = std::max(moving, sent / level.rate + ramp_time(sent, level));
     waiting += level.latency;  // a kernel writes to all of them at once
   }

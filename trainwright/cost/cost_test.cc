@@ -151,16 +151,28 @@ TEST_CASE("a token crosses the network once for each node that holds any of its 
   // half is the other one: 0.75 GB at 10 GB/s, which is slower.
   const Cluster cluster = round_cluster(2);
   const GroupPlacement all = placed(cluster, {.tp = 1, .pp = 1, .dp = 16}, GroupKind::Dp);
-  CHECK(dispatch_time(1_GB, 2, all, cluster, round_rates()).value() ==
+  CHECK(dispatch_time(1_GB, {.experts = 2}, all, cluster, round_rates()).value() ==
         doctest::Approx(0.075).epsilon(0.001));
   // With 1,000 experts all are met: 14 GB over the links are slower than 1 GB over the network. An
   // all-to-all would send 500 of 1,000 copies to the other node.
-  CHECK(dispatch_time(1_GB, 1000, all, cluster, round_rates()).value() ==
+  CHECK(dispatch_time(1_GB, {.experts = 1000}, all, cluster, round_rates()).value() ==
         doctest::Approx(0.14).epsilon(0.001));
   // A kernel writes to all at once: its latency does not grow with those it meets. One byte over
   // links of 1 us and a network of 10 us.
-  CHECK(dispatch_time(1_B, 1000, all, cluster, round_rates()).value() ==
+  CHECK(dispatch_time(1_B, {.experts = 1000}, all, cluster, round_rates()).value() ==
         doctest::Approx(11e-6).epsilon(0.1));
+}
+
+TEST_CASE("a token meets the ranks of the groups that it chose") {
+  // 8 experts of 4 of 8 groups. On 8 ranks, a group each: 4 (1 - (3/4)^8) = 3.600 of them; on 32,
+  // of which 16 hold the groups: 16 (1 - (15/16)^8) = 6.453.
+  const Chosen chosen{.experts = 8, .groups = 4, .of_groups = 8};
+  CHECK(ranks_met(chosen, 8) == doctest::Approx(3.600).epsilon(0.001));
+  CHECK(ranks_met(chosen, 32) == doctest::Approx(6.453).epsilon(0.001));
+  // On 4, two groups each: one has none of the four with 6/8 x ... = 15/70, so 3.143 of 4 hold any.
+  CHECK(ranks_met(chosen, 4) ==
+        doctest::Approx(3.143 * (1 - std::pow(1 - 1 / 3.143, 8))).epsilon(0.001));
+  CHECK(ranks_met({.experts = 8}, 8) == doctest::Approx(5.251).epsilon(0.001));
 }
 
 TEST_CASE("in a step, products of 8 bits have a clock of their own, and attention keeps its rate") {

@@ -70,6 +70,8 @@ ListTime ListTimer::timed(const OperatorList& list) const {
 }
 
 void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
+  // A transfer takes what its collective takes (wires.h).
+  if (op.kind == OperatorKind::Transfer) return;
   const Bytes moved = effort.read + effort.written;
   if (effort.matmul == Flops(0) && moved == Bytes(0)) return;
   const bool elementwise = op.kind == OperatorKind::Elementwise;

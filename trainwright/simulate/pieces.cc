@@ -45,14 +45,19 @@ const Accelerator& slowest_accelerator(const Cluster& cluster) {
       ->accelerator;
 }
 
-std::int64_t most_experts_per_token(const Model& model) {
-  std::int64_t most = 0;
+// Of the layers where a token goes to most experts; to none where there are no experts.
+Chosen chosen_of(const Model& model) {
+  Chosen chosen{.experts = 0};
   for (const LayerKind& kind : model.kinds) {
     if (const auto* experts = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
-      most = std::max(most, experts->experts_per_token);
+      chosen.experts = std::max(chosen.experts, experts->experts_per_token);
     }
   }
-  return most;
+  if (model.constants.groups_chosen > 0) {
+    chosen.groups = model.constants.groups_chosen;
+    chosen.of_groups = model.constants.expert_groups;
+  }
+  return chosen;
 }
 
 // What a token of the model needs: all of its products forward and, backward, those of gradients
@@ -108,7 +113,7 @@ struct StepModel::State {
   };
   std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
   Widths widths = widths_of(model, job);
-  std::int64_t experts_per_token = most_experts_per_token(model);
+  Chosen chosen = chosen_of(model);
   std::vector<Stage> one_stage = *stage_layers(Layout{}, model);               // with all layers
   bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;  // layers of a kind
 
@@ -174,7 +179,7 @@ struct StepModel::State {
     return wires_on(layout, of, busiest_of(layout));
   }
   Wires wires_on(const Layout& layout, LinksByKind& of, double busiest_rank) {
-    return {layout, cluster, trainer, rates, experts_per_token, busiest_rank, known_links, of};
+    return {layout, cluster, trainer, rates, chosen, busiest_rank, known_links, of};
   }
   // What the passes of a list hang on beside it.
   OnLinks& on_links_of(Wires& wires) {
@@ -505,7 +510,7 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   step.buckets_on_first = bucket != nullptr && bucket->first_only;
   step.regime = {.nodes = real(node_count(cluster)),
-                 .experts = experts_per_token > 0,
+                 .experts = chosen.experts > 0,
                  .adapters = job.lora.has_value(),
                  .untaught = is_untaught(cluster)};
   step.tokens = tokens_per_step(layout);

@@ -25,13 +25,13 @@ Seconds Wires::time(CollectiveKind kind, GroupKind group, Bytes bytes) {
   Link& on = link(group);
   if (on.place.group.size < 2 || bytes == Bytes(0)) return {};
   const bool tokens = kind == CollectiveKind::AllToAll && group == GroupKind::Ep &&
-                      layout.dispatcher == DispatcherKind::Flex && experts_per_token > 0;
+                      layout.dispatcher == DispatcherKind::Flex && chosen.experts > 0;
   const auto [known_time, fresh] = on.times.try_emplace(
       std::array{static_cast<std::int64_t>(kind), bytes.value(), tokens ? layout.ep : 0});
   if (!fresh) return known_time->second;
   // Lists count the most copies that a token can have.
-  known_time->second = tokens ? dispatch_time(bytes / std::min(experts_per_token, layout.ep),
-                                              experts_per_token, on.place, cluster, rates)
+  known_time->second = tokens ? dispatch_time(bytes / std::min(chosen.experts, layout.ep), chosen,
+                                              on.place, cluster, rates)
                               : collective_time(kind, bytes, on.place, cluster, rates);
   return known_time->second;
 }

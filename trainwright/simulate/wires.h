@@ -44,7 +44,7 @@ struct Wires {
   const Cluster& cluster;
   const Trainer& trainer;
   const AcceleratorRates& rates;
-  std::int64_t experts_per_token;
+  const Chosen& chosen;  // experts of a token
   double busiest;  // rank's share of the rows that experts receive, over the mean
   KnownLinks& known;
   LinksByKind& links;

@@ -193,10 +193,14 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
     rows = transferred(b, rows, "scatter_etp", r.sent * hidden, CollectiveKind::ReduceScatter,
                        GroupKind::Etp, r.copies);
   }
+  const bool at_combine = b.recipe.code.expert_scores == ExpertScores::AtCombine;
   if (sends_tokens(b)) {
     rows = reordered(b, rows, routed.rows, "sum_rows", r.tokens_sent, r.copies, r.width);
-    rows = transferred(b, rows, "combine", r.tokens_sent * hidden, CollectiveKind::AllToAll,
+    // Copies of a token are added up as they arrive (DeepEP csrc/kernels/intranode.cu combine).
+    const std::int64_t arriving = at_combine ? r.tokens_sent : r.tokens;
+    rows = transferred(b, rows, "combine", arriving * hidden, CollectiveKind::AllToAll,
                        GroupKind::Ep, r.copies);
+    if (!at_combine) return rows;
   } else if (ep > 1) {
     rows = transferred(b, rows, "combine", r.sent * hidden, CollectiveKind::AllToAll, GroupKind::Ep,
                        r.copies);
@@ -209,7 +213,7 @@ TensorId combined(Builder& b, const Routing& r, const Routed& routed, TensorId r
   Operator& op = b.add("unpermute", OperatorKind::Permute, {rows, routed.rows}, {y});
   op.saves = {{routed.rows, Half::Input}};
   if (holds) op.workspace = one * 3;
-  if (b.recipe.code.expert_scores == ExpertScores::AtCombine) {
+  if (at_combine) {
     op.inputs.push_back(routed.scores);
     op.saves.push_back({rows, Half::Input, of_input(2)});
     op.saves.push_back({routed.scores, Half::Input, of_input(0)});
