@@ -61,8 +61,8 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
 // with b free) is more than the prior's. One run determines no more than the scale.
 std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
                                          const StackConstants& fitted, double width = 1);
-// What is learned of a source's runs with one stack: the constants of that stack when the source has
-// no say, and from there on by each fold without its runs, and by some of its runs alone.
+// What is learned of a source's runs with one stack: the constants of that stack when the source
+// has no say, and from there on by each fold without its runs, and by some of its runs alone.
 struct WithoutSource {
   StackConstants constants;
   std::map<std::string, StackConstants> by_fold;

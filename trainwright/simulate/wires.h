@@ -45,7 +45,7 @@ struct Wires {
   const Trainer& trainer;
   const AcceleratorRates& rates;
   const Chosen& chosen;  // experts of a token
-  double busiest;  // rank's share of the rows that experts receive, over the mean
+  double busiest;        // rank's share of the rows that experts receive, over the mean
   KnownLinks& known;
   LinksByKind& links;
 
