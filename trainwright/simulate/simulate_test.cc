@@ -273,6 +273,29 @@ TEST_CASE("a grouped product is one kernel, or one for each expert on four strea
         kernels("torchtitan@0.2", "dp=32,ep=8,sharding=fsdp,gbs=64,seq=4096"));
 }
 
+TEST_CASE("however little a stack makes of its traffic, links take their time for it") {
+  const Eight eight;
+  StackConstants light = eight.stack;
+  light.values[static_cast<std::size_t>(StackConstant::Data)] = 0.2;
+  light.values[static_cast<std::size_t>(StackConstant::DataExposed)] = 0.02;
+  light.values[static_cast<std::size_t>(StackConstant::Transfer)] = 0.2;
+  // Gathered for every micro-batch: 8 of them take longer than anything else.
+  StepPieces sharded = eight.pieces("dp=8,zero=1,gbs=64,seq=4096");
+  const double micro_batches = real(sharded.micro_batches);
+  sharded.ranks.front().every_forward = Seconds(7);
+  CHECK(step_time(sharded, light).step >= Seconds(7) * micro_batches);
+  // Once a step, behind all of it.
+  StepPieces replicas = eight.pieces("dp=8,zero=1,gbs=64,seq=4096");
+  replicas.reduce_overlaps = replicas.gather_overlaps = true;
+  replicas.ranks.front().reduced = Seconds(1000);
+  CHECK(step_time(replicas, light).step >= Seconds(1000));
+  // Between stages: a rank in the middle sends activations and gradients.
+  StepPieces stages = eight.pieces("pp=4,dp=2,gbs=64,seq=4096");
+  stages.transfers_overlap = true;
+  stages.transfer = Seconds(1);
+  CHECK(step_time(stages, light).step >= Seconds(2) * real(stages.micro_batches));
+}
+
 TEST_CASE("hops of tensor parallelism wait only where it, or the pipeline, leaves its node") {
   const Eight one, two("16xH100");
   StackConstants waits = two.stack;

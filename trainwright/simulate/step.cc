@@ -35,9 +35,11 @@ Parts operator*(Parts parts, double times) {
   return parts;
 }
 
-// What travels beside other work shows in part, and where it takes longer.
-Seconds shown(Seconds traffic, Seconds beside, double exposed) {
-  return std::max(traffic * exposed, traffic - beside);
+// What travels beside other work shows in part, and where it takes longer. A stack that has less
+// traffic than its lists say (a factor below 1) does not make links faster: what other work does
+// not cover shows in full.
+Seconds shown(Seconds traffic, double factor, Seconds beside, double exposed) {
+  return std::max(traffic * (factor * exposed), traffic * std::max(factor, 1.0) - beside);
 }
 
 // What is left of a launch on the device where a CUDA graph makes it: kernels still wait for each
@@ -78,13 +80,13 @@ Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConst
        pass.at(Piece::Beside) * factor(StackConstant::Exposed)) *
       collectives;
   parts[index(TimePart::Context)] =
-      pass.at(Piece::Context) * collectives + shown(pass.at(Piece::Ring) * collectives,
+      pass.at(Piece::Context) * collectives + shown(pass.at(Piece::Ring), collectives,
                                                     parts[index(TimePart::AttentionCores)],
                                                     factor(StackConstant::Exposed));
   // What travels to experts while other work runs is hidden by kernels of any kind.
   parts[index(TimePart::Expert)] =
       (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives +
-      shown(pass.at(Piece::ExpertBeside) * collectives,
+      shown(pass.at(Piece::ExpertBeside), collectives,
             parts[index(TimePart::Products)] + parts[index(TimePart::AttentionCores)] +
                 parts[index(TimePart::Streams)],
             factor(StackConstant::Exposed));
@@ -205,6 +207,12 @@ Seconds blocking_of(const StepPieces& step, const StackConstants& stack) {
                           (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0));
 }
 
+// A rank between two others sends every result and every gradient, one after the other.
+Seconds least_transfers(const StepPieces& step) {
+  const double sent = step.pp > 2 || step.vpp > 1 ? 2 : 1;
+  return step.transfer * (sent * real(step.micro_batches * step.vpp));
+}
+
 // All ranks wait for each other, the longer the more there are.
 double waiting_factor(const StepPieces& step, const StackConstants& stack) {
   return 1 + stack.at(StackConstant::Growth) * std::log2(std::max(1.0, real(step.world) / 8));
@@ -244,12 +252,12 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
     Visit& rank = ranks[r];
     const RankPieces& of = step.ranks[r];
     rank.forward[index(TimePart::Data)] +=
-        shown(of.every_forward * data, sum(rank.forward), exposed);
+        shown(of.every_forward, data, sum(rank.forward), exposed);
     rank.backward[index(TimePart::Data)] +=
-        shown(of.every_backward * data, sum(rank.backward), exposed);
+        shown(of.every_backward, data, sum(rank.backward), exposed);
     for (Parts* pass : {&rank.forward, &rank.backward}) {
       const Seconds hidden = step.offload_overlaps ? sum(*pass) : Seconds(0);
-      (*pass)[index(TimePart::Offload)] = shown(of.offloaded, hidden, 0);
+      (*pass)[index(TimePart::Offload)] = shown(of.offloaded, 1, hidden, 0);
     }
     seconds[r] = {sum(rank.forward), sum(rank.backward)};
     const Seconds total = seconds[r].forward + seconds[r].backward;
@@ -275,6 +283,18 @@ Seconds beside(const StepPieces& step, std::size_t rank, Seconds traffic, Second
   return traffic * ((chunks - 1) / chunks) + visit * (pass * static_cast<double>(rank) / chunks);
 }
 
+// Whatever hides it: what a rank sends takes as long as its links take for it.
+Seconds least_traffic(const StepPieces& step) {
+  const Seconds transfers = least_transfers(step);
+  Seconds least;
+  for (const RankPieces& rank : step.ranks) {
+    const Seconds each = rank.every_forward + rank.every_backward;
+    least =
+        std::max(least, each * real(step.micro_batches) + rank.reduced + rank.gathered + transfers);
+  }
+  return least;
+}
+
 // Of gradients and weights that travel once a step, what is not hidden.
 Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipeline& pipeline,
                    double data, const StackConstants& stack) {
@@ -282,7 +302,7 @@ Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipe
   const auto left = [&](bool overlaps, Seconds traffic, double layers, double pass) {
     traffic = traffic * data;
     if (!overlaps) return traffic;
-    return shown(traffic, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
+    return shown(traffic, 1, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
                  stack.at(StackConstant::DataExposed));
   };
   return left(step.reduce_overlaps, rank.reduced, kBehindBackward, kBackward) +
@@ -361,7 +381,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
         step.ranks[r].optimizer * stack.at(StackConstant::Optimizer) + step.ranks[r].host_step;
     if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
   }
-  time.parts[index(TimePart::Data)] += data;
+  time.parts[index(TimePart::Data)] += std::max(data, least_traffic(step) - sum(time.parts));
   time.parts[index(TimePart::Optimizer)] = optimizer;
   time.parts[index(TimePart::Waiting)] = sum(time.parts) * (waiting_factor(step, stack) - 1);
   // However fast a machine was found to be, it does not beat its peak.
@@ -389,7 +409,7 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
   const auto pass = [&](const Parts& parts, Seconds travels) {
     const Seconds alone = sum(parts) * (1 / ranks) + waits;
-    return alone + shown(travels * (data / ranks), alone, exposed);
+    return alone + shown(travels * (1 / ranks), data, alone, exposed);
   };
   const Seconds micro_batch =
       pass(visit.forward, of.every_forward) + pass(visit.backward, of.every_backward);
