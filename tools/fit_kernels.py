@@ -31,7 +31,7 @@ IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB i
 # Of 16 bits from long benchmarks; of 8 bits learned from step times of Hopper and Blackwell (docs/kernels.md).
 # MI300X under load: 45 % of its peak in 16 and in 8 bits where its best shapes reach 55 and 42 (docs/kernels.md).
 SETTLED = {"H100-SXM": 0.9, "GH200": 0.9, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
-SETTLED_NARROW = {"H100-SXM": 0.9, "B200": 0.9, "GB200": 0.9, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
+SETTLED_NARROW = {"H100-SXM": 0.9, "B200": 1.0, "GB200": 1.0, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
 # Cards with GDDR have less bandwidth for the same number of cores, so that norms, rotations and activations wait for the memory: on A40
 # and L4 they reach 0.61 to 0.78 of it where A100 and H100 reach 0.33 to 0.57 (vidur, NeuSight); backward in proportion.
 HAND = {"streamed": {"8.0": [0.75, 0.35], "8.6": [0.8, 0.55], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3], "12.0": [0.8, 0.55]},

@@ -103,9 +103,13 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
   PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
   all.at(piece) += seconds;
   all.kernels += kernels(op);
+  const Seconds casts = effort.converted / (rates_.memory_bandwidth * rates_.rounding);
+  all.at(Piece::Streams) += casts;
   if (pass != Pass::WeightGradient && holds_weights(op)) ++all.modules;
   if (op.part != Part::RoutedExperts) return;
-  time.of_experts[static_cast<std::size_t>(pass)].at(piece) += seconds;
+  PassPieces& experts = time.of_experts[static_cast<std::size_t>(pass)];
+  experts.at(piece) += seconds;
+  experts.at(Piece::Streams) += casts;
 }
 
 // Rows follow from the FLOPs, 2 m n k of each of the matrices.

@@ -92,6 +92,14 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
     precision.weight_copies_either_order = bytes_in(fields, "weight_copies_either_order");
   }
   precision.input_copy = bytes_in(fields, "input_copy");
+  precision.rounds = {
+      .input = bytes_in(fields, "rounds_input"),
+      .after_norm = bytes_in(fields, "rounds_after_norm"),
+      .input_again = bytes_in(fields, "rounds_input_again"),
+      .gradient = bytes_in(fields, "rounds_gradient"),
+      .gradient_again = bytes_in(fields, "rounds_gradient_again"),
+      .weight = bytes_in(fields, "rounds_weight"),
+      .before_gather = fields.optional_bool("rounds_before_gather").value_or(false)};
   precision.setting = setting_in(fields);
 }
 

@@ -26,26 +26,10 @@
 #include "trainwright/trainer/kinds.h"
 #include "trainwright/trainer/libraries.h"
 #include "trainwright/trainer/optimizer.h"
+#include "trainwright/trainer/precision.h"
 #include "trainwright/trainer/rule.h"
 
 namespace trainwright {
-
-struct PrecisionFacts {
-  PrecisionKind kind = PrecisionKind::Bf16;
-  std::string weight;                  // dtype as stored
-  std::string frozen;                  // the same beside adapters; empty: the same
-  std::string compute;                 // dtype as kernels read it, as gathered by FSDP
-  std::string master;                  // dtype of the second, exact copy; "none" if there is none
-  std::vector<std::string> gradients;  // dtypes of the buffer that lives all step, default first
-  std::optional<GradientLife> gradient_life;  // where it replaces the sharding's
-  bool gradient_copied_at_step = false;       // narrower gradients become fp32 for the step
-  std::string gradient_unsharded;  // dtype of the buffer where nothing is sharded; empty: the same
-  double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
-  // The same on accelerators whose low-precision products take either order of their operands.
-  std::optional<double> weight_copies_either_order;
-  double input_copy = 0;  // bytes per element kept of a matrix' input instead of it; 0: itself
-  std::string setting, source;  // what to set, empty if the default; where it is written
-};
 
 struct Overlap {
   OverlapKind kind = OverlapKind::TensorParallel;

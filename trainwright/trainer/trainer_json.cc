@@ -16,6 +16,17 @@ Json& finish(Json& json, const std::string& setting, const std::string& source) 
   return json.add("source", Json::of(source));
 }
 
+void add_rounding(Json& json, const Rounding& rounds) {
+  if (rounds == Rounding{}) return;
+  json.add("rounds_input", Json::of(rounds.input))
+      .add("rounds_after_norm", Json::of(rounds.after_norm))
+      .add("rounds_input_again", Json::of(rounds.input_again))
+      .add("rounds_gradient", Json::of(rounds.gradient))
+      .add("rounds_gradient_again", Json::of(rounds.gradient_again))
+      .add("rounds_weight", Json::of(rounds.weight))
+      .add("rounds_before_gather", Json::of(rounds.before_gather));
+}
+
 Json precisions(const Trainer& trainer) {
   Json all = Json::object();
   for (const auto& entry : trainer.precisions) {
@@ -35,6 +46,7 @@ Json precisions(const Trainer& trainer) {
       json.add("weight_copies_either_order", Json::of(*entry.weight_copies_either_order));
     }
     json.add("input_copy", Json::of(entry.input_copy));
+    add_rounding(json, entry.rounds);
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;

@@ -162,6 +162,11 @@ void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) 
   const Bytes whole = Bytes(checked_mul(numbers, byte_size(b.recipe.compute)));
   op.stored = stored_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
   op.forward.read = op.input_gradient.read = op.stored;
+  // Made whole, written and read.
+  const bool whole_forward = adapters->base == FrozenBase::Nf4;
+  if (whole_forward) op.forward.converted = whole * 2 * op.matrices;
+  if (adapters->base != FrozenBase::AsWeights)
+    op.input_gradient.converted = whole * 2 * op.matrices;
   op.backward_workspace += whole;
   const Bytes input = Bytes(b.at(x).elements);  // one byte a number
   switch (adapters->base) {

@@ -41,6 +41,7 @@ void add(Effort& sum, const Effort& one, std::int64_t times) {
   sum.other += one.other * n;
   sum.read += one.read * times;
   sum.written += one.written * times;
+  sum.converted += one.converted * times;
 }
 
 }  // namespace

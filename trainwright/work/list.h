@@ -76,6 +76,8 @@ struct Effort {
   Flops other;   // everything else, one per arithmetic operation, roughly
   Bytes read;    // from the accelerator's memory
   Bytes written;
+  Bytes converted;  // moved by kernels beside a product that make its factors: casts to few bits,
+                    // or from them
   Effort& operator+=(const Effort& more);
   friend bool operator==(const Effort&, const Effort&) = default;
 };

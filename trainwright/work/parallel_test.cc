@@ -86,6 +86,63 @@ TEST_CASE("split products copy what they fold") {
   CHECK(workspace() == Bytes(2LL * kTokens * 14336));
 }
 
+TEST_CASE("casts move bytes for every number that a low-precision product reads") {
+  const Model model = llama();
+  Recipe recipe = paper_recipe();
+  recipe.rounds = {.input = 4,
+                   .after_norm = 1,
+                   .input_again = 2,
+                   .gradient = 3,
+                   .gradient_again = 6,
+                   .weight = 5};
+  const auto named = [&](const Slice& slice, std::string_view name) {
+    const OperatorList list = layer_work(model, model.kinds.front(), slice, recipe);
+    for (const Operator& op : list.operators) {
+      if (op.name == name) return op;
+    }
+    return Operator{};
+  };
+  // `down` reads 16384 x 14336 numbers and a matrix of 14336 x 4096, and gives 16384 x 4096.
+  const std::int64_t in = kTokens * 14336, out = kTokens * kHidden, weights = 14336LL * kHidden;
+  const Operator down = named(slice_with(1), "down");
+  CHECK(down.forward.converted == Bytes(4 * in + 5 * weights));
+  CHECK(down.input_gradient.converted == Bytes(3 * out + 5 * weights));
+  CHECK(down.weight_gradient.converted == Bytes(2 * in + 6 * out));
+  // `gate_up` reads what a norm has written.
+  const Operator gate = named(slice_with(1), "gate_up");
+  CHECK(gate.forward.converted == Bytes(kTokens * kHidden + 5 * 2 * weights));
+  // Matrices that are gathered in 8 bits need no cast; a product in 16 bits has none.
+  Slice gathered = slice_with(1);
+  gathered.weights_rounded = true;
+  CHECK(named(gathered, "down").forward.converted == Bytes(4 * in));
+  CHECK(named(slice_with(1), "attention_core").forward.converted == Bytes(0));
+}
+
+TEST_CASE("what is cast before it is gathered travels in one byte, and each rank casts its own") {
+  const Model model = llama();
+  Recipe recipe = paper_recipe();
+  recipe.code.gathers_again = false;
+  recipe.rounds = {.input = 4, .after_norm = 4, .gradient = 3};
+  Slice slice = slice_with(4);
+  slice.sp = true;
+  const auto down_of = [&] {
+    const OperatorList list = layer_work(model, model.kinds.front(), slice, recipe);
+    for (const Operator& op : list.operators) {
+      if (op.name == "down") return op.input_gradient.converted;
+    }
+    return Bytes(-1);
+  };
+  const auto gathered = [&](Pass pass) {
+    return moved(of(slice, recipe), GroupKind::Tp, CollectiveKind::AllGather, pass);
+  };
+  CHECK(gathered(Pass::Forward) == Traffic{2, Bytes(2 * kRow)});
+  CHECK(down_of() == Bytes(3LL * kTokens * kHidden));
+  recipe.rounds.before_gather = true;
+  CHECK(gathered(Pass::Forward) == Traffic{2, Bytes(kRow)});
+  CHECK(gathered(Pass::InputGradient) == Traffic{2, Bytes(kRow)});
+  CHECK(down_of() == Bytes(3LL * kTokens * kHidden / 4));
+}
+
 TEST_CASE("sequence parallelism gathers and scatters instead, and gathers once more for weights") {
   // arXiv:2205.05198 section 4.2.2: an all-gather and a reduce-scatter move what an all-reduce
   // does; the input of a matrix is kept in parts and gathered again backward.

@@ -71,6 +71,44 @@ void add_weight_gradient(const Builder& b, const Matrix& matrix, Operator& op, D
   }
 }
 
+bool made_by_norm(const OperatorList& list, TensorId x) {
+  return std::any_of(list.operators.begin(), list.operators.end(), [&](const Operator& op) {
+    return op.kind == OperatorKind::Norm &&
+           std::find(op.outputs.begin(), op.outputs.end(), x) != op.outputs.end();
+  });
+}
+
+// A compiler casts once for all products that read the same input.
+bool cast_before(const Builder& b, TensorId x) {
+  const auto& operators = b.list.operators;
+  return b.slice.compiled &&
+         std::any_of(operators.begin(), operators.end() - 1,
+                     [&](const Operator& op) { return op.low_precision && op.inputs[0] == x; });
+}
+
+// Of a low-precision product, the last operator, what its casts move.
+void add_casts(const Builder& b, const Matrix& matrix, TensorId x, std::int64_t weights,
+               Operator& op) {
+  const Rounding& rounds = b.recipe.rounds;
+  const auto moved = [](double each, std::int64_t numbers) {
+    return Bytes(std::llround(each * real(numbers)));
+  };
+  std::int64_t results = 0;
+  for (const TensorId output : op.outputs) {
+    if (b.at(output).has_gradient) results += b.at(output).elements;
+  }
+  const Bytes of_weights = b.slice.weights_rounded ? Bytes(0) : moved(rounds.weight, weights);
+  op.forward.converted = of_weights;
+  op.input_gradient.converted =
+      of_weights + moved(rounds.gradient, share(results, matrix.gradient_from));
+  op.weight_gradient.converted = moved(rounds.gradient_again, results);
+  if (cast_before(b, x)) return;
+  const std::int64_t inputs = b.at(x).elements;
+  op.forward.converted += moved(made_by_norm(b.list, x) ? rounds.after_norm : rounds.input,
+                                share(inputs, matrix.input_from));
+  op.weight_gradient.converted += moved(rounds.input_again, inputs);
+}
+
 }  // namespace
 
 namespace {
@@ -124,6 +162,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   const Dtype weight = matrix.adapter || weights ? dtype : b.recipe.weight;
   op.forward.read = op.input_gradient.read = times(numbers, byte_size(weight));
   add_weight_gradient(b, matrix, op, dtype, numbers);
+  if (matrix.low_precision) add_casts(b, matrix, x, numbers, op);
   quantise(b, matrix, x, op);
   if (b.recipe.splits_products) {
     // The input, then the output's gradient are copied and dropped; then the weight's gradient is
@@ -137,7 +176,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   return made;
 }
 
-TensorId gathered(Builder& b, std::string_view name, TensorId x) {
+TensorId gathered(Builder& b, std::string_view name, TensorId x, bool rounded) {
   if (!b.slice.sp || b.slice.tp == 1) return x;
   const Tensor part = b.at(x);
   const std::int64_t width = part.elements / b.rows.outer;
@@ -145,8 +184,8 @@ TensorId gathered(Builder& b, std::string_view name, TensorId x) {
       b.tensor(name, part.dtype, checked_mul(b.rows.inner, width), part.copies * b.slice.tp);
   Operator& op = b.add("gather_tokens", OperatorKind::Transfer, {x}, {whole});
   const Bytes bytes = b.at(whole).bytes();
-  op.collectives.push_back(
-      {CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
+  op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward,
+                            Beside::OwnProduct, rounded ? Bytes(b.at(whole).elements) : bytes});
   op.collectives.push_back({CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::InputGradient,
                             Beside::WeightGradient, bytes});
   return whole;
@@ -163,12 +202,23 @@ TensorId copied_input(Builder& b, TensorId x) {
 
 }  // namespace
 
+namespace {
+
+// What sequence parallelism gathers beside the matrix is cast before, and travels in 8 bits.
+bool gathers_rounded(const Builder& b, const Matrix& matrix) {
+  return b.recipe.rounds.before_gather && matrix.low_precision && b.slice.sp && b.slice.tp > 1;
+}
+
+}  // namespace
+
 Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
                          std::span<const Output> outputs) {
-  if (!b.recipe.code.gathers_again) x = gathered(b, "gathered", x);
+  const bool rounded = gathers_rounded(b, matrix);
+  if (!b.recipe.code.gathers_again) x = gathered(b, "gathered", x, rounded);
   const bool copies = b.recipe.code.inputs_copied && b.slice.tp > 1 && !b.slice.sp;
   bool first = true;
-  const auto one = [&](const Matrix& part, std::span<const Output> of) {
+  const auto one = [&](Matrix part, std::span<const Output> of) {
+    if (rounded) part.input_from = b.slice.tp;
     const TensorId input = copies ? copied_input(b, x) : x;
     const Product made = product(b, part, input, b.rows.inner, 1, of);
     add_column_calls(b, b.last(), input, made.saved, part.in, !first && !copies);
@@ -188,7 +238,10 @@ Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
 TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view output) {
   const bool scatters = b.slice.sp && b.slice.tp > 1;
   const Output wide{scatters ? "partial_sum" : output, b.model.hidden, b.slice.tp};
-  const TensorId sum = product(b, matrix, x, b.rows.inner, 1, {&wide, 1}).outputs[0];
+  const bool rounded = gathers_rounded(b, matrix);
+  Matrix cast = matrix;
+  if (rounded) cast.gradient_from = b.slice.tp;
+  const TensorId sum = product(b, cast, x, b.rows.inner, 1, {&wide, 1}).outputs[0];
   const Bytes bytes = b.at(sum).bytes();
   if (!scatters) {
     if (b.slice.tp > 1) {
@@ -202,8 +255,8 @@ TensorId rows(Builder& b, const Matrix& matrix, TensorId x, std::string_view out
   Operator& op = b.add("scatter_tokens", OperatorKind::Transfer, {sum}, {part});
   op.collectives.push_back(
       {CollectiveKind::ReduceScatter, GroupKind::Tp, Pass::Forward, Beside::OwnProduct, bytes});
-  op.collectives.push_back(
-      {CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient, Beside::OwnProduct, bytes});
+  op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Tp, Pass::InputGradient,
+                            Beside::OwnProduct, rounded ? Bytes(b.at(sum).elements) : bytes});
   return adapted_rows(b, matrix, x, part);
 }
 

@@ -63,6 +63,7 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
     recipe.compute = recipe.weight = dtype_named(facts->compute);
     recipe.weight_copy = facts->weight_copies;
     recipe.input_copy = facts->input_copy;
+    recipe.rounds = facts->rounds;
   }
   recipe.norm = keeps_of(trainer, KernelKind::FusedNorm);
   recipe.rope = keeps_of(trainer, KernelKind::FusedRope);

@@ -60,6 +60,7 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .own_gradients = excludes_fused_gradients(layout, trainer),
               .compiled = asks(layout, Switch::Compile, trainer),
               .autocast = casts_weights(layout, trainer),
+              .weights_rounded = sharding_of(layout, trainer).fp8_gather,
               .loss = static_cast<std::uint8_t>(running_loss(layout, trainer)),
               .recompute = layout.recompute};
   const auto at = static_cast<std::size_t>(stage);

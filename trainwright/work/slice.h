@@ -37,6 +37,7 @@ struct Slice {
   bool input_gradient = true;     // something before the list is trained
   bool compiled = false;          // by torch.compile, layer by layer
   bool autocast = false;          // fp32 weights, cast where products read them
+  bool weights_rounded = false;   // they arrive in 8 bits, as FSDP gathers them
   std::uint8_t loss = 0;          // of Recipe::losses
   Recompute recompute =
       {};  // of this layer: None, Selective, FeedForwardOnly, Modules, OpSelective or
@@ -114,6 +115,7 @@ struct Recipe {
   double input_copy =
       0;  // bytes per element kept of a matrix' input instead of the input; 0: itself
   double weight_copy = 0;  // bytes per parameter of low-precision weights beside the stored ones
+  Rounding rounds;         // of what low-precision products read
   Training training;
 };
 Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job = {});

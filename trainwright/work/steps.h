@@ -26,6 +26,8 @@ struct Matrix {
   bool bias = false;
   bool low_precision = true;  // of those a low-precision recipe takes
   bool adapter = false;       // A or B of one
+  // Ranks whose tokens of the input, or of the output's gradient, are gathered after their cast.
+  std::int64_t input_from = 1, gradient_from = 1;
 };
 // Column-parallel: x has outer rows, which are gathered first with sp; the outputs have inner rows
 // and are split over tp. One product for all outputs if the recipe joins them, else one each, named
@@ -56,8 +58,9 @@ Few<TensorId, 6> adapted(Builder& b, const Matrix& matrix, TensorId x,
                          Cut cut = Cut::Whole);
 // The same beside a row-parallel product, whose input is cut over tp.
 TensorId adapted_rows(Builder& b, const Matrix& matrix, TensorId x, TensorId made);
-// x with outer rows to one with inner rows, by an all-gather over tp where they differ.
-TensorId gathered(Builder& b, std::string_view name, TensorId x);
+// x with outer rows to one with inner rows, by an all-gather over tp where they differ, in 8 bits
+// where it is `rounded` before.
+TensorId gathered(Builder& b, std::string_view name, TensorId x, bool rounded = false);
 
 // Rows of `width` numbers; Norm::None gives x back. Replicated gain.
 TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);

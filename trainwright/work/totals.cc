@@ -76,6 +76,7 @@ Effort& Effort::operator+=(const Effort& more) {
   other += more.other;
   read += more.read;
   written += more.written;
+  converted += more.converted;
   return *this;
 }
 

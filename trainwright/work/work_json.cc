@@ -14,7 +14,8 @@ Json effort_json(const Effort& effort) {
   json.add("matmul_flops", flops(effort.matmul))
       .add("other_flops", flops(effort.other))
       .add("bytes_read", bytes(effort.read))
-      .add("bytes_written", bytes(effort.written));
+      .add("bytes_written", bytes(effort.written))
+      .add("bytes_converted", bytes(effort.converted));
   return json;
 }
 
