@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan_details.h"
@@ -115,6 +117,121 @@ BarPicture timeline_picture(const Json& timeline) {
   return picture;
 }
 
+// Up to six values, evenly or by equal factors.
+std::vector<std::pair<double, std::string>> ticks_of(const Scale& scale,
+                                                     std::string (*label)(double)) {
+  std::vector<std::pair<double, std::string>> ticks;
+  for (int i = 0; i <= 5; ++i) {
+    const double share = i / 5.0;
+    const double value = scale.logarithmic ? scale.least * std::pow(scale.most / scale.least, share)
+                                           : scale.least + (scale.most - scale.least) * share;
+    ticks.emplace_back(value, label(value));
+  }
+  return ticks;
+}
+
+// [layout, bytes, seconds, fit, timed] of those that were looked at.
+std::vector<PointGroup> considered_groups(const Json& details) {
+  std::vector<PointGroup> groups = {{"fits", {}}, {"tight", {}, true}, {"does not fit", {}, true}};
+  constexpr std::array kFits = {Fit::Fits, Fit::Tight, Fit::DoesNotFit};
+  for (const Json& row : at(details, "considered").items) {
+    if (row.items.size() < 5) continue;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (row.items[3].string != name_of(kFits[i])) continue;
+      groups[i].points.emplace_back(gib_of(positive(row.items[1])), positive(row.items[2]));
+    }
+  }
+  return groups;
+}
+
+PointPicture search_picture(const Json& document) {
+  const Json& details = at(document, "details");
+  PointPicture picture;
+  picture.title = "search of " + at(details, "title").string;
+  picture.caption =
+      "dashed: usable; rings: time is a lower bound; what is larger stands at the end";
+  picture.mark = gib_of(positive(at(at(shown_layout(document), "memory"), "capacity")));
+  picture.groups = considered_groups(details);
+  PointGroup best{"layouts of the table", {}};
+  for (const Json& one : at(document, "best").items) {
+    const Json& memory = at(one, "memory");
+    const auto worst = static_cast<std::size_t>(positive(at(memory, "worst")));
+    const std::vector<Json>& classes = at(memory, "classes").items;
+    if (worst >= classes.size()) continue;
+    best.points.emplace_back(gib_of(positive(at(classes[worst], "driver"))),
+                             positive(at(at(one, "time"), "step")));
+  }
+  picture.groups.insert(picture.groups.begin(), std::move(best));
+  double least = 0, most = 0;
+  for (const PointGroup& group : picture.groups) {
+    for (const auto& [bytes, step] : group.points) {
+      least = least > 0 ? std::min(least, step) : step;
+      most = std::max(most, step);
+    }
+  }
+  if (!(least > 0 && picture.mark > 0)) return {};
+  picture.x = {.least = 0, .most = 1.25 * picture.mark, .name = "memory of the fullest rank"};
+  picture.y = {.least = 0.97 * least, .most = 1.03 * most, .logarithmic = true, .name = "step"};
+  picture.x.ticks = ticks_of(picture.x, gib_text);
+  picture.y.ticks = ticks_of(picture.y, scale_text);
+  return picture;
+}
+
+PointPicture scaling_picture(const Json& document) {
+  const Json& details = at(document, "details");
+  const Json& scaling = at(details, "scaling");
+  PointPicture picture;
+  picture.title = "fewer and more accelerators: " + at(details, "title").string;
+  picture.caption = at(scaling, "says").string;
+  PointGroup planned{"as planned", {}, false, true}, ideal{"if nothing were lost", {}, true, true};
+  picture.x = {.logarithmic = true, .name = "accelerators"};
+  picture.y = {.logarithmic = true, .name = "tokens a second"};
+  for (const Json& one : at(scaling, "points").items) {
+    const double count = positive(at(one, "accelerators"));
+    const double rate = positive(at(one, "tokens_per_second"));
+    if (!(count > 0 && rate > 0)) continue;
+    planned.points.emplace_back(count, rate);
+    const auto& [first_count, first_rate] = planned.points.front();
+    ideal.points.emplace_back(count, first_rate * count / first_count);
+    picture.x.ticks.emplace_back(count, with_thousands(static_cast<std::int64_t>(count)));
+    picture.y.ticks.emplace_back(rate, with_thousands(static_cast<std::int64_t>(rate)));
+  }
+  if (planned.points.size() < 2) return picture;
+  picture.x.least = planned.points.front().first;
+  picture.x.most = planned.points.back().first;
+  picture.y.least = 0.8 * planned.points.front().second;
+  picture.y.most = 1.1 * std::max(planned.points.back().second, ideal.points.back().second);
+  picture.groups = {std::move(planned), std::move(ideal)};
+  return picture;
+}
+
+// A row for each source, a dot for each of its runs.
+PointPicture residual_picture(const Json& rows, std::string title) {
+  constexpr double kRow = 24;
+  PointPicture picture;
+  picture.title = std::move(title);
+  picture.caption = "dots: published runs, up to 21 of each source; beyond the scale at its end";
+  picture.x = {.least = 0.5, .most = 2, .logarithmic = true, .name = "predicted / measured"};
+  picture.x.ticks = {{0.5, "0.5"}, {0.7, "0.7"}, {1, "1"}, {1.4, "1.4"}, {2, "2"}};
+  picture.mark = 1;
+  PointGroup runs{"a run", {}};
+  for (const Json& one : rows.items) {
+    const double row = -static_cast<double>(picture.y.ticks.size());
+    if (at(one, "off").items.empty()) continue;
+    picture.y.ticks.emplace_back(row, at(one, "source").string);
+    for (const Json& off : at(one, "off").items) {
+      if (off.is_number()) runs.points.emplace_back(1 + off.number / 100, row);
+    }
+  }
+  if (runs.points.empty()) return picture;
+  const auto count = static_cast<double>(picture.y.ticks.size());
+  picture.y.least = -count;
+  picture.y.most = 1;
+  picture.height = kRow * (count + 1);
+  picture.groups = {std::move(runs)};
+  return picture;
+}
+
 }  // namespace
 
 std::vector<File> report_pictures(const Json& document, const std::string& folder) {
@@ -128,6 +245,19 @@ std::vector<File> report_pictures(const Json& document, const std::string& folde
   for (const Json& timeline : at(at(document, "details"), "timelines").items) {
     add("timeline-" + at(timeline, "schedule").string, timeline_picture(timeline));
   }
+  const auto add_points = [&](const std::string& name, const PointPicture& picture) {
+    const auto drawn = [](const PointGroup& group) { return !group.points.empty(); };
+    const bool any = std::any_of(picture.groups.begin(), picture.groups.end(), drawn);
+    const bool spans = picture.x.least < picture.x.most && picture.y.least < picture.y.most;
+    if (any && spans) files.push_back({folder + '/' + name + ".svg", to_svg(picture)});
+  };
+  const Json& details = at(document, "details");
+  const Json& accuracy = at(details, "accuracy");
+  add_points("search", search_picture(document));
+  add_points("scaling", scaling_picture(document));
+  add_points("residuals-time", residual_picture(at(accuracy, "time"), "step times, run by run"));
+  add_points("residuals-memory",
+             residual_picture(at(accuracy, "memory_runs"), "memory, run by run"));
   return files;
 }
 

@@ -83,6 +83,28 @@ struct BarPicture {
 // As wide as a Curve's.
 std::string to_svg(const BarPicture& picture);
 
+// Points by two quantities. What lies beyond a scale is drawn at its end.
+struct Scale {
+  double least = 0, most = 1;  // least below most; above 0 where it is logarithmic
+  bool logarithmic = false;
+  std::vector<std::pair<double, std::string>> ticks = {};
+  std::string name = {};  // beside it
+};
+struct PointGroup {
+  std::string name;  // in the legend, with the group's colour
+  std::vector<std::pair<double, double>> points;
+  bool hollow = false, joined = false;
+};
+struct PointPicture {
+  std::string title, caption;
+  Scale x, y;
+  std::vector<PointGroup> groups;  // the first on top
+  double mark = 0;                 // of x: a dashed line across; 0: none
+  double height = 400;             // of the plot, in pixels
+};
+// As wide as a Curve's.
+std::string to_svg(const PointPicture& picture);
+
 // A page that draws what it holds: the data stands in its one script of type application/json, in
 // place of kPageData, written so that nothing in it ends the script. Diagnoses a page without that
 // place.
