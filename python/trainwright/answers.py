@@ -332,11 +332,12 @@ class WithMoreMemory:
 
 @dataclass
 class Beside:
-    """A layout that was not asked for: `job` of adapters, `host` where it offloads."""
+    """A layout that was not asked for: `job` of adapters and the `trainer` of another, `host` where it offloads."""
     layout: str
     step: float
     driver: int
     job: str | None = None
+    trainer: str | None = None
     host: HostMemory | None = None
 
 

@@ -128,16 +128,11 @@ Result<Output> run_explain(const Invocation& invocation) {
 
 }  // namespace
 
-std::string compared_text(const Judged& first, const Judged& second, double risk, int width) {
-  if (!second.refused.empty()) return violations_text(second.refused, width);
-  Table table{{{"", Align::Left},
-               {"first", Align::Right},
-               {"other", Align::Right},
-               {"difference", Align::Right}},
-              {}};
+Compared compared(const Judged& first, const Judged& second, double risk) {
+  Compared found;
   const StepTime &a = *first.time, &b = *second.time;
   const auto seconds = [&](std::string name, Seconds x, Seconds y) {
-    table.rows.push_back({std::move(name), seconds_text(x), seconds_text(y), signed_text(y - x)});
+    found.rows.push_back({std::move(name), seconds_text(x), seconds_text(y), signed_text(y - x)});
   };
   seconds("step", a.step, b.step);
   for (std::size_t i = 0; i < kTimeParts; ++i) {
@@ -146,7 +141,7 @@ std::string compared_text(const Judged& first, const Judged& second, double risk
   }
   const RankClass &x = fullest(*first.memory), &y = fullest(*second.memory);
   const auto bytes = [&](std::string name, Bytes one, Bytes two) {
-    table.rows.push_back({std::move(name), to_text(one), to_text(two), signed_text(two - one)});
+    found.rows.push_back({std::move(name), to_text(one), to_text(two), signed_text(two - one)});
   };
   bytes("fullest rank", x.driver, y.driver);
   for (std::size_t i = 0; i < kCategories; ++i) {
@@ -154,14 +149,25 @@ std::string compared_text(const Judged& first, const Judged& second, double risk
     if (std::max(x.bytes[i], y.bytes[i]) < kSmall) continue;
     bytes("  " + words_of(static_cast<Category>(i)), x.bytes[i], y.bytes[i]);
   }
-  table.rows.push_back(
+  found.rows.push_back(
       {"chance of OOM", chance_text(first.memory->oom), chance_text(second.memory->oom), ""});
   const bool fits = fit_of(second.memory->oom, risk) == Fit::Fits;
-  const std::string verdict =
+  found.verdict =
       fmt::format("The other {} and takes {} of the first's time: {}.",
                   fits ? "fits" : fmt::format("does not fit at a risk of {}", risk_text(risk)),
                   percent(b.step / a.step), differences_text(a, b));
-  return to_text(table, width) + '\n' + wrapped_lines(verdict, width);
+  return found;
+}
+
+std::string compared_text(const Judged& first, const Judged& second, double risk, int width) {
+  if (!second.refused.empty()) return violations_text(second.refused, width);
+  Compared found = compared(first, second, risk);
+  const Table table{{{"", Align::Left},
+                     {"first", Align::Right},
+                     {"other", Align::Right},
+                     {"difference", Align::Right}},
+                    std::move(found.rows)};
+  return to_text(table, width) + '\n' + wrapped_lines(found.verdict, width);
 }
 
 Json to_json(const Judged& judged) {

@@ -290,9 +290,8 @@ Result<Output> run_plan(const Invocation& invocation) {
   SearchQuestion question = question_of(wanted);
   Watch watch(invocation, wanted.time_limit);
   question.stop = [&watch](std::int64_t branches) { return watch(branches); };
-  const auto* hardware = TW_TRY(invocation.data.hardware());
   question.remember = invocation.flag("details") || invocation.flag("report");
-  const Plan plan = TW_TRY(plan_for(wanted, question, *hardware));
+  const Plan plan = TW_TRY(plan_for(wanted, question, invocation.data));
   Json document = plan_json(plan);
   if (!plan.result.best.empty()) document.add("words", to_json(recommended_words(plan)));
   if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));

@@ -65,12 +65,18 @@ struct OrderedFamily {
   OwnOrder own;
 };
 
-// With less to train: the same model on few accelerators, its weights frozen.
+// With less to train: the same model on few accelerators, its weights frozen. Where the trainer has
+// no such job, with one that has all of them.
 inline constexpr std::int64_t kFewAccelerators = 8;
+inline constexpr const char* kAnyAdapter = "accelerate";
 struct Adapters {
   Job job;
+  std::string trainer;  // to ask for instead; empty: the one that was asked for
+  PrecisionKind precision;
   PlannedLayout plan;
 };
+// "lora=16", without an optimizer that goes without saying.
+std::string job_text(const Job& job);
 
 // What was found.
 struct Plan {
@@ -96,8 +102,8 @@ struct Plan {
 };
 // The fastest of them that beats its family's fixed kind; nullptr where none does.
 const OrderedFamily* faster_order(const Plan& plan);
-// All of it; `hardware` knows clusters of other sizes.
-Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware);
+// All of it; `data` knows clusters of other sizes and other trainers.
+Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const DataDirectory& data);
 
 // The same kind of cluster with other numbers of accelerators; none where the user's own file
 // describes it, or its groups are unlike. Both must outlive it.
@@ -110,6 +116,10 @@ struct RunCost {
 RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
+// "pp 4 to 2, mbs 1 to 2"
+std::string changes_text(const Layout& from, const Layout& to);
+// "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
+std::string today_text(const Plan& plan);
 // Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
 // "memory", "offload", "host", "run", "order", "search", "measured", "experts", "within", "change",
 // "adapters", "larger".
@@ -133,8 +143,14 @@ Result<Layout> layout_like(const std::string& words, const SearchQuestion& quest
 // Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full".
 std::string short_text(const Layout& layout, const Model& model);
 
-// Part by part, time and memory of the fullest rank of two layouts, the first of which is accepted;
-// a second that is not has its reasons instead. Ends with the verdict.
+// Part by part, time and memory of the fullest rank of two layouts that are accepted: rows [what,
+// first, other, difference], parts of a sum behind two blanks.
+struct Compared {
+  std::vector<std::vector<std::string>> rows;
+  std::string verdict;
+};
+Compared compared(const Judged& first, const Judged& second, double risk);
+// The same as text; a second that is not accepted has its reasons instead.
 std::string compared_text(const Judged& first, const Judged& second, double risk, int width);
 Json to_json(const Judged& judged);
 

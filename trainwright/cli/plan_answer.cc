@@ -156,20 +156,33 @@ bool is_sayable(const Wanted& wanted, const Layout& layout) {
                         .unsayable.empty();
 }
 
-Result<std::optional<Adapters>> adapters_that_fit(const Wanted& wanted,
-                                                  const SearchQuestion& asked) {
+// The fastest layout that fits, if the trainer trains the job.
+Result<std::optional<PlannedLayout>> fastest_of(const Wanted& less, const SearchQuestion& asked) {
+  if (!job_faults(less.job, less.model, less.trainer).empty()) return std::nullopt;
+  SearchQuestion question = question_of(less);
+  question.most = 1;
+  question.find_smallest = false;
+  question.stop = asked.stop;
+  SearchResult result = TW_TRY(search(question));
+  if (result.best.empty() || !is_sayable(less, result.best.front().layout)) return std::nullopt;
+  return std::move(result.best.front());
+}
+
+Result<std::optional<Adapters>> adapters_that_fit(const Wanted& wanted, const SearchQuestion& asked,
+                                                  const DataDirectory& data) {
   if (accelerator_count(wanted.cluster) > kFewAccelerators) return std::nullopt;
   for (const Job& job : jobs_with_less(wanted.job)) {
-    Wanted less = wanted;
-    less.job = job;
-    SearchQuestion question = question_of(less);
-    question.most = 1;
-    question.find_smallest = false;
-    question.stop = asked.stop;
-    SearchResult result = TW_TRY(search(question));
-    if (result.best.empty()) continue;
-    PlannedLayout& found = result.best.front();
-    if (is_sayable(less, found.layout)) return Adapters{job, std::move(found)};
+    for (const std::string trainer : {"", kAnyAdapter}) {
+      Wanted less = wanted;
+      less.job = job;
+      if (!trainer.empty()) {
+        less.trainer = TW_TRY(data.trainer(trainer));
+        less.precision = usual_precision(less.cluster, less.trainer);
+      }
+      if (auto found = TW_TRY(fastest_of(less, asked))) {
+        return Adapters{job, trainer, less.precision, *std::move(found)};
+      }
+    }
   }
   return std::nullopt;
 }
@@ -200,7 +213,9 @@ ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
   };
 }
 
-Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const Hardware& hardware) {
+Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
+                      const DataDirectory& data) {
+  const Hardware& hardware = *TW_TRY(data.hardware());
   SearchQuestion question = asked;
   StepModel steps = step_model(question);
   question.steps = &steps;
@@ -225,7 +240,7 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked, const H
     plan.larger = std::move(larger.found);
     plan.tried_times = larger.times;
     plan.change = TW_TRY(nearest_that_fits(plan, question));
-    plan.adapters = TW_TRY(adapters_that_fit(wanted, question));
+    plan.adapters = TW_TRY(adapters_that_fit(wanted, question, data));
   }
   plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (!plan.result.best.empty()) {

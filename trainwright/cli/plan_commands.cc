@@ -9,55 +9,32 @@
 namespace trainwright::cli {
 namespace {
 
-// A question that asks for less, or has more.
-struct Lesser {
-  std::string does;
-  Options options;
-  Wanted wanted;
-};
-
-Result<std::optional<Wanted>> with_adapters(const Invocation& invocation, const Wanted& wanted,
-                                            const std::string& job, const std::string& trainer) {
-  Wanted other = wanted;
-  if (!trainer.empty()) other.trainer = TW_TRY(invocation.data.trainer(trainer));
-  other.job = TW_TRY(parse_job(job));
-  if (!job_faults(other.job, other.model, other.trainer).empty()) return std::nullopt;
-  other.precision = usual_precision(other.cluster, other.trainer);
-  return other;
-}
-
-// Adapters with the trainer at hand, or with the one that has all kinds of them.
-Result<std::vector<Lesser>> adapters(const Invocation& invocation, const Wanted& wanted) {
-  constexpr const char* kAnyAdapter = "accelerate";
-  std::vector<Lesser> list;
-  if (wanted.job.lora) return list;
-  for (const auto& [job, does] :
-       {std::pair{"lora=16", "train adapters only (LoRA)"},
-        {"qlora=16", "train adapters only, on weights stored in 4 bits (QLoRA)"}}) {
-    for (const std::string trainer : {"", kAnyAdapter}) {
-      auto other = TW_TRY(with_adapters(invocation, wanted, job, trainer));
-      if (!other) continue;
-      Options options = {{"job", job}};
-      if (!trainer.empty()) options["trainer"] = trainer;
-      const std::string with = trainer.empty() ? "" : fmt::format(", with {}", trainer);
-      list.push_back({does + with, std::move(options), *std::move(other)});
-      break;
-    }
-  }
-  return list;
-}
-
-Lesser shorter(const Wanted& wanted) {
-  Lesser lesser{
-      "sequences of a quarter of the length", {{"seq", std::to_string(wanted.seq / 4)}}, wanted};
-  lesser.wanted.seq = wanted.seq / 4;
-  return lesser;
-}
-
 std::string found_text(const Wanted& wanted, const PlannedLayout& plan) {
   return fmt::format("{}: {} a step, {} on the fullest rank", short_text(plan.layout, wanted.model),
                      seconds_text(plan.time.step),
                      to_text(plan.memory.classes[plan.memory.worst].driver));
+}
+
+WayOut adapters_way(const Invocation& invocation, const Wanted& wanted, const Adapters& of) {
+  Options options = {{"job", job_text(of.job)}};
+  std::string with;
+  if (!of.trainer.empty()) {
+    options["trainer"] = of.trainer;
+    with = ", with " + of.trainer;
+  }
+  if (of.precision != wanted.precision) {
+    options["precision"] = std::string(name_of(of.precision));
+  }
+  const bool plain = of.job.lora->base == FrozenBase::AsWeights;
+  return {(plain ? "train adapters only (LoRA)"
+                 : "train adapters only, on weights stored in 4 bits (QLoRA)") +
+              with,
+          found_text(wanted, of.plan), plan_again(invocation, options)};
+}
+
+Wanted with_quarter(Wanted wanted) {
+  wanted.seq /= 4;
+  return wanted;
 }
 
 // The fastest layout of a question, first without the host's memory; empty if nothing fits.
@@ -114,11 +91,14 @@ Result<std::vector<WayOut>> ways_out(const Invocation& invocation, const Plan& p
                     found_text(wanted, plan.larger->plan),
                     plan_again(invocation, {{"on", plan.larger->cluster.name}})});
   }
-  std::vector<Lesser> lesser = TW_TRY(adapters(invocation, wanted));
-  if (wanted.seq >= 4096) lesser.push_back(shorter(wanted));
-  for (const Lesser& one : lesser) {
-    const std::string found = TW_TRY(answer_to(one.wanted, asked));
-    if (!found.empty()) ways.push_back({one.does, found, plan_again(invocation, one.options)});
+  if (plan.adapters) ways.push_back(adapters_way(invocation, wanted, *plan.adapters));
+  if (wanted.seq >= 4096) {
+    const Wanted shorter = with_quarter(wanted);
+    const std::string found = TW_TRY(answer_to(shorter, asked));
+    if (!found.empty()) {
+      ways.push_back({"sequences of a quarter of the length", found,
+                      plan_again(invocation, {{"seq", std::to_string(shorter.seq)}})});
+    }
   }
   return ways;
 }

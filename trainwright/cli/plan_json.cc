@@ -138,7 +138,11 @@ void add_ways_out(Json& json, const Plan& plan) {
   if (plan.change) json.add("change", beside_json(*plan.change));
   if (plan.adapters) {
     Json adapters = beside_json(plan.adapters->plan);
-    json.add("adapters", std::move(adapters.add("job", Json::of(to_text(plan.adapters->job)))));
+    adapters.add("job", Json::of(to_text(plan.adapters->job)));
+    if (!plan.adapters->trainer.empty()) {
+      adapters.add("trainer", Json::of(plan.adapters->trainer));
+    }
+    json.add("adapters", std::move(adapters));
   }
 }
 

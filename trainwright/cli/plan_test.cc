@@ -61,6 +61,12 @@ TEST_CASE("where nothing fits, a plan says what would") {
   // 16 bytes for each of 8 billion parameters, or 2 and adapters.
   const Json weights = plan("1xH100", "llama-3.1-8b", "4096");
   CHECK(weights.find("adapters")->find("job")->string == "optimizer=adamw,lora=16");
+  CHECK(weights.find("adapters")->find("trainer") == nullptr);
+  // Megatron-Core has no adapters; half a byte for each of 70 billion parameters is 33 GiB of 79.
+  const Json other = json_of(reply_to(
+      {"plan", "llama-3.1-70b", "--on", "1xH100", "--batch", "8", "--seq", "4096", "--json"}));
+  CHECK(other.find("adapters")->find("job")->string == "optimizer=adamw,lora=16,base=nf4");
+  CHECK(other.find("adapters")->find("trainer")->string == "accelerate");
 }
 
 TEST_CASE("a plan tells what it puts on the host, and when putting it there is faster") {

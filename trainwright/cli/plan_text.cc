@@ -52,16 +52,6 @@ std::string alike_legend(const std::vector<PlannedLayout>& best) {
          "2 % longer";
 }
 
-// "pp 4 to 2, mbs 1 to 2"
-std::string changes_text(const Layout& from, const Layout& to) {
-  std::vector<std::string> parts;
-  for (const Knob knob : knobs_of(changed_knobs(from, to))) {
-    parts.push_back(
-        fmt::format("{} {} to {}", name_of(knob), value_of(knob, from), value_of(knob, to)));
-  }
-  return parts.empty() ? "as it is" : join(parts, ", ");
-}
-
 // The layout, or what of today's would change.
 std::vector<std::string> row_of(const PlannedLayout& plan, const Wanted& wanted,
                                 std::string place) {
@@ -184,21 +174,6 @@ std::string larger_text(const Plan& plan) {
   return fmt::format(
       "No larger cluster of these accelerators was found to fit, of up to {} times as many.",
       plan.tried_times);
-}
-
-// "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
-std::string today_text(const Plan& plan) {
-  const std::string name = short_text(plan.today->layout, plan.wanted.model);
-  if (!plan.today->refused.empty()) {
-    return fmt::format("Today's {} is refused: {}.", name, plan.today->refused.front().reason);
-  }
-  const MemoryEstimate& memory = *plan.today->memory;
-  const Fit fit = fit_of(memory.oom, plan.wanted.risk);
-  return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
-                     seconds_text(plan.today->time->step),
-                     mfu_text(*plan.today->time, plan.today->layout.precision),
-                     to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
-                     fit == Fit::Fits ? "" : (fit == Fit::Tight ? " (tight)" : " (does not fit)"));
 }
 
 // "101.5 days (90.1 to 120.3)", as sure as the step's time.
@@ -346,18 +321,12 @@ std::string change_text(const Plan& plan) {
   return text;
 }
 
-// "lora=16", without an optimizer that goes without saying.
-std::string job_text(const Job& job) {
-  const std::string text = to_text(job), usual = to_text(Job{});
-  return text.starts_with(usual + ',') ? text.substr(usual.size() + 1) : text;
-}
-
 std::string adapters_text(const Plan& plan) {
   const Adapters& of = *plan.adapters;
-  return fmt::format("Adapters {}would fit: --job {}: {} ({}).",
+  return fmt::format("Adapters {}would fit: --job {}{}: {} ({}).",
                      of.job.lora->base == FrozenBase::AsWeights ? "" : "over weights in four bits ",
-                     job_text(of.job), short_text(of.plan.layout, plan.wanted.model),
-                     size_text(of.plan));
+                     job_text(of.job), of.trainer.empty() ? "" : " --trainer " + of.trainer,
+                     short_text(of.plan.layout, plan.wanted.model), size_text(of.plan));
 }
 
 RankLoad busiest_of(const Wanted& wanted, const Layout& layout) {
@@ -381,6 +350,11 @@ std::string why_not_text(const Plan& plan, int width) {
 }
 
 }  // namespace
+
+std::string job_text(const Job& job) {
+  const std::string text = to_text(job), usual = to_text(Job{});
+  return text.starts_with(usual + ',') ? text.substr(usual.size() + 1) : text;
+}
 
 std::string settings_text(const Wanted& wanted, const Layout& layout) {
   const std::string text = to_text(layout);

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "trainwright/base/text.h"
 #include "trainwright/cli/plan.h"
+#include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
 namespace {
@@ -57,6 +59,29 @@ Result<Layout> layout_today(const std::string& words, const SearchQuestion& ques
   }
   if (!faults.empty()) return fail(std::move(faults));
   return layout;
+}
+
+std::string changes_text(const Layout& from, const Layout& to) {
+  std::vector<std::string> parts;
+  for (const Knob knob : knobs_of(changed_knobs(from, to))) {
+    parts.push_back(
+        fmt::format("{} {} to {}", name_of(knob), value_of(knob, from), value_of(knob, to)));
+  }
+  return parts.empty() ? "as it is" : join(parts, ", ");
+}
+
+std::string today_text(const Plan& plan) {
+  const std::string name = short_text(plan.today->layout, plan.wanted.model);
+  if (!plan.today->refused.empty()) {
+    return fmt::format("Today's {} is refused: {}.", name, plan.today->refused.front().reason);
+  }
+  const MemoryEstimate& memory = *plan.today->memory;
+  const Fit fit = fit_of(memory.oom, plan.wanted.risk);
+  return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
+                     seconds_text(plan.today->time->step),
+                     mfu_text(*plan.today->time, plan.today->layout.precision),
+                     to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
+                     fit == Fit::Fits ? "" : (fit == Fit::Tight ? " (tight)" : " (does not fit)"));
 }
 
 }  // namespace trainwright::cli
