@@ -150,7 +150,8 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
   return to_text(table, width);
 }
 
-std::string moment_text(const RankClass& of) {
+// A rank of `vpp` chunks holds a micro-batch once for each chunk that it has passed.
+std::string moment_text(const RankClass& of, std::int64_t vpp) {
   const Moment& moment = of.moment;
   if (moment.kind == Moment::Kind::Step) return "in the optimizer's step";
   const std::string at =
@@ -158,7 +159,9 @@ std::string moment_text(const RankClass& of) {
   return fmt::format("in the {} of micro-batch {}{}, with {} in flight{}", name_of(moment.kind),
                      moment.micro_batch,
                      moment.chunk > 0 ? fmt::format(" on chunk {}", moment.chunk) : "",
-                     moment.in_flight, at);
+                     vpp > 1 ? counted(moment.in_flight, "chunk", "chunks") + " of micro-batches"
+                             : std::to_string(moment.in_flight),
+                     at);
 }
 
 // What to give anew of the words that were given.
@@ -200,9 +203,10 @@ std::string outside_text(const MemoryEstimate& estimate) {
 std::string verdict_text(const Answer& answer) {
   const MemoryEstimate& estimate = answer.estimate;
   const RankClass& worst = worst_of(estimate);
-  std::string text = fmt::format(
-      "Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
-      worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks", moment_text(worst));
+  std::string text =
+      fmt::format("Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
+                  worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks",
+                  moment_text(worst, answer.setting.read.layout.vpp));
   const std::int64_t needs = shown_driver(worst), has = hundredths(estimate.capacity);
   text += fmt::format("It needs {} of {} GiB; chance of OOM {}.\n", gib(needs), gib(has),
                       chance_text(estimate.oom));
