@@ -1,8 +1,11 @@
 // A layout and its memory in plain English.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan_details.h"
+#include "trainwright/layout/keys.h"
 
 namespace trainwright::cli {
 namespace {
@@ -48,6 +51,55 @@ std::string offload_text(const Layout& layout) {
     }
   }
   return fmt::format("{} lie in the memory of the host", enumerate(parts));
+}
+
+std::string_view switch_text(Switch what) {
+  switch (what) {
+    case Switch::OverlapTp: return "tensor-parallel transfers run beside the products they feed";
+    case Switch::OverlapGradientReduce: return "gradients travel beside the backward pass";
+    case Switch::OverlapParameterGather: return "weights are gathered beside the forward pass";
+    case Switch::OverlapGatherWithStep: return "weights are gathered beside the optimizer's step";
+    case Switch::OverlapP2p: return "transfers between pipeline ranks run beside passes";
+    case Switch::OverlapEp: return "tokens travel to their experts beside other work";
+    case Switch::OverlapSharedExperts: return "shared experts run while tokens travel";
+    case Switch::DelayWeightGradient: return "gradients of weights are computed later";
+    case Switch::GroupedGemm: return "one product for all experts of a rank";
+    case Switch::Compile: return "torch.compile fuses operators";
+    case Switch::DistributeSaved: return "inputs of recomputed layers are split over tp";
+    case Switch::Fp8ParameterGather: return "weights are gathered in 8 bits";
+    case Switch::Graphs: return "CUDA graphs launch whole layers or steps";
+    case Switch::PartGraphs: return "CUDA graphs launch parts of layers whose shapes never change";
+  }
+  return {};
+}
+
+// What is not said of the layout yet: a line for each switch, for other entries of its text the
+// meaning of their key.
+void add_finer(std::vector<LayoutWord>& words, const Layout& layout) {
+  constexpr std::string_view kSaid[] = {"tp",       "sp",  "pp",       "vpp",      "cp",
+                                        "ep",       "dp",  "dp_shard", "zero",     "sharding",
+                                        "schedule", "mbs", "gbs",      "seq",      "recompute",
+                                        "offload",  "on",  "off",      "precision"};
+  const std::string text = to_text(layout);
+  for (const std::string_view entry : split(text, ',')) {
+    const std::string_view key = entry.substr(0, entry.find('='));
+    if (std::find(std::begin(kSaid), std::end(kSaid), key) != std::end(kSaid)) continue;
+    const auto known = std::find_if(layout_keys().begin(), layout_keys().end(),
+                                    [&](const EntryKey& one) { return one.name == key; });
+    if (known != layout_keys().end()) {
+      words.push_back({std::string(entry), std::string(known->meaning)});
+    }
+  }
+  for (std::size_t i = 0; i < all_names(Switch{}).size(); ++i) {
+    const auto what = static_cast<Switch>(i);
+    const std::string_view name = all_names(Switch{})[i];
+    if (layout.on.has(what)) {
+      words.push_back({fmt::format("on={}", name), std::string(switch_text(what))});
+    }
+    if (layout.off.has(what)) {
+      words.push_back({fmt::format("off={}", name), fmt::format("not: {}", switch_text(what))});
+    }
+  }
 }
 
 std::string per_parameter(double bytes) { return significant(bytes, 3) + " B"; }
@@ -134,6 +186,7 @@ std::vector<LayoutWord> plain_words(const Layout& layout) {
   add("recompute=" + to_text(layout.recompute), recompute_text(layout));
   if (!layout.offload.empty())
     add("offload=" + value_of(Knob::Offload, layout), offload_text(layout));
+  add_finer(words, layout);
   return words;
 }
 

@@ -34,5 +34,28 @@ TEST_CASE("every entry that splits something has a sentence, and one that does n
   CHECK_FALSE(has("dp=1"));
 }
 
+TEST_CASE("every entry of a layout's text but its sizes and precision is said in words") {
+  const char* text =
+      "tp=2,pp=4,vpp=2,cp=2,ep=2,etp=1,dp=2,sp,zero=1,mbs=1,gbs=16,seq=2048,recompute=full,"
+      "first_layers=7,last_layers=9,count_embedding,count_loss=2,on=grouped-gemm+compile,"
+      "off=overlap-gradient-reduce,loss=chunked,dispatcher=flex";
+  const auto words = plain_words(read(text));
+  for (const std::string entry : {"tp=2",           "sp",
+                                  "pp=4",           "vpp=2",
+                                  "cp=2",           "ep=2",
+                                  "etp=1",          "dp=2",
+                                  "zero=1",         "mbs=1",
+                                  "recompute=full", "first_layers=7",
+                                  "last_layers=9",  "count_embedding=1",
+                                  "count_loss=2",   "on=grouped-gemm",
+                                  "on=compile",     "off=overlap-gradient-reduce",
+                                  "loss=chunked",   "dispatcher=flex"}) {
+    CAPTURE(entry);
+    CHECK(std::count_if(words.begin(), words.end(), [&](const LayoutWord& word) {
+            return word.entry == entry && !word.says.empty();
+          }) == 1);
+  }
+}
+
 }  // namespace
 }  // namespace trainwright::cli
