@@ -3,7 +3,7 @@
 
   tests/report/run.py PROGRAM [--screens DIR]
 
-With --screens writes pictures of every case at 1440 and 390 pixels, light and dark, instead of looking itself.
+With --screens writes pictures of every case at 1440 and 390 pixels, light, dark and printed, instead of looking itself.
 Exit code 77 where there is no Chromium.
 """
 import argparse
@@ -26,6 +26,8 @@ CASES = {  # name: words of `plan`, whether anything fits
     "nothing": ("llama-3.1-70b --on 1xH100 --batch 8 --seq 4096", False),
     "unsayable": ("llama-3.1-8b --on 8xH100 --batch 64 --seq 8192 --trainer torchtitan --precision fp8", True),
     "lora": ("llama-3.1-8b --on 1xRTX-4090 --batch 8 --seq 2048 --trainer accelerate --job lora=16:q_proj+v_proj", True),
+    "today": ("llama-2-70b --on 64xA100-80GB --batch 512 --seq 4096 --from tp=8,pp=4,vpp=2,sp,zero=1,recompute=full", True),
+    "wishes": ("llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192 --why-not tp=8,pp=2,sp --pareto", True),
 }
 LARGE = {  # for screens only
     "8b": ("llama-3.1-8b --on 8xH100 --batch 128 --seq 8192", True),
@@ -33,6 +35,7 @@ LARGE = {  # for screens only
     "deepseek": ("deepseek-v3 --on 2048xH800 --batch 15360 --seq 4096", True),
 }
 DOUBTED = {"unsayable", "lora"}  # torchtitan, adapters: no published run of theirs is scored
+PIPELINED = {"pipeline", "today"}  # recommended with one
 DEEP = "llama-3.1-405b --on 8192xH100 --batch 8192 --seq 8192 --fix pp=64 --fix vpp=1"  # 640 classes of ranks
 MOST_BYTES = 1_000_000
 
@@ -76,10 +79,12 @@ def says_nothing_odd(browser, name):
 def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
     wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
-    if name == "pipeline":
+    if name in PIPELINED:
         wanted.insert(3, "timeline")
+    if name == "today":
+        wanted.insert(1, "today")
     if fits:
-        wanted.insert(-2, "scaling")
+        wanted[-2:-2] = ["front", "scaling"] if name == "wishes" else ["scaling"]
     check(sections == wanted, f"{name}: parts are {sections}")
     links = browser.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
     check(links == [f"#{one}" for one in wanted], f"{name}: links are {links}")
@@ -88,9 +93,10 @@ def is_complete(browser, name, fits):
                          "one.memory.classes.flatMap(c => Object.values(c.bytes)).filter(b => b > 0).length; })()")
     drawn = browser.value("document.querySelectorAll('#memory .picture rect.seg').length")
     check(drawn == bars, f"{name}: {drawn} of {bars} parts of memory are drawn")
-    left = browser.value(f"{data}.details.accuracy.time.map(one => one.off.length)")
+    left = {table: browser.value(f"{data}.details.accuracy.{table}.map(one => one.off.length)") for table in ("time", "memory_runs")}
     drawn = browser.value("document.querySelectorAll('#sure .picture circle.left').length")
-    check(len(left) >= 2 and min(left) >= 8 and drawn == sum(left) <= 300, f"{name}: {drawn} dots of residuals for {left}")
+    check(all(len(one) >= 2 and min(one) >= 4 for one in left.values()) and drawn == sum(map(sum, left.values())) <= 600,
+          f"{name}: {drawn} dots of residuals for {left}")
     doubt = browser.value(f"{data}.details.accuracy.doubt")
     said = browser.value("document.querySelector('#sure').innerText").replace("\u00a0", " ")
     check(doubt in said and (doubt != "") == (name in DOUBTED), f"{name}: how well memory is known is {'' if doubt else 'not '}doubted")
@@ -104,7 +110,85 @@ def is_complete(browser, name, fits):
         check(warned == (name == "unsayable"), f"{name}: what export cannot write is {'' if warned else 'not '}said")
     else:
         check("32xH100" in browser.value("document.querySelector('#answer').innerText"), f"{name}: what would fit is not said")
+    tells_of_the_search(browser, name)
+    tells_of_wishes(browser, name)
+    breaks_commands_between_words(browser, name)
     says_nothing_odd(browser, name)
+
+
+def text_of(browser, where):
+    return browser.value(f"document.querySelector('{where}').innerText").replace("\u00a0", " ")
+
+
+def tells_of_the_search(browser, name):
+    plan = browser.value("JSON.parse(document.getElementById('data').textContent)")
+    said = text_of(browser, "#search")
+    for note in plan["details"]["notes"]:
+        check(note["about"] != "left" or note["text"] in said, f"{name}: what was not searched is not said")
+    rows = browser.value("[...document.querySelectorAll('#search table')[0].rows].slice(1).map(row => Number(row.cells[1].textContent.replaceAll(',', '')))")
+    check(min(rows) >= 0 and sum(rows[:-1]) == rows[-1] == plan["search"]["space"], f"{name}: layouts of the search do not add up: {rows}")
+    marks = browser.value("[...document.querySelectorAll('#search .legend li svg')].map(one => one.innerHTML)")
+    check(len(set(marks)) == len(marks), f"{name}: two marks of the search look the same")
+    for what, mark in (("path.front", "line.front"), ("circle.bound", "circle.p-bound")):
+        drawn, told = (browser.value(f"!!document.querySelector('#search {where}')") for where in (f".picture {what}", f".legend {mark}"))
+        check(drawn == told, f"{name}: {what} is {'' if drawn else 'not '}drawn and {'' if told else 'not '}in the legend")
+    shown = plan["details"]["layouts"][plan["recommended"] if plan["best"] else 0]
+    fullest = (plan["best"][plan["recommended"]] if plan["best"] else plan["smallest"])["memory"]
+    if fullest["classes"][fullest["worst"]]["peak"].get("in_flight"):
+        counted = "chunk" in text_of(browser, "#memory p")
+        check(counted == (shown["chunks"] > 1), f"{name}: it is not said that chunks are in flight")
+
+
+def tells_of_wishes(browser, name):
+    plan = browser.value("JSON.parse(document.getElementById('data').textContent)")
+    details = plan["details"]
+    if name == "today":
+        check(details["today"]["says"] in text_of(browser, "#today"), "today's layout is not named")
+        bars = browser.value("document.querySelectorAll('#today .picture rect').length")
+        check(bars == 2 * (1 + min(8, len(plan["best"]))), f"{bars} bars for today and its changes")
+        check(all(one in text_of(browser, "#today table") for one in details["today"]["changes"]), "a change is missing")
+        check("copies (dp)" in text_of(browser, "#scaling") and len(details["scaling"]["points"]) >= 2, "today's layout has no other sizes")
+    if name == "wishes":
+        dots = browser.value("document.querySelectorAll('#front .picture circle').length")
+        check(dots == len(details["pareto"]) >= 3, f"{dots} dots for {len(details['pareto'])} of --pareto")
+        rows = browser.value("[...document.querySelectorAll('#others table')].map(one => one.rows.length - 1)")
+        check(rows[1] == len(details["why_not"]["rows"]) >= 5, f"--why-not has {rows} rows")
+        check(details["why_not"]["verdict"] in text_of(browser, "#others"), "--why-not has no verdict")
+
+
+def breaks_commands_between_words(browser, name):
+    """No line of a command begins behind anything but a blank or a comma."""
+    wrong = browser.value("""[...document.querySelectorAll('.command code')].flatMap(code => {
+        const found = [], walk = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), range = document.createRange();
+        let line = null, last = ' ';
+        while (walk.nextNode()) for (let i = 0; i < walk.currentNode.length; ++i) {
+          const letter = walk.currentNode.data[i];
+          range.setStart(walk.currentNode, i);
+          range.setEnd(walk.currentNode, i + 1);
+          const box = range.getBoundingClientRect();
+          if (letter !== ' ' && line !== null && box.top > line + 4 && last !== ' ' && last !== ',') found.push(code.textContent.slice(0, 60) + ': ' + last + '/' + letter);
+          if (letter !== ' ') line = box.top;
+          last = letter;
+        }
+        return found;
+      })""")
+    check(not wrong, f"{name}: commands are broken inside words: {wrong}")
+
+
+# Of labels whose boxes a dashed upright line or another label crosses; halos reach 1 pixel beyond them.
+CROSSED = """[...document.querySelectorAll('main .picture svg')].flatMap(svg => {
+  const texts = [...svg.querySelectorAll('text:not(.inside)')].map(one => [one.textContent, one.getBoundingClientRect()]).filter(([, box]) => box.width > 0);
+  const rules = [...svg.querySelectorAll('line.rule')].map(one => one.getBoundingClientRect()).filter(box => box.width < 3);
+  const name = svg.getAttribute('aria-label'), found = [];
+  texts.forEach(([text, a], i) => {
+    const inside = a.height / 5;  // of a box above and below its letters
+    for (const b of rules) if (b.left > a.left + 1 && b.right < a.right - 1 && b.top < a.bottom - inside && b.bottom > a.top + inside) found.push(`${name}: a line through ${text}`);
+    for (const [other, b] of texts.slice(i + 1)) {
+      if (a.left + 1 < b.right && b.left + 1 < a.right && a.top + inside < b.bottom - inside && b.top + inside < a.bottom - inside) found.push(`${name}: ${text} on ${other}`);
+    }
+  });
+  return found;
+})"""
 
 
 def fits_the_screen(browser, name, width):
@@ -113,6 +197,8 @@ def fits_the_screen(browser, name, width):
     cut = browser.value("[...document.querySelectorAll('main svg text')].filter(one => one.getBoundingClientRect().width > 0 && "
                         "(one.getBoundingClientRect().right > innerWidth || one.getBoundingClientRect().left < 0)).map(one => one.textContent)")
     check(not cut, f"{name}: cut off at {width} pixels: {cut}")
+    crossed = browser.value(CROSSED)
+    check(not crossed, f"{name}: crossed at {width} pixels: {crossed}")
 
 
 def luminance(colour):
@@ -187,23 +273,64 @@ def looks_right(browser, page, name):
             browser.show(page, width, 900, theme)
             fits_the_screen(browser, name, width)
         is_legible(browser, theme)
+    for width in (390, 760):
+        browser.show(page, width, 900, media="print")
+        fits_the_screen(browser, name, width)
+    browser.show(page)
+
+
+def answered(program, words, details=True):
+    run = subprocess.run([program, "plan", *words.split(), "--json", *(["--details"] if details else [])], capture_output=True, text=True, check=False)
+    return json.loads(run.stdout)
+
+
+def timelines_are_whole(program):
+    """Warm-up and steady passes are drawn, of the fullest rank too, and idle is told of the whole step."""
+    for words, ranks, batches, idle in ((DEEP, 64, 1024, 63 / (1024 + 63)), (LARGE["405b"][0], 16, 32, 15 / (4 * 32 + 15))):
+        plan = answered(program, words)
+        line, memory = plan["details"]["timelines"][0], plan["best"][plan["recommended"]]["memory"]
+        check((line["pipeline_ranks"], line["micro_batches"]) == (ranks, batches), f"another pipeline is planned: {words}")
+        check(line["micro_batches_drawn"] >= min(batches, 3 * ranks), f"{line['micro_batches_drawn']} micro-batches are drawn: {words}")
+        drawn = {one["rank"]: one for one in line["ranks"]}
+        check(memory["worst"] in drawn and {0, ranks - 1} < set(drawn) and len(drawn) <= 16, f"ranks drawn are {sorted(drawn)}: {words}")
+        check(max(drawn[memory["worst"]]["memory"][1::2]) > 0.95 * drawn[memory["worst"]]["peak"], f"the fullest rank is never full: {words}")
+        # Ends of the pipeline are shorter than the rest, which leaves more idle than even stages would.
+        told = float(line["idle"].removesuffix(" %")) / 100
+        check(idle <= told + 0.001 and told < idle + 0.03, f"{told:.3f} of the step is idle, {idle:.3f} of even stages: {words}")
+    curve = answered(program, LARGE["deepseek"][0])["details"]["scaling"]
+    check(len(curve["points"]) >= 3 and "copies (dp)" in curve["says"], "a space too large to search anew has no other sizes")
+
+
+def adapters_are_told_alike(program, folder):
+    words = CASES["nothing"][0]
+    adapters = answered(program, words, details=False)["adapters"]
+    text = subprocess.run([program, "plan", *words.split()], capture_output=True, text=True, check=False).stdout
+    page = (folder / "nothing.html").read_text()
+    for option in (f"--trainer {adapters['trainer']}", "--job " + adapters["job"].removeprefix("optimizer=adamw,")):
+        check(option in " ".join(text.split()) and option in page, f"text or page do not say {option}")
 
 
 def check_all(program, folder):
+    timelines_are_whole(program)
     made(program, DEEP, True, folder / "deep.html")
     with Browser() as browser:
         page, answer = tuned(program, folder)
         looks_right(browser, page, "tuning")
         tells_of_trials(browser, answer)
         says_nothing_odd(browser, "tuning")
+        looks_right(browser, folder / "deep.html", "deep")
         for name, (words, fits) in CASES.items():
             page = folder / f"{name}.html"
             made(program, words, fits, page)
             looks_right(browser, page, name)
+            browser.show(page, 390)
+            breaks_commands_between_words(browser, name)
+            browser.show(page)
             is_complete(browser, name, fits)
             if name == "pipeline":
                 works_by_keyboard(browser)
         check(not browser.faults(), f"the page complains: {browser.faults()[:2]}")
+        adapters_are_told_alike(program, folder)
         elsewhere = [url for url in browser.asked_for() if not url.startswith(("file:", "about:", "data:"))]
         check(not elsewhere, f"the page asks for {elsewhere}")
 
@@ -217,8 +344,15 @@ def report_equals(program, folder):
                    check=True, capture_output=True)
     check((folder / "again.html").read_bytes() == (folder / "pipeline.html").read_bytes(), "`report` and --report differ")
     drawn = {one.stem: ElementTree.parse(one).getroot() for one in (folder / "svg").glob("*.svg")}
-    check({"memory", "time"} < set(drawn) and any(name.startswith("timeline-") for name in drawn), f"pictures are {sorted(drawn)}")
-    check(all(len(one.findall("{*}rect")) > 10 for one in drawn.values()), "a picture is empty")
+    dotted = {"search", "scaling", "residuals-time", "residuals-memory"}
+    check({"memory", "time"} | dotted < set(drawn) and any(name.startswith("timeline-") for name in drawn), f"pictures are {sorted(drawn)}")
+    for name, one in drawn.items():
+        shapes = len(one.findall("{*}circle" if name in dotted else "{*}rect"))
+        check(shapes > (4 if name == "scaling" else 10), f"the picture {name} is empty")
+
+    (folder / "nothing.json").write_text(json.dumps(answered(program, CASES["nothing"][0])))
+    subprocess.run([program, "report", str(folder / "nothing.json"), "--out", str(folder / "again.html"), "--svg", str(folder / "few")], check=True, capture_output=True)
+    check({one.stem for one in (folder / "few").glob("*.svg")} == {"memory", "residuals-time", "residuals-memory"}, "where nothing fits there are other pictures")
 
 
 def screens(program, folder):
@@ -228,8 +362,8 @@ def screens(program, folder):
             page = folder / f"{name}.html"
             made(program, words, fits, page)
             for width in (1440, 390):
-                for theme in ("light", "dark"):
-                    browser.show(page, width, 900, theme)
+                for theme in ("light", "dark", "print"):
+                    browser.show(page, width, 900, *(("light", "print") if theme == "print" else (theme,)))
                     paint = browser.value("new Promise(done => new PerformanceObserver(list => list.getEntriesByName('first-contentful-paint')"
                                           ".forEach(one => done(one.startTime))).observe({type: 'paint', buffered: true}))")
                     print(f"{name} {width} {theme}: {page.stat().st_size} bytes, first paint after {paint:.0f} ms")

@@ -22,8 +22,8 @@ Json rows_of(const Json& file, std::string_view table, std::string_view fitted_t
   return rows;
 }
 
-// The rows with what is left of each of their runs: `off` of the same source in
-// data/calibrations/residuals.json, in per cent.
+// The rows with what is left of each of their runs, in per cent: `off` of the same source in
+// data/calibrations/residuals.json. Rows of memory have names of their own there.
 Json with_residuals(Json rows, const Json& file) {
   const Json* list = file.find("time");
   if (list == nullptr) return rows;
@@ -49,6 +49,7 @@ Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
   json.add("stack", Json::of(stack.name))
       .add("time", with_residuals(rows_of(file, "time", stack.source), residuals))
       .add("memory", rows_of(file, "memory", {}))
+      .add("memory_runs", rows_of(residuals, "memory", {}))
       .add("assumed", Json::of(memory.ground.assumed))
       .add("late", Json::of(memory.ground.late))
       .add("doubt", Json::of(doubt_text(memory.ground, wanted.trainer)));

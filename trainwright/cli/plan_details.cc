@@ -39,6 +39,7 @@ Json layout_json(const Wanted& wanted, const PlannedLayout& plan, const StepTime
   }
   Json json = Json::object();
   json.add("short", Json::of(short_text(plan.layout, wanted.model)))
+      .add("chunks", Json::of(plan.layout.vpp))
       .add("settings", Json::of(settings_text(wanted, plan.layout)))
       .add("headline", Json::of(headline(plan.layout)))
       .add("words", std::move(words))
@@ -219,6 +220,9 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
   if (result.end == SearchEnd::NothingFits) {
     json.add("ways_out", TW_TRY(ways_out_json(invocation, plan, question)));
   }
+  if (plan.today) json.add("today", today_details(plan));
+  if (!plan.front.empty()) json.add("pareto", pareto_details(plan));
+  if (plan.why_not && !result.best.empty()) json.add("why_not", why_not_details(plan));
   const auto* hardware = TW_TRY(invocation.data.hardware());
   json.add("scaling", TW_TRY(scaling_json(plan, question, *hardware)));
   if (!result.best.empty()) {

@@ -46,17 +46,23 @@ std::string formula_of(Category category, const Wanted& wanted, const PlannedLay
 // trainer offers.
 Result<Json> timelines_json(const SearchQuestion& question, const Layout& layout);
 
+// What only a page needs of --from, --pareto and --why-not: sentences, rows of tables.
+Json today_details(const Plan& plan);
+Json pareto_details(const Plan& plan);
+Json why_not_details(const Plan& plan);
+
 // Published runs of the software stack that the step time was fitted to, and of memory: how far
 // predictions were off.
 Result<Json> accuracy_json(const DataDirectory& data, const Wanted& wanted,
                            const MemoryEstimate& memory);
 
-// The same step on a quarter, half, twice and four times the accelerators, where searching them is
-// cheap; else empty.
+// {"points", "says"}: the same step on a quarter, half, twice and four times the accelerators, with
+// the fastest layouts where searching them is cheap, else with more or fewer copies of the
+// recommended one.
 Result<Json> scaling_json(const Plan& plan, const SearchQuestion& question,
                           const Hardware& hardware);
 
-// Memory, time and timelines of the same, each as SVG; what the document lacks is left out.
+// Each picture of the page as SVG; what the document lacks is left out.
 std::vector<File> report_pictures(const Json& document, const std::string& folder);
 
 // The page about a plan of --json --details. Diagnoses a file that is none.

@@ -10,16 +10,27 @@
 namespace trainwright::cli {
 namespace {
 
-// What a screen can show: lists of more ranks and actions are drawn in part.
-constexpr std::size_t kMostRanks = 16, kMostActions = 4000, kMostTimelines = 4;
+// What a screen can show and a page below 1 MB can hold: of more actions and ranks some are drawn.
+constexpr std::int64_t kMostActions = 6000;
+constexpr std::int64_t kMostRanks = 16, kLeastRanks = 6;
+constexpr std::size_t kMostTimelines = 4;
+// Of as many micro-batches as there are ranks: any kind has warmed up in less than two.
+constexpr std::int64_t kRounds = 3;
 
-std::int64_t micro_batches_drawn(const Layout& layout) {
-  const auto ranks = std::min<std::int64_t>(layout.pp, kMostRanks);
-  const std::int64_t most =
-      static_cast<std::int64_t>(kMostActions) / (2 * ranks * std::max<std::int64_t>(layout.vpp, 1));
-  // At least a full pipeline; in whole rounds of it, as interleaved schedules want them.
-  const std::int64_t rounds = std::max<std::int64_t>(most / layout.pp, 1);
-  return std::min(micro_batch_count(layout), rounds * layout.pp);
+// What is drawn of a pipeline: in whole rounds of it, as interleaved schedules want them.
+struct Part {
+  std::int64_t micro_batches = 0, ranks = 0;
+};
+Part part_of(const Layout& layout) {
+  const std::int64_t all = micro_batch_count(layout);
+  const std::int64_t actions =  // of one micro-batch on one rank
+      (facts_of(layout.schedule).splits_backward ? 3 : 2) * std::max<std::int64_t>(layout.vpp, 1);
+  const std::int64_t wanted = std::min(all, kRounds * layout.pp);
+  const std::int64_t ranks =
+      std::min(layout.pp, std::clamp(kMostActions / (actions * wanted), kLeastRanks, kMostRanks));
+  const std::int64_t rounds =
+      std::max<std::int64_t>(kMostActions / (actions * ranks * layout.pp), 1);
+  return {std::min(all, rounds * layout.pp), ranks};
 }
 
 // The same memory in every state of the pipeline: what stands all step.
@@ -34,14 +45,16 @@ Bytes standing_of(const RankClass& rank) {
   return sum;
 }
 
-std::vector<int> ranks_drawn(int ranks) {
+// So many of them, evenly, with the fullest in place of its neighbour.
+std::vector<int> ranks_drawn(std::int64_t shown, std::int64_t all, std::size_t fullest) {
   std::vector<int> list;
-  const int shown = std::min(ranks, static_cast<int>(kMostRanks));
-  for (int i = 0; i < shown; ++i) {
-    list.push_back(shown == 1 ? 0
-                              : static_cast<int>(std::lround(static_cast<double>(i) * (ranks - 1) /
-                                                             (shown - 1))));
+  for (std::int64_t i = 0; i < shown; ++i) {
+    list.push_back(static_cast<int>(
+        std::llround(static_cast<double>(i * (all - 1)) / static_cast<double>(shown - 1))));
   }
+  const int rank = static_cast<int>(fullest);
+  const auto next = std::lower_bound(list.begin(), list.end(), rank);
+  if (*next != rank) *(next + 1 == list.end() ? next - 1 : next) = rank;
   return list;
 }
 
@@ -76,17 +89,17 @@ Json memory_json(const std::vector<MemoryPoint>& points, Bytes standing) {
 Result<std::optional<DrawnPipeline>> drawn_of(const SearchQuestion& question,
                                               const Layout& layout) {
   const auto pieces = TW_TRY(step_pieces(step_question(question, layout)));
-  return drawn_pipeline(question, layout, pieces, micro_batches_drawn(layout));
+  return drawn_pipeline(question, layout, pieces, part_of(layout).micro_batches);
 }
 
-Json ranks_json(const Schedule& schedule, const Timeline& timeline, const MemoryEstimate& memory) {
+Json ranks_json(const Schedule& schedule, const Timeline& timeline, const MemoryEstimate& memory,
+                std::int64_t shown) {
   Json ranks = Json::array();
-  for (const int rank : ranks_drawn(schedule.placement.ranks)) {
+  for (const int rank : ranks_drawn(shown, schedule.placement.ranks, memory.worst)) {
     const auto r = static_cast<std::size_t>(rank);
     const RankClass& held = memory.classes[r];
     ranks.push(Json::object()
                    .add("rank", Json::of(rank))
-                   .add("idle", Json::of(percent(1 - timeline.ranks[r].busy / timeline.makespan)))
                    .add("actions", actions_json(schedule.ranks[r], timeline.spans[r]))
                    .add("memory", memory_json(timeline.memory[r], standing_of(held)))
                    .add("peak", Json::of(held.driver.value() >> 20)));
@@ -94,9 +107,29 @@ Json ranks_json(const Schedule& schedule, const Timeline& timeline, const Memory
   return ranks;
 }
 
+// Idle share of all micro-batches: of those that are not drawn each takes as long as on the slowest
+// rank, as in the time of the step.
+double idle_of_step(const Timeline& drawn, double times) {
+  Seconds all, slowest;
+  for (const RankTotals& rank : drawn.ranks) {
+    all += rank.busy;
+    slowest = std::max(slowest, rank.busy);
+  }
+  const Seconds makespan = drawn.makespan + slowest * (times - 1);
+  return 1 - all * times / (makespan * static_cast<double>(drawn.ranks.size()));
+}
+
+// Whether a rank runs all of its forwards before its first backward.
+bool keeps_all(const std::vector<Action>& actions) {
+  const auto forward = [](const Action& one) { return one.kind == ActionKind::Forward; };
+  const auto first = std::find_if_not(actions.begin(), actions.end(), forward);
+  return std::none_of(first, actions.end(), forward);
+}
+
 Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
                    const DrawnPipeline& drawn) {
   const Layout& layout = plan.layout;
+  const std::int64_t all = micro_batch_count(layout), some = drawn.schedule.microbatches;
   const Timeline timeline = simulate(drawn.schedule, drawn.costs, {.detail = Detail::Full});
   Json json = Json::object();
   json.add("schedule", Json::of(name_of(layout.schedule)))
@@ -107,13 +140,15 @@ Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
       .add("driver", Json::of(plan.memory.classes[plan.memory.worst].driver.value()))
       .add("oom", Json::of(chance_text(plan.memory.oom)))
       .add("fit", Json::of(name_of(fit_of(plan.memory.oom, question.risk))))
-      .add("idle", Json::of(percent(bubble(timeline))))
+      .add("idle", Json::of(percent(idle_of_step(
+                       timeline, static_cast<double>(all) / static_cast<double>(some)))))
       .add("makespan", Json::of(microseconds(timeline.makespan)))
       .add("pipeline_ranks", Json::of(layout.pp))
-      .add("micro_batches", Json::of(micro_batch_count(layout)))
-      .add("micro_batches_drawn", Json::of(drawn.schedule.microbatches))
+      .add("micro_batches", Json::of(all))
+      .add("micro_batches_drawn", Json::of(some))
+      .add("fills_on", Json::of(some < all && keeps_all(drawn.schedule.ranks[plan.memory.worst])))
       .add("capacity", Json::of(plan.memory.capacity.value() >> 20))
-      .add("ranks", ranks_json(drawn.schedule, timeline, plan.memory));
+      .add("ranks", ranks_json(drawn.schedule, timeline, plan.memory, part_of(layout).ranks));
   return json;
 }
 

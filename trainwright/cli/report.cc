@@ -61,8 +61,12 @@ Json drawn_layout(const Json& planned) {
 Json drawn(const Json& document) {
   Json shown = Json::object();
   for (const auto& [key, value] : document.members) {
+    if (key == "why_not" || key == "pareto") continue;  // in the words of the details
     if (key == "smallest") {
       shown.add(key, drawn_layout(value));
+    } else if (key == "today") {
+      const Json* judged = value.find("judged");
+      if (judged != nullptr) shown.add(key, Json::object().add("judged", drawn_layout(*judged)));
     } else if (key == "best") {
       Json best = Json::array();
       for (const Json& one : value.items) {
@@ -94,23 +98,24 @@ Result<std::string> report_page(const DataDirectory& data, const Json& document,
 }
 
 Command report_command() {
-  return {
-      .name = "report",
-      .summary = "a plan as a page to look at",
-      .details =
-          "Writes one HTML file that needs nothing else: the answer, memory by pipeline rank, "
-          "where the time goes, the pipeline's timeline, the search, and why not the others. "
-          "`plan --report FILE` writes the same at once.",
-      .examples = {"trainwright plan llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --json "
-                   "--details > plan.json",
-                   "trainwright report plan.json --out plan.html"},
-      .arguments = {{"plan", Argument::Kind::Text, "what `plan --json --details` printed", true,
-                     "PLAN.json"},
-                    {"--out", Argument::Kind::Text, "the page (default: plan.html)", false, "FILE"},
-                    {"--svg", Argument::Kind::Text,
-                     "folder to write memory, time and timelines into, a picture each", false,
-                     "DIR"}},
-      .run = run_report};
+  return {.name = "report",
+          .summary = "a plan as a page to look at",
+          .details =
+              "Writes one HTML file that needs nothing else: the answer, memory by pipeline rank, "
+              "where the time goes, the pipeline's timeline, the search, and why not the others. "
+              "`plan --report FILE` writes the same at once.",
+          .examples = {"trainwright plan llama-3.1-8b --on 8xH100 --batch 128 --seq 8192 --json "
+                       "--details > plan.json",
+                       "trainwright report plan.json --out plan.html"},
+          .arguments =
+              {{"plan", Argument::Kind::Text, "what `plan --json --details` printed", true,
+                "PLAN.json"},
+               {"--out", Argument::Kind::Text, "the page (default: plan.html)", false, "FILE"},
+               {"--svg", Argument::Kind::Text,
+                "folder to write memory, time, timelines, scaling, search and residuals into, a "
+                "picture each",
+                false, "DIR"}},
+          .run = run_report};
 }
 
 }  // namespace trainwright::cli

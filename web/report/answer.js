@@ -55,12 +55,21 @@ function copied(button, text) {
   if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, byHand); else byHand();
 }
 
+// Lines end behind a comma or a blank, inside a word only where it is longer than a line.
+function breakable(command) {
+  const code = el("code");
+  for (const word of command.match(/[^ ,]*[ ,]?/g)) {
+    if (word) code.append(el("span", word.trimEnd()), word.endsWith(" ") ? " " : "");
+  }
+  return code;
+}
+
 export function commands(list) {
   return list.map(({does, command}) => {
     const button = el("button", "Copy");
     button.setAttribute("aria-label", `Copy the command: ${does}`);
     button.addEventListener("click", () => copied(button, command));
-    return el("div.command", el("div.small.soft", does[0].toUpperCase() + does.slice(1)), el("div.line", el("code", command), button));
+    return el("div.command", el("div.small.soft", does[0].toUpperCase() + does.slice(1)), el("div.line", breakable(command), button));
   });
 }
 

@@ -17,7 +17,7 @@ export function nothing(plan) {
     const most = Object.entries(worst.bytes).sort((a, b) => b[1] - a[1]).filter(([, bytes]) => bytes > worst.driver / 50);
     node.append(el("div.columns",
       el("div", el("h3", "Where the bytes are"), el("ul", ...most.map(([kind, bytes]) => el("li", `${details.names.categories[kind]}: ${gib(bytes)} = ${details.layouts[0].formulas[kind]}`)))),
-      el("div", el("h3", "What would fit"), ...texts("change"), ...texts("adapters"), ...(details.ways_out.length ? details.ways_out.flatMap(way => commands([{does: `${way.does}. Fits with ${way.found}`, command: way.command}])) : texts("larger")))),
+      el("div", el("h3", "What would fit"), ...texts("change"), ...(details.ways_out.length ? details.ways_out.flatMap(way => commands([{does: `${way.does}. Fits with ${way.found}`, command: way.command}])) : texts("larger")))),
       el("h3", "The layout in words"), words(details.layouts[0].words));
   } else {
     node.append(...commands(details.commands));

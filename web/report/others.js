@@ -14,9 +14,18 @@ function changes(list) {
     list.map(one => [one.change, one.step === undefined ? "" : `${one.longer < 0 ? "" : "+"}${(100 * one.longer).toFixed(1)} %`, one.driver === undefined ? "" : gib(one.driver), one.oom || "", one.why]));
 }
 
+// What --why-not asked about, beside layout 1.
+function whyNot(asked) {
+  const title = el("h3", `Why not ${asked.short}?`);
+  if (asked.refused) return [title, table([["why it is refused", ""], ["hint", ""]], asked.refused.map(one => [one.reason, one.hint]))];
+  const rows = asked.rows.map(([what, ...rest]) => [what.startsWith(" ") ? `– ${what.trim()}` : what, ...rest]);
+  return [title, el("p", asked.verdict), table([["", ""], ["layout 1", "n"], ["the other", "n"], ["difference", "n"]], rows)];
+}
+
 export function others(plan) {
   const notes = plan.details.notes.filter(one => ["recommended", "runner-up", "memory", "offload", "host", "order", "risk", "run"].includes(one.about));
   const node = section("others", "Why not the others", ...notes.map(one => el("p", one.text)), found(plan));
+  if (plan.details.why_not) node.append(...whyNot(plan.details.why_not));
   if (plan.details.neighbours.length) {
     node.append(el("h3", `One change of layout ${plan.recommended + 1}`), el("p.small.soft", "The same accelerators; data parallelism takes what is left."), changes(plan.details.neighbours));
   }

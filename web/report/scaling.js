@@ -24,20 +24,21 @@ function draw(svg, width, rows, here) {
   for (const one of rows) {
     const dot = svg.append("circle").attr("class", "p-best").attr("cx", x(one.accelerators)).attr("cy", y(one.tokens_per_second)).attr("r", one.accelerators === here ? 7 : 5);
     tells(dot.node(), () => [`${whole(one.accelerators)} accelerators: ${seconds(one.step)} a step`, one.short, `MFU ${percent(one.mfu)}`]);
-    svg.append("text").attr("class", one.accelerators === here ? "strong" : "").attr("x", x(one.accelerators) + (one === last ? 0 : 4)).attr("y", y(one.tokens_per_second) + 20)
-      .attr("text-anchor", one === last ? "end" : "start").text(seconds(one.step));
+    svg.append("text").attr("class", one.accelerators === here ? "strong" : "").attr("x", x(one.accelerators) + (one === last ? 0 : 4)).attr("y", y(one.tokens_per_second) + 21)
+      .attr("text-anchor", one === last ? "middle" : "start").text(seconds(one.step));
   }
   return top + height + 40;
 }
 
 export function scaling(plan) {
-  const rows = plan.details.scaling;
-  if (rows.length < 2) return null;
+  const {points: rows, says} = plan.details.scaling;
+  if (!says) return null;
+  if (rows.length < 2) return section("scaling", "Fewer and more accelerators", el("p", says));
   const here = plan.best[0].time.ranks;
   const lost = rows[rows.length - 1], first = rows[0];
   const kept = lost.tokens_per_second / lost.accelerators / (first.tokens_per_second / first.accelerators);
   return section("scaling", "Fewer and more accelerators",
-    el("p", `The same step, each time with its fastest layout. An accelerator of ${whole(lost.accelerators)} does ${percent(kept)} of the work that one of ${whole(first.accelerators)} does.`),
+    el("p", `${says} An accelerator of ${whole(lost.accelerators)} does ${percent(kept)} of the work that one of ${whole(first.accelerators)} does.`),
     picture("Tokens a second by number of accelerators", (svg, width) => draw(svg, width, rows, here)),
     folded("Show the numbers", table([["accelerators", "n"], ["layout", "mono"], ["step", "n"], ["tokens/s", "n"], ["MFU", "n"]],
       rows.map(one => [whole(one.accelerators), one.short, seconds(one.step), whole(one.tokens_per_second), percent(one.mfu)]), rows.findIndex(one => one.accelerators === here))));

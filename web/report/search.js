@@ -1,11 +1,11 @@
-// The search: time against memory of the layouts that were looked at.
+// The search: time against memory of the layouts that were looked at, and what ruled out the others.
 import {scaleLinear, scaleLog} from "d3-scale";
 import {el, gib, legend, picture, seconds, section, table, tells, whole} from "./tools.js";
 
 const classes = {fits: "p-fits", tight: "p-tight", "does-not-fit": "p-not"};
 const verdicts = {fits: "fits", tight: "tight", "does-not-fit": "does not fit"};
 
-function draw(svg, width, rows, best, capacity) {
+function draw(svg, width, rows, best, front, capacity) {
   const left = 52, right = 14, top = 22, height = Math.min(420, Math.max(260, width * 0.45));
   const all = [...rows.map(one => [one[1], one[2]]), ...best.map(one => [one.bytes, one.step])];
   const most = Math.max(capacity * 1.25, ...best.map(one => one.bytes * 1.1));
@@ -26,7 +26,6 @@ function draw(svg, width, rows, best, capacity) {
     const dot = svg.append("circle").attr("class", timed ? classes[fit] : `${classes[fit]} bound`).attr("cx", x(bytes / 2 ** 30)).attr("cy", y(step)).attr("r", 3);
     tells(dot.node(), () => [name, `${timed ? "" : "at least "}${seconds(step)} a step`, `at least ${gib(bytes)} on its fullest rank: ${verdicts[fit]}`]);
   }
-  const front = best.filter(one => one.front);
   if (front.length > 1) svg.append("path").attr("class", "front").attr("d", "M" + front.map(one => `${x(one.bytes / 2 ** 30)},${y(one.step)}`).join("L"));
   best.forEach((one, i) => {
     const dot = svg.append("circle").attr("class", "p-best").attr("cx", x(one.bytes / 2 ** 30)).attr("cy", y(one.step)).attr("r", i === 0 ? 7 : 5.5);
@@ -35,26 +34,44 @@ function draw(svg, width, rows, best, capacity) {
   return top + height + 38;
 }
 
+// Only marks that the picture has: colours say whether it fits, rings that the time is a bound.
+function marks(rows, front, found) {
+  const kinds = Object.keys(classes).filter(fit => rows.some(one => one[3] === fit));
+  const drawnAs = fit => rows.some(one => one[3] === fit && one[4]) ? classes[fit] : `${classes[fit]} bound`;
+  return legend([["p-best", found ? "the layouts of the table" : "needs least", "dot"], ...kinds.map(fit => [drawnAs(fit), verdicts[fit], "dot"]),
+    ...(rows.some(one => !one[4]) ? [["p-bound", "ring: time is a lower bound", "dot"]] : []),
+    ...(front.length > 1 ? [["front", "of the table, none is both faster and smaller", "line"]] : [])]);
+}
+
+// Every layout of the space stands in one row: refusals are of such as fit, unless nothing does.
+function funnel(plan) {
+  const of = plan.search, found = plan.best.length > 0;
+  const fit = of.evaluated - of.too_large - of.tight - (found ? of.refused : 0);
+  const rows = [["never looked at", of.space - of.cut - of.evaluated, of.proven ? "a lower bound of their step time is above the answer" : "the search was stopped before them"],
+    ["states too large", of.cut, "weights, gradients and states alone are more than there is"],
+    ["too large", of.too_large, "more likely than not to run out of memory"],
+    ["tight", of.tight, `chance of out of memory above ${plan.details.risk}`],
+    ...(found ? [["refused", of.refused, "by the trainer's own rules, of those that it was asked about"]] : []),
+    ["fit", fit, found ? "by their memory; those of the table are the fastest families" : "none"],
+    ["in the space", of.space, "together: all that divide the model, the batch and the cluster"]];
+  const timed = of.timed ? `Of all of these, the step of ${whole(of.timed)} was timed; of others a lower bound was enough.` : "";
+  const refused = found || !of.refused ? "" : `The trainer was asked about those that need least, and refused ${whole(of.refused)}.`;
+  return [el("h3", "What ruled out what"), table([["layouts", ""], ["count", "n"], ["why", ""]], rows.map(([name, count, why]) => [name, whole(count), why]), rows.length - 1),
+    el("p.small.soft", `${timed} ${refused}`.trim())];
+}
+
 export function search(plan) {
   const {details} = plan, of = plan.search, rows = details.considered;
   const layouts = plan.best.length ? plan.best : plan.smallest ? [plan.smallest] : [];
   if (!layouts.length) return null;
-  const best = layouts.map((one, i) => ({name: details.layouts[i].short, front: details.layouts[i].front, step: one.time.step, bytes: one.memory.classes[one.memory.worst].driver}));
-  const capacity = layouts[0].memory.capacity;
-  const funnel = [["in the space", of.space, "all that divide the model, the batch and the cluster"],
-    ["never looked at", of.space - of.cut - of.evaluated, of.proven ? "a lower bound of their step time is above the answer" : "the search was stopped before them"],
-    ["states too large", of.cut, "weights, gradients and states alone are more than there is"],
-    ["too large", of.too_large, "more likely than not to run out of memory"],
-    ["tight", of.tight, `chance of out of memory above ${details.risk}`],
-    ["refused", of.refused, `by the trainer's own rules`],
-    ["timed", of.timed, "their step was simulated"]];
-  const node = section("search", "The search", ...details.notes.filter(one => one.about === "search").map(one => el("p", one.text)),
-    rows.length > 1 ? picture("Step time against memory of layouts", (svg, width) => draw(svg, width, rows, best, capacity)) : null,
-    rows.length > 1 ? legend([["p-best", plan.best.length ? "the layouts of the table" : "needs least"], ["p-fits", "fits"], ["p-tight", "tight"], ["p-not bound", "does not fit"], ["p-fits bound", "ring: time is a lower bound"],
-      ["front", "of the table, none is both faster and smaller"]].filter(([kind]) => plan.best.length || kind === "p-best" || kind === "p-not bound")) : null,
+  const best = layouts.slice(0, details.layouts.length).map((one, i) => ({name: details.layouts[i].short, front: details.layouts[i].front, step: one.time.step, bytes: one.memory.classes[one.memory.worst].driver}));
+  const front = best.filter(one => one.front), capacity = layouts[0].memory.capacity;
+  const node = section("search", "The search", ...details.notes.filter(one => one.about === "search" || one.about === "left").map(one => el("p", one.text)),
+    rows.length > 1 ? picture("Step time against memory of layouts", (svg, width) => draw(svg, width, rows, best, front, capacity)) : null,
+    rows.length > 1 ? marks(rows, front, plan.best.length > 0) : null,
     rows.length > 1 ? el("p.small.soft", `${rows.length < of.evaluated ? `${whole(rows.length)} of ${whole(of.evaluated)} dots are drawn. ` : ""}Dots are judged before the trainer's rules and the allocator are asked: `
       + (!plan.best.length ? "all needed too much." : of.proven ? "what looks faster than layout 1 was refused or did not fit." : "the search was stopped before all of them were.")) : null,
-    el("h3", "What ruled out what"), table([["layouts", ""], ["count", "n"], ["why", ""]], funnel.map(([name, count, why]) => [name, whole(count), why])));
+    ...funnel(plan));
   if (details.refusals.length) {
     node.append(el("h3", "Why the trainer refused some"), table([["reason", ""], ["layouts", "n"], ["hint", ""]], details.refusals.map(one => [one.reason, whole(one.layouts), one.hint])));
   }

@@ -18,15 +18,16 @@ function draw(svg, width, rows) {
 }
 
 // A dot for each run that ships, at predicted / measured; the line is the median. What is beyond the axis is drawn at its end.
-function drawLeft(svg, width, rows) {
+// ends: [what is said left of 1, right of it].
+function drawLeft(svg, width, rows, ends) {
   const narrow = width < 500, left = narrow ? 8 : 200, right = 16, row = narrow ? 34 : 22, top = 18, height = rows.length * row;
   const x = scaleLog().domain([0.5, 2]).range([left, width - right]).clamp(true);
   for (const tick of [0.5, 0.7, 1, 1.4, 2]) {
     svg.append("line").attr("class", tick === 1 ? "rule" : "axis").attr("x1", x(tick)).attr("x2", x(tick)).attr("y1", top).attr("y2", top + height);
     svg.append("text").attr("x", x(tick)).attr("y", top + height + 15).attr("text-anchor", "middle").text(tick);
   }
-  svg.append("text").attr("x", x(1) - 8).attr("y", 12).attr("text-anchor", "end").text("predicted too short");
-  svg.append("text").attr("x", x(1) + 8).attr("y", 12).text("too long");
+  svg.append("text").attr("x", x(1) - 8).attr("y", 12).attr("text-anchor", "end").text(ends[0]);
+  svg.append("text").attr("x", x(1) + 8).attr("y", 12).text(ends[1]);
   rows.forEach((one, i) => {
     const y = top + i * row + (narrow ? 24 : row / 2), middle = x(1 + one.off[one.off.length >> 1] / 100);
     svg.append("text").attr("x", narrow ? left : left - 8).attr("y", narrow ? y - 9 : y + 4).attr("text-anchor", narrow ? "start" : "end").text(one.source);
@@ -36,29 +37,32 @@ function drawLeft(svg, width, rows) {
   return top + height + 22;
 }
 
+function runByRun(what, rows, ends) {
+  return [el("h3", `${what}, run by run: predicted / measured`),
+    picture(`${what}, run by run: predicted over measured`, (svg, width) => drawLeft(svg, width, rows, ends)),
+    el("p", "Dots are published runs, 21 of each source at most, evenly from the lowest to the highest; the line is the median. Runs that contradict themselves are left out; what is beyond the axis is drawn at its end.")];
+}
+
+function times(accuracy) {
+  if (!accuracy.time.length) return [el("p", `Step times use the constants of “${accuracy.stack}”, which come from runs of your own or of all software together.`)];
+  const left = accuracy.time.filter(one => one.off && one.off.length);
+  return [el("h3", `Step time, software like this (“${accuracy.stack}”): mean error`),
+    picture("Mean error of step times by source", (svg, width) => draw(svg, width, accuracy.time)),
+    folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))),
+    ...(left.length ? runByRun("Step time", left, ["predicted too short", "too long"]) : [])];
+}
+
 export function sure(plan) {
   const {details} = plan, {accuracy} = details;
   if (!accuracy) return null;
-  const node = section("sure", "How sure this is", el("p", "Nothing was run: these are predictions. The bars show how far such predictions were off on published runs that had no part in them."));
-  if (accuracy.time.length) {
-    node.append(el("h3", `Step time, software like this (“${accuracy.stack}”): mean error`),
-      picture("Mean error of step times by source", (svg, width) => draw(svg, width, accuracy.time)),
-      folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))));
-    const left = accuracy.time.filter(one => one.off && one.off.length);
-    if (left.length) {
-      node.append(el("h3", "Step time, run by run: predicted / measured"),
-        picture("Predicted over measured step times, run by run", (svg, width) => drawLeft(svg, width, left)),
-        el("p", "Dots are published runs, 21 of each source at most, evenly from the lowest to the highest; the line is the median. Runs that contradict themselves are left out; what is beyond the axis is drawn at its end."));
-    }
-  } else {
-    node.append(el("p", `Step times use the constants of “${accuracy.stack}”, which come from runs of your own or of all software together.`));
-  }
-  node.append(el("h3", "Memory, all software: mean error"), picture("Mean error of memory by source", (svg, width) => draw(svg, width, accuracy.memory)),
+  return section("sure", "How sure this is", el("p", "Nothing was run: these are predictions. The bars show how far such predictions were off on published runs that had no part in them."),
+    ...times(accuracy),
+    el("h3", "Memory, all software: mean error"), picture("Mean error of memory by source", (svg, width) => draw(svg, width, accuracy.memory)),
     folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"]], accuracy.memory.map(one => [one.source, whole(one.runs), `${one.error} %`]))),
+    ...(accuracy.memory_runs.length ? runByRun("Memory", accuracy.memory_runs, ["predicted too little", "too much"]) : []),
     el("h3", "What is assumed"), el("p", `${details.assumed}.`),
     ...(accuracy.assumed ? [el("p", "Some facts about this trainer's memory are assumed or learned, not read in its source: the interval is wider for it.")] : []),
     ...(accuracy.late ? [el("p", "With this version of PyTorch, memory of collectives comes back late: how late is not known, and the interval is wider for it.")] : []),
     ...(accuracy.doubt ? [el("p", accuracy.doubt)] : []),
     el("p", "One run of your own makes step times better: --measured LAYOUT:step=14.2s."));
-  return node;
 }

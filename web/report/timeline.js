@@ -2,7 +2,7 @@
 import {scaleLinear} from "d3-scale";
 import {event, select} from "d3-selection";
 import {zoom, zoomIdentity} from "d3-zoom";
-import {chooser, el, hideTip, legend, picture, saveFile, seconds, section, showTip} from "./tools.js";
+import {chooser, el, hideTip, legend, picture, saveFile, seconds, section, showTip, whole} from "./tools.js";
 
 const names = {F: "forward", B: "backward", I: "backward of inputs", W: "backward of weights"};
 const FIELDS = 5;  // of an action: letter, stage, micro-batch, start, length
@@ -93,9 +93,9 @@ function trace(line) {
 }
 
 function says(line) {
-  const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${line.micro_batches_drawn} of ${line.micro_batches} micro-batches: the middle repeats.` : "";
+  const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${whole(line.micro_batches_drawn)} of ${whole(line.micro_batches)} micro-batches: the middle repeats${line.fills_on ? ", and memory grows with each" : ""}.` : "";
   const ranks = line.ranks.length < line.pipeline_ranks ? ` ${line.ranks.length} of ${line.pipeline_ranks} pipeline ranks are shown.` : "";
-  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Idle in this picture: ${line.idle}.${part}${ranks}`;
+  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Over the whole step pipeline ranks are idle for ${line.idle} of the pipeline's time.${part}${ranks}`;
 }
 
 export function timeline(plan) {

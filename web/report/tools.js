@@ -11,9 +11,20 @@ export function el(what, ...content) {
   const [tag, ...classes] = what.split(".");
   const node = document.createElement(tag);
   if (classes.length) node.className = classes.join(" ");
-  // A number stays on the line of its unit.
-  for (const one of content) if (one !== null && one !== undefined) node.append(typeof one === "string" ? one.replace(/(\d) (%|s|ms|µs|GiB|TiB|MiB)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%") : one);
+  for (const one of content) if (one !== null && one !== undefined) node.append(...(typeof one === "string" ? kept(one) : [one]));
   return node;
+}
+
+// A number stays on the line of its unit, an option is not broken behind its hyphens.
+function kept(text) {
+  const words = text.replace(/(\d) (%|s|ms|µs|GiB|TiB|MiB)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%").split(/(--[a-z-]+)/);
+  return words.map((word, i) => {
+    if (i % 2 === 0) return word;
+    const node = document.createElement("span");
+    node.className = "option";
+    node.textContent = word;
+    return node;
+  });
 }
 
 export function section(id, title, ...content) {
@@ -95,14 +106,18 @@ export function tells(node, says) {
   node.addEventListener("pointerleave", hideTip);
 }
 
+// names: [[class, name, "dot", "line" or nothing for an area], ...]
 export function legend(names) {
   const list = el("ul.legend");
-  for (const [kind, name] of names) {
+  for (const [kind, name, shape] of names) {
     const mark = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     mark.setAttribute("width", 12);
     mark.setAttribute("height", 12);
     mark.setAttribute("aria-hidden", "true");
-    select(mark).append("rect").attr("width", 12).attr("height", 12).attr("rx", 2).attr("class", kind);
+    const drawn = select(mark);
+    if (shape === "dot") drawn.append("circle").attr("cx", 6).attr("cy", 6).attr("r", 4.5).attr("class", kind);
+    else if (shape === "line") drawn.append("line").attr("x2", 12).attr("y1", 6).attr("y2", 6).attr("class", kind);
+    else drawn.append("rect").attr("width", 12).attr("height", 12).attr("rx", 2).attr("class", kind);
     list.append(el("li", mark, name));
   }
   return list;
@@ -142,9 +157,19 @@ export function chooser(label, names, at, chosen) {
   return el("label", label, list);
 }
 
+// Where a number behind a bar begins: behind a line that would cross it, too.
+export const LABEL = 60;  // pixels of "123.4 GiB" and what is before it
+export const behind = (end, line) => (end < line && end + LABEL > line ? line : end) + 5;
+
+// Fewer ticks than asked for where their labels would touch.
+function apart(scale, text, ticks) {
+  const list = scale.ticks(ticks), widest = 7 * Math.max(...list.map(tick => text(tick).length)) + 6;
+  return ticks > 2 && list.length > 1 && scale(list[1]) - scale(list[0]) < widest ? apart(scale, text, ticks - 1) : list;
+}
+
 // `edge`: the first label may not stand left of the axis.
 export function axis(svg, scale, y, height, text, ticks, edge = false) {
-  for (const tick of scale.ticks(ticks)) {
+  for (const tick of apart(scale, text, ticks)) {
     svg.append("line").attr("class", "axis").attr("x1", scale(tick)).attr("x2", scale(tick)).attr("y1", y).attr("y2", y + height);
     svg.append("text").attr("x", scale(tick)).attr("y", y + height + 15).attr("text-anchor", edge && tick === 0 ? "start" : "middle").text(text(tick));
   }
