@@ -199,7 +199,9 @@ const OrderedFamily* faster_order(const Plan& plan) {
   const OrderedFamily* found = nullptr;
   for (const OrderedFamily& of : plan.orders) {
     if (gain(of.own) < kFeltGain) continue;
-    if (found == nullptr || of.own.plan.time.step < found->own.plan.time.step) found = &of;
+    if (found == nullptr || rank_of(of.own.plan) < rank_of(found->own.plan)) {
+      found = &of;
+    }
   }
   return found;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainwright/base/digits.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -17,25 +18,18 @@ double normal_tail_at(double chance) {
   return (low + high) / 2;
 }
 
-// Nine digits: from the thirteenth on C libraries differ in erfc, and answers shall not.
-double in_nine_digits(double chance) {
-  constexpr int kBits = 30;
-  int exponent = 0;
-  const double mantissa = std::frexp(chance, &exponent);
-  return std::ldexp(std::round(std::ldexp(mantissa, kBits)), exponent - kBits);
-}
-
 }  // namespace
 
 double chance_above(Bytes limit, Bytes figure, const Spread& spread) {
   const RealBytes room = real(limit) - real(figure);
   const RealBytes scale = room.value() >= 0 ? spread.above : spread.below;
   if (scale.value() <= 0) return room.value() >= 0 ? 0 : 1;
+  // From the thirteenth digit on C libraries differ in erfc.
   return in_nine_digits(std::erfc(room / scale / std::sqrt(2.0)) / 2);
 }
 
 Bytes exceeded_with(double chance, Bytes figure, const Spread& spread) {
-  const double at = normal_tail_at(std::clamp(chance, 1e-12, 1 - 1e-12));
+  const double at = in_nine_digits(normal_tail_at(std::clamp(chance, 1e-12, 1 - 1e-12)));
   const RealBytes bytes = real(figure) + (at >= 0 ? spread.above : spread.below) * at;
   return std::max(Bytes(0), rounded(bytes));
 }

@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "trainwright/base/digits.h"
+
 namespace trainwright::detail {
 namespace {
 
@@ -168,7 +170,7 @@ void Fastest::weigh_leaf(Seconds bound, const Branch& leaf) {
 Seconds Fastest::time_of(const Branch& leaf) {
   const auto pieces = steps_.pieces(space_.layout(leaf));
   TW_CHECK(pieces.has_value(), "a layout that has memory has a time");
-  return step_time(*pieces, stack_).step;
+  return in_nine_digits(step_time(*pieces, stack_).step);
 }
 
 void Fastest::time_leaf(const Branch& leaf) {
@@ -242,7 +244,8 @@ bool Fastest::later(const Node& a, const Node& b) const {
   return a.branch > b.branch;
 }
 
-void Fastest::push(const Node& node) {
+void Fastest::push(Node node) {
+  node.bound = in_nine_digits(node.bound);  // as times are, or it might be above what it bounds
   if (node.bound > most_) return;
   heap_.push_back(node);
   known_ += is_known(heap_.back()) ? 1 : 0;

@@ -5,7 +5,8 @@
 // recompute with nothing to travel between replicas, of a twig with its own, of a leaf with its
 // pipeline's least idle time, and last the time itself. The branch with the least bound is always
 // the next to be looked at, so layouts come out fastest first, and when one comes out no other can
-// be faster: that is the proof. Equal times come out in the order of their text.
+// be faster: that is the proof. Bounds and times are compared in nine digits; equal times come out
+// in the order of their text.
 //
 // Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
 // slice, cost more than all of it.
@@ -105,7 +106,7 @@ class Fastest {
   void ask_whether_to_stop();
   bool later(const Node& a, const Node& b) const;
   Node pop();
-  void push(const Node& node);
+  void push(Node node);
 
   const SearchQuestion& question_;
   const Space& space_;

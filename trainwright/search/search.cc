@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "trainwright/base/digits.h"
 #include "trainwright/search/branch.h"
 
 namespace trainwright {
@@ -80,10 +81,10 @@ std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   const double least = std::max(kSafe, best.front().memory.oom);
   const auto worth = [&](const PlannedLayout& plan) {
     return std::tuple(plan.memory.oom > least, ways_of(plan.layout), plan.memory.oom > kSafe,
-                      plan.time.step);
+                      rank_of(plan));
   };
   for (std::size_t i = 1; i < best.size(); ++i) {
-    if (best[i].time.step > best.front().time.step * (1 + kMargin)) break;
+    if (rank_of(best[i]) > rank_of(best.front()) * (1 + kMargin)) break;
     if (worth(best[i]) < worth(best[found])) found = i;
   }
   return found;
@@ -131,8 +132,8 @@ class Asking {
     if (fit != Fit::Fits) {
       ++(fit == Fit::Tight ? result_.tight : result_.too_large);
       large_.push_back({driver_of(plan), std::ssize(asked_), {}});
-      asked_.emplace_back(layout, plan.time.step);
-      const bool faster = !tight_ || plan.time.step < tight_->time.step;
+      asked_.emplace_back(layout, rank_of(plan));
+      const bool faster = !tight_ || rank_of(plan) < rank_of(*tight_);
       if (fit == Fit::Tight && faster) tight_ = std::move(plan);
       return fit;
     }
@@ -155,7 +156,7 @@ class Asking {
       return;
     }
     PlannedLayout& first = result_.best[family->second];
-    if (plan.time.step < first.time.step) {
+    if (rank_of(plan) < rank_of(first)) {
       std::swap(plan.alike, first.alike);
       std::swap(plan, first);
     }
@@ -225,9 +226,9 @@ class Asking {
   Result<std::optional<PlannedLayout>> riskier() {
     std::optional<PlannedLayout> found;
     Seconds least(std::numeric_limits<double>::infinity());
-    if (!result_.best.empty()) least = result_.best.front().time.step * (1 - kMargin);
-    if (tight_ && tight_->time.step < least) {
-      least = tight_->time.step;
+    if (!result_.best.empty()) least = rank_of(result_.best.front()) * (1 - kMargin);
+    if (tight_ && rank_of(*tight_) < least) {
+      least = rank_of(*tight_);
       found = std::move(tight_);
     }
     for (const detail::Large& of : fastest_.large()) {
@@ -238,7 +239,7 @@ class Asking {
       if (!refusals_.accepts(question_, layout)) continue;
       PlannedLayout plan = TW_TRY(planned(question_, layout));
       if (plan.memory.oom > kEvenOdds) continue;
-      least = plan.time.step;
+      least = rank_of(plan);
       found = std::move(plan);
     }
     return found;
@@ -253,7 +254,7 @@ class Asking {
     const auto improve = [&](const Layout& layout) -> Result<bool> {
       PlannedLayout plan = TW_TRY(planned(more, layout));
       const auto order = [](const PlannedLayout& of) {
-        return std::pair(of.time.step, to_text(of.layout));
+        return std::pair(rank_of(of), to_text(of.layout));
       };
       const bool better =
           fit_of(plan.memory.oom, more.risk) == Fit::Fits && order(plan) < order(found);
@@ -261,9 +262,9 @@ class Asking {
       return better;
     };
     for (const auto& [layout, step] : asked_) {
-      if (step > found.time.step || TW_TRY(improve(layout))) break;
+      if (step > rank_of(found) || TW_TRY(improve(layout))) break;
     }
-    fastest_.begin_again(capacity_of(larger), found.time.step);
+    fastest_.begin_again(capacity_of(larger), rank_of(found));
     while (true) {
       const std::optional<Layout> layout = fastest_.next();
       if (fastest_.stopped() != SearchStop::Not) return std::nullopt;
@@ -302,7 +303,7 @@ class Asking {
     if (!result_.best.empty()) {
       std::stable_sort(
           result_.best.begin(), result_.best.end(),
-          [](const PlannedLayout& a, const PlannedLayout& b) { return a.time.step < b.time.step; });
+          [](const PlannedLayout& a, const PlannedLayout& b) { return rank_of(a) < rank_of(b); });
       result_.bound = std::min(result_.bound, result_.best.front().time.step);
       result_.recommended = recommended_of(result_.best);
     } else if (!result_.proven) {
@@ -329,6 +330,8 @@ class Asking {
 };
 
 }  // namespace
+
+Seconds rank_of(const PlannedLayout& plan) { return in_nine_digits(plan.time.step); }
 
 Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout) {
   MemoryEstimate memory = TW_TRY(estimate_memory(memory_question(question, layout)));

@@ -95,6 +95,10 @@ struct PlannedLayout {
   std::vector<std::pair<Layout, Seconds>> alike = {};  // the next four that fit, and their times
 };
 
+// What layouts are ranked by, in nine digits (base/digits.h); equal ones by the order of their
+// text.
+Seconds rank_of(const PlannedLayout& plan);
+
 // Why there are no further layouts.
 enum class SearchEnd : std::uint8_t {
   Found,           // `best` are the fastest that fit

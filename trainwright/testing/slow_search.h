@@ -21,7 +21,7 @@ inline std::vector<PlannedLayout> slow_search(const SearchQuestion& question) {
     if (pieces) all.push_back({layout, step_time(*pieces, stack), *memory});
   }
   std::sort(all.begin(), all.end(), [](const PlannedLayout& a, const PlannedLayout& b) {
-    return std::tuple(a.time.step, to_text(a.layout)) < std::tuple(b.time.step, to_text(b.layout));
+    return std::tuple(rank_of(a), to_text(a.layout)) < std::tuple(rank_of(b), to_text(b.layout));
   });
   return all;
 }
