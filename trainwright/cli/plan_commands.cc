@@ -52,10 +52,6 @@ Result<std::string> answer_to(const Wanted& wanted, const SearchQuestion& asked)
 
 }  // namespace
 
-std::string as_word(const std::string& word, const char* file) {
-  return std::string(trim(word)).starts_with('{') ? file : word;
-}
-
 std::string command_line(const std::vector<std::string>& words) {
   std::string text = "trainwright";
   for (const std::string& word : words) text += ' ' + shell_word(word);
@@ -76,7 +72,7 @@ std::string plan_again(const Invocation& invocation, const Options& instead) {
     if (option && values.empty()) words.push_back(argument.name);
     for (const std::string& value : values) {
       if (option) words.push_back(argument.name);
-      words.push_back(as_word(value, "file.json"));
+      words.push_back(file_word(value, (name == "model" ? "config" : name) + ".json"));
     }
   }
   return command_line(words);

@@ -79,12 +79,13 @@ Json notes_json(const Plan& plan) {
 }
 
 Json commands_json(const Invocation& invocation, const Plan& plan) {
-  Words words = plan.wanted.words;
-  words.model = as_word(words.model, "config.json");
-  words.trainer = as_word(words.trainer, "trainer.json");
+  Words words = with_file_words(plan.wanted.words);
+  const std::string saved = to_be_saved(plan.wanted.words);
   Json list = Json::array();
   const auto add = [&](const std::string& does, const std::string& command) {
-    list.push(Json::object().add("does", Json::of(does)).add("command", Json::of(command)));
+    list.push(Json::object()
+                  .add("does", Json::of(saved.empty() ? does : does + ", with " + saved))
+                  .add("command", Json::of(command)));
   };
   if (!plan.result.best.empty()) {
     const Layout& layout = plan.result.best[plan.result.recommended].layout;
@@ -111,10 +112,11 @@ Json commands_json(const Invocation& invocation, const Plan& plan) {
 
 Result<Json> ways_out_json(const Invocation& invocation, const Plan& plan,
                            const SearchQuestion& question) {
+  const std::string saved = to_be_saved(plan.wanted.words);
   Json list = Json::array();
   for (const WayOut& way : TW_TRY(ways_out(invocation, plan, question))) {
     list.push(Json::object()
-                  .add("does", Json::of(way.does))
+                  .add("does", Json::of(saved.empty() ? way.does : way.does + ", with " + saved))
                   .add("found", Json::of(way.found))
                   .add("command", Json::of(way.command)));
   }

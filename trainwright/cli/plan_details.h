@@ -20,8 +20,6 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
 using Options = std::map<std::string, std::string>;
 std::string command_line(const std::vector<std::string>& words);
 std::string plan_again(const Invocation& invocation, const Options& instead);
-// What names a model or trainer by its text has no place in a command line.
-std::string as_word(const std::string& word, const char* file);
 // Where nothing fits: what would, nearest to what was asked first.
 struct WayOut {
   std::string does;     // "train adapters only (LoRA)"

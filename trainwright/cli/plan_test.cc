@@ -136,6 +136,32 @@ TEST_CASE("the order that a plan exports has the time and memory that the plan t
   CHECK(file_of(reply, "/settings.sh").content.find("schedule_csv") != std::string::npos);
 }
 
+TEST_CASE("a plan of a model given as text names it, and the file that its commands ask for") {
+  const std::string model =
+      R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+          "num_hidden_layers": 32, "num_attention_heads": 32})";
+  const Reply reply =
+      reply_to({"plan", model, "--on", "16xH100", "--batch", "64", "--seq", "4096", "--top", "1",
+                "--fix", "pp=1", "--fix", "cp=1", "--export", "nowhere", "--json", "--details"});
+  REQUIRE_MESSAGE(reply.exit == Exit::Ok, reply.error);
+  const Json plan = json_of(reply);
+  const std::string name = "llama of 6.738 B parameters";
+  CHECK(plan.find("model")->string == name);
+  CHECK(plan.find("details")->find("title")->string.starts_with(name + " on 16xH100"));
+  REQUIRE(plan.find("details")->find("commands")->items.size() == 3);
+  for (const Json& one : plan.find("details")->find("commands")->items) {
+    CHECK(one.find("does")->string.ends_with("with the model's config saved as config.json"));
+    CHECK(one.find("command")->string.find(" config.json --on 16xH100") != std::string::npos);
+  }
+  const std::string settings = file_of(reply, "/settings.sh").content;
+  CHECK(settings.find(name + " on 16xH100") != std::string::npos);
+  CHECK(settings.find("with the model's config saved as config.json:\n#   trainwright estimate "
+                      "config.json --on") != std::string::npos);
+  CHECK(settings.find("what is known of " + name) != std::string::npos);
+  CHECK(file_of(reply, "/sbatch.sh").content.find("--job-name=llama-of-6.738-B-parameters\n") !=
+        std::string::npos);
+}
+
 TEST_CASE("without being asked a plan exports the recommended layout and no order") {
   std::vector<std::string> words = kAsked;
   words.insert(words.end(), {"--export", "nowhere"});

@@ -23,7 +23,9 @@ std::vector<Setting> those(const std::vector<Setting>& settings, Condition condi
 
 std::string estimate_command(const Occasion& occasion) {
   std::string text = "trainwright";
-  for (const std::string& word : estimate_arguments(occasion.words)) text += ' ' + shell_word(word);
+  for (const std::string& word : estimate_arguments(with_file_words(occasion.words))) {
+    text += ' ' + shell_word(word);
+  }
   for (const std::string& word : occasion.options) text += ' ' + shell_word(word);
   return text;
 }
@@ -34,7 +36,9 @@ std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
                   to_text(plan.trainer.version)),
       to_text(plan.layout)};
   lines.insert(lines.end(), occasion.expected.begin(), occasion.expected.end());
-  lines.push_back(fmt::format("made by trainwright {}; the figures again:", occasion.version));
+  const std::string saved = to_be_saved(occasion.words);
+  lines.push_back(fmt::format("made by trainwright {}; the figures again{}:", occasion.version,
+                              saved.empty() ? "" : ", with " + saved));
   lines.push_back("  " + estimate_command(occasion));
   return lines;
 }

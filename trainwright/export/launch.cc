@@ -136,6 +136,8 @@ std::string launch_script(const Plan& plan, const Target& target, const Translat
 }
 
 std::string sbatch_script(const Plan& plan) {
+  std::string name = plan.model.name;  // "llama of 8.03 B parameters"
+  std::replace(name.begin(), name.end(), ' ', '-');
   return fmt::format(
       "#!/usr/bin/env bash\n"
       "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n"
@@ -146,7 +148,7 @@ std::string sbatch_script(const Plan& plan) {
       "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
       "export MASTER_ADDR\n"
       "srun bash -c 'NODE_RANK=$SLURM_NODEID bash launch.sh'\n",
-      plan.model.name, node_count(plan.cluster), per_node(plan.cluster));
+      name, node_count(plan.cluster), per_node(plan.cluster));
 }
 
 }  // namespace trainwright::detail

@@ -165,6 +165,8 @@ Result<Model> read_family(const Family& family, const Json& config, std::string_
   fields.ignore("quantization_config|vision_config");
   Model model = detail::build_model(family, fields, diagnostics);
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
+  // Unless whoever reads it knows a name.
+  model.name = fmt::format("{} of {} parameters", model.family, to_text(parameters(model).total()));
   model.constants = detail::read_constants(config, model.family);
   add_default_note(config, family, model);
   if (const Json* at = config.find("quantization_config"); at != nullptr && !at->is_null()) {
@@ -239,11 +241,12 @@ Result<Model> read_model(const std::string& path) {
   const std::string file = is_directory ? (fs::path(path) / "config.json").string() : path;
   const Json config = TW_TRY(read_json_file(file));
   Model model = TW_TRY(model_from_json(config, file));
-  // "models/llama/config.json" and "models/llama/" are called llama, "tiny.json" is called tiny.
+  // "models/llama/config.json" and "models/llama/" are called llama, "tiny.json" is called tiny;
+  // "config.json" says no more than what is in it.
   fs::path named = fs::path(file).lexically_normal();
   if (named.filename() == "config.json" && named.has_parent_path()) {
     model.name = fs::absolute(named, ignored).parent_path().filename().string();
-  } else {
+  } else if (named.filename() != "config.json") {
     model.name = named.stem().string();
   }
   return model;

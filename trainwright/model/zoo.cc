@@ -200,7 +200,7 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
     const Json config = TW_TRY(parse_json(name_or_path, "model"));
     Model model = TW_TRY(model_from_json(config, "model"));
     const Json* name = config.find("_name_or_path");
-    if (name != nullptr && name->is_string()) model.name = name->string;
+    if (name != nullptr && !name->string.empty()) model.name = name->string;
     return model;
   }
   std::error_code ignored;

@@ -14,7 +14,30 @@ constexpr std::pair<const char*, std::string Words::*> kWordNames[] = {
     {"layout", &Words::layout},    {"job", &Words::job}, {"attention", &Words::attention},
     {"schedule", &Words::schedule}};
 
+constexpr const char* kModelFile = "config.json";
+constexpr const char* kTrainerFile = "trainer.json";
+
+bool is_text(const std::string& word) { return trim(word).starts_with('{'); }
+
 }  // namespace
+
+std::string file_word(const std::string& word, const std::string& file) {
+  return is_text(word) ? file : word;
+}
+
+Words with_file_words(Words words) {
+  words.model = file_word(words.model, kModelFile);
+  words.trainer = file_word(words.trainer, kTrainerFile);
+  return words;
+}
+
+std::string to_be_saved(const Words& words) {
+  std::vector<std::string> saved;
+  if (is_text(words.model))
+    saved.push_back(fmt::format("the model's config saved as {}", kModelFile));
+  if (is_text(words.trainer)) saved.push_back(fmt::format("the trainer saved as {}", kTrainerFile));
+  return enumerate(saved);
+}
 
 std::vector<std::string> estimate_arguments(const Words& words) {
   std::vector<std::string> list = {"estimate", words.model};

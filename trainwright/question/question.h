@@ -60,6 +60,11 @@ struct Words {
 inline constexpr const char* kUsualTrainer = "megatron-core";
 // "estimate", the model, "--on", ...: what the command line takes for them.
 std::vector<std::string> estimate_arguments(const Words& words);
+// A model or a trainer that was given as text is named in a command by the file that it has to be
+// saved under first; what that is, for people: "the model's config saved as config.json", or empty.
+std::string file_word(const std::string& word, const std::string& file);  // `file` for text
+Words with_file_words(Words words);
+std::string to_be_saved(const Words& words);
 // {"model": "llama-2-7b", "on": ..., ...} without those that are empty: what a plan says that it
 // was asked, so that it can be asked about again.
 Json to_json(const Words& words);

@@ -1,6 +1,7 @@
 #include "trainwright/question/question.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
@@ -147,6 +148,29 @@ TEST_CASE("a model and a trainer may be given by their own text") {
   words.trainer = R"({"based_on": "megatron@0.12"})";
   CHECK(read_question(words, DataDirectory(kShippedData))->model.name == "seven");
   CHECK(asked(words).classes.front().driver == asked(kWords).classes.front().driver);
+}
+
+TEST_CASE(
+    "a model without a name is called by its family and size, and has a file to be saved as") {
+  Words words = kWords;
+  // Llama-2-7B: 6,738,415,616 parameters.
+  for (const char* name : {"", R"("_name_or_path": "", )", R"("_name_or_path": null, )"}) {
+    words.model = fmt::format(
+        R"({{{}"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
+             "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32}})",
+        name);
+    CHECK(read_question(words, DataDirectory(kShippedData))->model.name ==
+          "llama of 6.738 B parameters");
+  }
+  words.trainer = R"({"based_on": "megatron@0.12"})";
+  const Words saved = with_file_words(words);
+  CHECK(saved.model == "config.json");
+  CHECK(saved.trainer == "trainer.json");
+  CHECK(saved.on == words.on);
+  CHECK(to_be_saved(words) ==
+        "the model's config saved as config.json and the trainer saved as trainer.json");
+  CHECK(with_file_words(kWords) == kWords);
+  CHECK(to_be_saved(kWords).empty());
 }
 
 TEST_CASE(
