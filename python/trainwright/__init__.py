@@ -15,8 +15,17 @@ from ._ask import Diagnostic, Error
 from .answers import Answer, Calibration, Estimate, Export, Plan, Replay, Schedule, Validation
 from .questions import ask, calibrate, compare, estimate, export, plan, replay, schedule, validate
 
+__version__: str  # as `trainwright --version` says it
+
 __all__ = ["Answer", "Calibration", "Diagnostic", "Error", "Estimate", "Export", "Plan", "Replay", "Schedule", "Validation", "ask",
            "calibrate", "compare", "estimate", "export", "plan", "record", "replay", "schedule", "validate"]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from ._ask import run
+        return run(["--version"])[0].split()[-1]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def record(*arguments: Any, **options: Any) -> Any:

@@ -126,14 +126,43 @@ def schedule(kind: Path = "auto", *, ranks: int | None = None, microbatches: int
 
 def replay(trace: Path, *, allocator: str | None = None, capacity: str | None = None, top: int | None = None,
            **options: Any) -> Replay:
-    """Op-by-op memory of a recorded program (`trainwright.record`)."""
+    """Op-by-op memory of a recorded program (`trainwright.record`).
+
+    Here a program written by hand: a weight of 100 bytes and a batch of 60, of which an op makes 40 more.
+
+    >>> import pathlib, tempfile, trainwright
+    >>> trace = pathlib.Path(tempfile.mkdtemp()) / "trace.jsonl"
+    >>> _ = trace.write_text("""{"trainwright_trace": 1, "program": "one product"}
+    ... "weight"
+    ... "batch"
+    ... "mm"
+    ... [4,0,100,0,0,-1]
+    ... [4,1,60,6,1,-1]
+    ... [0,2,0,-1,2,0,1,0,1,2,40,4]
+    ... """)
+    >>> found = trainwright.replay(trace)
+    >>> found.peak, found.peak_op["name"]
+    (200, 'mm')
+    >>> [(one["name"], one["kind"], one["bytes"]) for one in found.rows()]
+    [('weight', 'parameter', 100), ('batch', 'input', 60), (None, 'activation', 40)]
+    """
     return answered(Replay, Question(("replay",), (os.fspath(trace),), dict(
         allocator=allocator, capacity=capacity, top=top, **options)))
 
 
 def validate(what: str = "memory", *, measurements: Path, source: str | None = None, rows: bool = False,
              **options: Any) -> Validation:
-    """How wrong predictions of "memory" or "time" are on measured runs; whether the "choice" is the fastest."""
+    """How wrong predictions of "memory" or "time" are on measured runs; whether the "choice" is the fastest.
+
+    >>> import pathlib, tempfile, trainwright
+    >>> runs = pathlib.Path(tempfile.mkdtemp()) / "mine.csv"
+    >>> _ = runs.write_text('model,on,trainer,layout,kind,measured\\n'
+    ...                     'llama-2-7b,8xH100,megatron,"tp=2,mbs=1,gbs=64,seq=4096",driver,60 GiB\\n'
+    ...                     'llama-2-7b,8xH100,megatron,"tp=4,mbs=1,gbs=64,seq=4096",driver,40 GiB\\n')
+    >>> found = trainwright.validate("memory", measurements=runs, rows=True)
+    >>> len(found.sources), len(found.rows())
+    (1, 2)
+    """
     return answered(Validation, Question(("validate", what), (), dict(
         measurements=measurements, source=source, rows=rows, **options)))
 
