@@ -132,7 +132,7 @@ def torch_schedules(ranks: int, microbatches: int):
 
 def program_kinds() -> list[str]:
     """Every kind that the program knows by name, without `auto`."""
-    return [row["kind"] for row in program_json("schedule", "compare", "--ranks", "2", "--microbatches", "2")]
+    return [row["kind"] for row in program_json("schedule", "compare", "--ranks", "2", "--microbatches", "2")["kinds"]]
 
 
 def program_schedules(ranks: int, microbatches: int):

@@ -203,8 +203,11 @@ Result<Output> run_calibrate(const Invocation& invocation) {
         fmt::format("wrote the constants of {} stacks to {}\n", learned.now.list.size(), *out);
     if (!given.published) output.text += '\n' + learned_text(given, learned, invocation.width);
   }
-  if (invocation.json && !given.published)
-    output.text = document_text(invocation.data, learned_json(given, learned));
+  if (invocation.json) {
+    output.text = document_text(
+        invocation.data, given.published ? Json::object().add("calibration", to_json(learned.now))
+                                         : learned_json(given, learned));
+  }
   return output;
 }
 

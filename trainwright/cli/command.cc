@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "trainwright/base/check.h"
 #include "trainwright/base/count.h"
+#include "trainwright/base/digits.h"
 #include "trainwright/base/text.h"
 
 namespace trainwright::cli {
@@ -44,14 +46,25 @@ std::optional<double> parse_share(std::string_view text) {
   return percent ? std::optional(*percent / 100) : std::nullopt;
 }
 
+namespace {
+
+Json in_nine_digits(Json json) {
+  if (json.kind == Json::Kind::Number) json.number = in_nine_decimal_digits(json.number);
+  for (Json& item : json.items) item = in_nine_digits(std::move(item));
+  for (auto& [key, value] : json.members) value = in_nine_digits(std::move(value));
+  return json;
+}
+
+}  // namespace
+
 Json with_schema(const DataDirectory& data, const Json& document) {
-  if (!document.is_object()) return document;
+  TW_CHECK(document.is_object(), "an answer that is no object");
   Json whole = Json::object();
   whole.add("schema", Json::of(kSchema))
       .add("made_by", Json::object()
                           .add("version", Json::of(TRAINWRIGHT_VERSION))
                           .add("data", Json::of(data.hash())));
-  for (const auto& [key, value] : document.members) whole.add(key, value);
+  for (const auto& [key, value] : document.members) whole.add(key, in_nine_digits(value));
   return whole;
 }
 

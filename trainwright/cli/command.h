@@ -89,10 +89,10 @@ struct Command {
   Result<Output> (*run)(const Invocation&) = nullptr;
 };
 
-// As --json prints an answer: an object begins with the version of the keys, and with what has
-// answered, the program's version and a hash of its data. What is a file of its own, such as a
-// cluster or constants, is printed as that file.
-inline constexpr int kSchema = 2;
+// As --json prints any answer: an object that begins with the version of the keys, and with what
+// has answered, the program's version and a hash of its data. Numbers that are not whole have nine
+// digits.
+inline constexpr int kSchema = 3;
 Json with_schema(const DataDirectory& data, const Json& document);
 std::string document_text(const DataDirectory& data, const Json& document);
 

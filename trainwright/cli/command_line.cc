@@ -304,24 +304,42 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
   return {where, fault.what(), "see --help"};
 }
 
-Reply refused(const Error& error, bool json) {
+// Who asked: for JSON or for text, and of which data.
+struct Asked {
+  const DataDirectory& data;
+  bool json = false;
+};
+
+Reply refused(const Error& error, const Asked& by) {
   Reply reply{.error = to_text(error) + '\n', .exit = Exit::BadInput};
-  if (json) {
-    reply.output = to_text(
-        Json::object().add("schema", Json::of(kSchema)).add("error", to_json(error.diagnostics)));
+  if (by.json) {
+    reply.output = document_text(by.data, Json::object().add("error", to_json(error.diagnostics)));
+  }
+  return reply;
+}
+
+// Help and version are "errors" of the library with exit code 0.
+Reply told(const CLI::App& app, const CLI::ParseError& fault, const Asked& by) {
+  std::ostringstream output, error;
+  app.exit(fault, output, error);
+  Reply reply{.output = output.str(), .error = error.str()};
+  if (by.json) {
+    const bool version = dynamic_cast<const CLI::CallForVersion*>(&fault) != nullptr;
+    reply.output = document_text(
+        by.data, Json::object().add(version ? "program" : "help", Json::of(trim(reply.output))));
   }
   return reply;
 }
 
 Reply run(const Command& command, const Invocation& invocation) {
+  const Asked by{invocation.data, invocation.json};
   std::error_code fault;
   const std::string& data = invocation.data.path();
   if (!std::filesystem::is_directory(data + "/models", fault)) {
-    return refused(Error{{{data, "no data directory found", "give it with --data DIR"}}},
-                   invocation.json);
+    return refused(Error{{{data, "no data directory found", "give it with --data DIR"}}}, by);
   }
   Result<Output> output = command.run(invocation);
-  if (!output) return refused(output.error(), invocation.json);
+  if (!output) return refused(output.error(), by);
   return {.output = std::move(output->text),
           .error = std::move(output->warning),
           .exit = output->exit,
@@ -334,9 +352,9 @@ std::vector<std::string> with_help_last(std::span<const std::string> typed) {
   if (words.empty()) return {"--help"};
   if (words.front() != "help") return words;
   const std::vector<Command> commands = all_commands();
-  const bool known =
-      words.size() == 1 || std::any_of(commands.begin(), commands.end(),
-                                       [&](const Command& one) { return one.name == words[1]; });
+  const bool known = words.size() == 1 || words[1].starts_with('-') ||
+                     std::any_of(commands.begin(), commands.end(),
+                                 [&](const Command& one) { return one.name == words[1]; });
   if (!known) return words;
   words.erase(words.begin());
   words.emplace_back("--help");
@@ -355,19 +373,14 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // The library pops them.
   } catch (const CLI::ParseError& fault) {
-    // Help and version are "errors" of the library with exit code 0.
-    if (fault.get_exit_code() == 0) {
-      std::ostringstream output, error;
-      app.exit(fault, output, error);
-      return {.output = output.str(), .error = error.str()};
-    }
-    const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+    const Asked by{shell.data, std::find(words.begin(), words.end(), "--json") != words.end()};
+    if (fault.get_exit_code() == 0) return told(app, fault, by);
     Diagnostic first = explain_parse_fault(app, fault, words);
     if (dynamic_cast<const CLI::RequiredError*>(&fault) != nullptr &&
         first.what.ends_with("is required")) {
-      return refused(Error{lacking(app, first.where)}, json);
+      return refused(Error{lacking(app, first.where)}, by);
     }
-    return refused(Error{{std::move(first)}}, json);
+    return refused(Error{{std::move(first)}}, by);
   }
   const auto chosen = std::find_if(registered.begin(), registered.end(),
                                    [](const Registered& one) { return one.app->parsed(); });
@@ -387,11 +400,12 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                         .progress = shell.progress,
                         .tell = shell.tell,
                         .values = std::move(values)};
+  const Asked by{invocation.data, invocation.json};
   if (const auto width = invocation.integer("width")) {
     if (*width < kNarrowest || *width > kWidest) {
       return refused(Error{{{"--width", fmt::format("{} is out of range", *width),
                              fmt::format("{} to {}", kNarrowest, kWidest)}}},
-                     invocation.json);
+                     by);
     }
     invocation.width = static_cast<int>(*width);
   }
@@ -399,7 +413,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
     if (invocation.text("on")) {  // what else is wrong, before nothing is done
       read_surroundings(words_of(invocation), invocation.data, faults);
     }
-    return refused(Error{std::move(faults)}, invocation.json);
+    return refused(Error{std::move(faults)}, by);
   }
   return run(chosen->command, invocation);
 }

@@ -147,7 +147,10 @@ constexpr Topic kTopics[] = {{"layout", layout_help},
 Result<Output> run_help(const Invocation& invocation) {
   const std::string topic = lower_case(invocation.text("topic").value_or(""));
   std::string text = help_text(topic, invocation.width);
-  if (!text.empty()) return Output{std::move(text)};
+  if (!text.empty()) {
+    if (!invocation.json) return Output{std::move(text)};
+    return Output{document_text(invocation.data, Json::object().add("help", Json::of(trim(text))))};
+  }
   const auto topics = help_topics();
   return fail("trainwright help", fmt::format("there is no help on '{}'", topic),
               did_you_mean(topic, topics,

@@ -133,34 +133,43 @@ Result<Listing> list_schedules(const Invocation&) {
   return listing;
 }
 
-template <Result<Listing> (*make)(const Invocation&)>
+struct Listed {
+  std::string_view name;
+  std::string_view summary;
+  Result<Listing> (*make)(const Invocation&);
+};
+constexpr Listed kModels{"models", "the model zoo", list_models};
+constexpr Listed kFamilies{"families", "kinds of config.json that are understood", list_families};
+constexpr Listed kAccelerators{"accelerators", "accelerators with their peaks", list_accelerators};
+constexpr Listed kClusters{"clusters", "named clusters", list_clusters};
+constexpr Listed kTrainers{"trainers", "trainers and version ranges", list_trainers};
+constexpr Listed kSchedules{"schedules", "kinds of pipeline schedules", list_schedules};
+
+template <const Listed& what>
 Result<Output> run_list(const Invocation& invocation) {
-  const Listing listing = TW_TRY(make(invocation));
-  return Output{invocation.json ? to_text(listing.json) : to_text(listing.table, invocation.width)};
+  Listing listing = TW_TRY(what.make(invocation));
+  if (!invocation.json) return Output{to_text(listing.table, invocation.width)};
+  return Output{document_text(invocation.data,
+                              Json::object().add(std::string(what.name), std::move(listing.json)))};
 }
 
-Command list_of(std::string name, std::string summary, Result<Output> (*run)(const Invocation&)) {
-  std::string example = "trainwright list " + name;
-  return {.name = std::move(name),
-          .summary = std::move(summary),
+template <const Listed& what>
+Command command_of() {
+  const std::string name(what.name), example = "trainwright list " + name;
+  return {.name = name,
+          .summary = std::string(what.summary),
           .examples = {example, example + " --json"},
-          .run = run};
+          .run = run_list<what>};
 }
 
 }  // namespace
 
 Command list_command() {
-  return {
-      .name = "list",
-      .summary = "models, accelerators, clusters, trainers, schedules",
-      .examples = {"trainwright list models"},
-      .commands = {
-          list_of("models", "the model zoo", run_list<list_models>),
-          list_of("families", "kinds of config.json that are understood", run_list<list_families>),
-          list_of("accelerators", "accelerators with their peaks", run_list<list_accelerators>),
-          list_of("clusters", "named clusters", run_list<list_clusters>),
-          list_of("trainers", "trainers and version ranges", run_list<list_trainers>),
-          list_of("schedules", "kinds of pipeline schedules", run_list<list_schedules>)}};
+  return {.name = "list",
+          .summary = "models, accelerators, clusters, trainers, schedules",
+          .examples = {"trainwright list models"},
+          .commands = {command_of<kModels>(), command_of<kFamilies>(), command_of<kAccelerators>(),
+                       command_of<kClusters>(), command_of<kTrainers>(), command_of<kSchedules>()}};
 }
 
 }  // namespace trainwright::cli

@@ -22,13 +22,16 @@ Result<Output> run_make(const Invocation& invocation) {
   const Named named = TW_TRY(named_schedule(invocation));
   const ClockOptions clock = TW_TRY(clock_of(invocation));
   Files files = TW_TRY(files_of(invocation, named.schedule, named.costs, clock));
-  if (files.printed) return Output{files.text, Exit::Ok, std::move(files.files)};
+  if (files.printed && !invocation.json) {
+    return Output{files.text, Exit::Ok, std::move(files.files)};
+  }
   const Timeline timeline = simulate(named.schedule, named.costs, clock);
   if (invocation.json) {
     Json json = Json::object();
     json.add("kind", Json::of(named.name));
     const Json figures = to_json(named.schedule, timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
+    if (files.printed) json.add("printed", std::move(files.shown));
     return Output{document_text(invocation.data, json), Exit::Ok, std::move(files.files)};
   }
   return Output{files.text + to_summary(invocation, named.schedule, timeline, named.costs),
@@ -215,7 +218,9 @@ Result<Output> run_compare(const Invocation& invocation) {
         .add("runs_on", Json::of(one.facts->runs_on));
     list.push(std::move(entry));
   }
-  if (invocation.json) return Output{to_text(list)};
+  if (invocation.json) {
+    return Output{document_text(invocation.data, Json::object().add("kinds", std::move(list)))};
+  }
   return Output{to_text(table, invocation.width) +
                 join(wrapped("Costs are of a whole rank and micro-batch, cut evenly into chunks "
                              "(`schedule make` takes those of a stage). Idle includes filling and "

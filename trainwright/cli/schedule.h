@@ -39,9 +39,11 @@ struct Found {
 Result<Found> find_schedule(const Invocation& invocation);
 Result<Output> run_auto(const Invocation& invocation);
 
-// The files that were asked for; one named "-" is printed, and then nothing else should be.
+// The files that were asked for. One named "-" is printed, and then nothing else should be; --json
+// has it beside the figures.
 struct Files {
   bool printed = false;
+  Json shown = Json::object();  // what is printed, by its option
   std::string text;
   std::vector<File> files;
 };

@@ -204,6 +204,7 @@ Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, c
     if (path == "-") {
       files.printed = true;
       files.text += content;
+      files.shown.add(option, Json::of(content));
     } else {
       files.text += fmt::format("wrote {}\n", path);
       files.files.push_back({path, std::move(content)});

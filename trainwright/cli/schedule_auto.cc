@@ -80,7 +80,9 @@ Result<Output> run_auto(const Invocation& invocation) {
   }
   const ClockOptions clock = TW_TRY(clock_of(invocation));
   Files files = TW_TRY(files_of(invocation, *result.schedule, found.costs, clock));
-  if (files.printed) return Output{files.text, Exit::Ok, std::move(files.files)};
+  if (files.printed && !invocation.json) {
+    return Output{files.text, Exit::Ok, std::move(files.files)};
+  }
   if (invocation.json) {
     const Json figures = to_json(*result.schedule, result.timeline);
     for (const auto& [key, value] : figures.members) json.add(key, value);
@@ -89,6 +91,7 @@ Result<Output> run_auto(const Invocation& invocation) {
         .add("smallest_cap", Json::of(result.smallest_cap.value()))
         .add("evaluations", Json::of(result.evaluations))
         .add("actions_placed", Json::of(result.actions));
+    if (files.printed) json.add("printed", std::move(files.shown));
     return Output{document_text(invocation.data, json), Exit::Ok, std::move(files.files)};
   }
   return Output{

@@ -46,7 +46,7 @@ std::string tiers_table(const Group& group, int width) {
 Result<Output> run_show_cluster(const Invocation& invocation) {
   const Hardware& hardware = *TW_TRY(invocation.data.hardware());
   const Cluster cluster = TW_TRY(parse_cluster(*invocation.text("cluster"), hardware));
-  if (invocation.json) return Output{to_text(to_json(cluster))};
+  if (invocation.json) return Output{document_text(invocation.data, to_json(cluster))};
   std::string text =
       fmt::format("{}: {} accelerators in {} nodes\n", cluster.name,
                   with_thousands(accelerator_count(cluster)), with_thousands(node_count(cluster)));

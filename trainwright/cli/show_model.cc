@@ -97,7 +97,7 @@ Result<Output> run_show_model(const Invocation& invocation) {
       return Output{document_text(invocation.data, model_report(models.front(), sequence))};
     Json list = Json::array();
     for (const Model& model : models) list.push(model_report(model, sequence));
-    return Output{to_text(list)};
+    return Output{document_text(invocation.data, Json::object().add("models", std::move(list)))};
   }
   std::string text;
   for (const Model& model : models) {

@@ -1,6 +1,8 @@
 // trainwright show trainer: what a trainer does and refuses, with the sources.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/cli/show.h"
 #include "trainwright/report/report.h"
@@ -111,13 +113,24 @@ Json sources_json(const Trainer& trainer) {
   return document;
 }
 
+// Kinds are keys here, and keys of all answers are written alike; kinds that are values keep their
+// hyphens, as they are typed.
+Json snake_case(Json json) {
+  for (Json& item : json.items) item = snake_case(std::move(item));
+  for (auto& [key, value] : json.members) {
+    std::replace(key.begin(), key.end(), '-', '_');
+    value = snake_case(std::move(value));
+  }
+  return json;
+}
+
 Result<Output> run_show_trainer(const Invocation& invocation) {
   const Trainer trainer = TW_TRY(invocation.data.trainer(*invocation.text("trainer")));
   if (invocation.flag("sources")) {
-    return Output{invocation.json ? to_text(sources_json(trainer))
+    return Output{invocation.json ? document_text(invocation.data, sources_json(trainer))
                                   : sources_text(trainer, invocation.width)};
   }
-  if (invocation.json) return Output{to_text(to_json(trainer))};
+  if (invocation.json) return Output{document_text(invocation.data, snake_case(to_json(trainer)))};
   const std::string range =
       trainer.from == trainer.to
           ? to_text(trainer.from)

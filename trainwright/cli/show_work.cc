@@ -195,7 +195,11 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const Layout& layout = setting.read.layout;
   const auto found = violations(setting);
   if (!is_legal(found)) {
-    if (invocation.json) return Output{to_text(violations_json(found)), Exit::DoesNotFit};
+    if (invocation.json) {
+      Json document = Json::object();
+      document.add("legal", Json::of(false)).add("violations", violations_json(found));
+      return Output{document_text(invocation.data, document), Exit::DoesNotFit};
+    }
     return Output{
         setting_text(setting, invocation.width) + '\n' + violations_text(found, invocation.width),
         Exit::DoesNotFit};

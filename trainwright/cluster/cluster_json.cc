@@ -182,6 +182,7 @@ Result<Cluster> read_cluster(const Json& json, const std::string& origin,
   JsonFields fields(json, origin, "", diagnostics);
   if (!json.is_object()) return fail(std::move(diagnostics));
   Cluster cluster;
+  for (const char* key : {"schema", "made_by"}) fields.ignore(key);  // `show cluster --json`
   cluster.name = fields.optional_string("name").value_or(origin);
   cluster.groups = read_groups(fields, hardware, diagnostics);
   if (const Json* between = fields.raw("between")) {

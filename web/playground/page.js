@@ -149,7 +149,7 @@ function options(node, list) {
 }
 const size = count => count >= 1e12 ? `${(count / 1e12).toPrecision(3)} T` : count >= 1e9 ? `${(count / 1e9).toPrecision(3)} B` : `${(count / 1e6).toPrecision(3)} M`;
 async function fillLists() {
-  const listed = async what => JSON.parse((await ask(["list", what, "--json"])).reply.out);
+  const listed = async what => JSON.parse((await ask(["list", what, "--json"])).reply.out)[what];
   options(at("#models"), (await listed("models")).map(one => [one.name, `${one.name}, ${size(one.parameters)} parameters`]));
   const accelerators = await listed("accelerators"), clusters = await listed("clusters");
   options(at("#clusters"), [...clusters.map(one => [one.name]), ...accelerators.flatMap(one => [[`8x${one.name}`], [`64x${one.name}`]])]);
