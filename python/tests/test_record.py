@@ -3,7 +3,9 @@
 Every model is run for three steps; a run's first n steps are the program of n steps, so each run is
 three programs. tools/record_check.py runs every combination.
 """
+import doctest
 import functools
+import importlib
 import itertools
 import json
 
@@ -21,6 +23,10 @@ REAL = [(kind, how, ADAMW_AND_SGD[(row + column) % 4])
         for (row, kind), (column, how) in itertools.product(enumerate(SIZES), enumerate(CHECKPOINTING))]
 FAKE = REAL[::3]
 STEPS = 3
+
+
+def test_the_example_in_the_docstring_is_true():
+    assert doctest.testmod(importlib.import_module("trainwright.engine.record")) == (0, 5)
 
 
 @functools.cache

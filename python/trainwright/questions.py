@@ -132,14 +132,14 @@ def replay(trace: Path, *, allocator: str | None = None, capacity: str | None = 
 
     >>> import pathlib, tempfile, trainwright
     >>> trace = pathlib.Path(tempfile.mkdtemp()) / "trace.jsonl"
-    >>> _ = trace.write_text("""{"trainwright_trace": 1, "program": "one product"}
+    >>> _ = trace.write_text('''{"trainwright_trace": 1, "program": "one product"}
     ... "weight"
     ... "batch"
     ... "mm"
     ... [4,0,100,0,0,-1]
     ... [4,1,60,6,1,-1]
     ... [0,2,0,-1,2,0,1,0,1,2,40,4]
-    ... """)
+    ... ''')
     >>> found = trainwright.replay(trace)
     >>> found.peak, found.peak_op["name"]
     (200, 'mm')

@@ -123,6 +123,20 @@ def test_a_model_is_a_name_a_path_a_dict_or_a_config(tmp_path):
     assert len({one.memory.fullest.driver for one in found}) == 1
 
 
+def test_a_config_of_transformers_is_a_model():
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed here")
+    config = transformers.AutoConfig.for_model(**MODEL)
+    found = trainwright.plan(config, on="8xH100", batch=64, seq=4096, top=1, fix={"pp": 1})
+    assert found.model == "llama of 6.738 B parameters"  # Llama-2-7B, of which the config has no name
+    assert found.best[0].layout == trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, top=1, fix={"pp": 1}).best[0].layout
+    config._name_or_path = "mine/seven"
+    assert trainwright.plan(config, on="8xH100", batch=64, seq=4096, top=1, fix={"pp": 1}).model == "mine/seven"
+
+
+def test_lists_stand_under_their_names():
+    assert trainwright.ask("list", "schedules")["schedules"][0]["name"] == "gpipe"
+
+
 def test_layouts_and_clusters_may_be_dicts():
     cluster = trainwright.ask("show", "cluster", "8xH100")
     layout = {"tp": 2, "pp": 2, "sp": True, "zero": 1, "mbs": 1, "gbs": 64, "seq": 4096, "cp": None}

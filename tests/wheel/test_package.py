@@ -1,6 +1,7 @@
 """The package as a guest in somebody's process. Runs where a wheel is installed (tools/try_wheel.sh)."""
 import doctest
 import importlib
+import importlib.metadata
 import pathlib
 import signal
 import subprocess
@@ -19,6 +20,13 @@ FORBIDDEN = ("cholmod", "spqr", "suitesparse", "cxsparse", "amd.so", "colamd", "
 @pytest.mark.parametrize("module", ["trainwright", "trainwright._ask", "trainwright.answers", "trainwright.questions"])
 def test_examples_in_docstrings_are_true(module):
     assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def test_the_version_is_that_of_the_program_and_of_the_wheel():
+    assert trainwright.__version__ == importlib.metadata.version("trainwright")
+    assert trainwright.ask("list", "families")["made_by"]["version"] == trainwright.__version__
+    with pytest.raises(AttributeError, match="no attribute 'version'"):
+        trainwright.version
 
 
 def test_nothing_but_the_engine_imports_pytorch_or_pandas():

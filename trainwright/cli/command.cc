@@ -1,6 +1,7 @@
 #include "trainwright/cli/command.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/count.h"
@@ -48,8 +49,11 @@ std::optional<double> parse_share(std::string_view text) {
 
 namespace {
 
+// Whole numbers stay, bytes that are computed with among them.
 Json in_nine_digits(Json json) {
-  if (json.kind == Json::Kind::Number) json.number = in_nine_decimal_digits(json.number);
+  if (json.kind == Json::Kind::Number && json.number != std::trunc(json.number)) {
+    json.number = in_nine_decimal_digits(json.number);
+  }
   for (Json& item : json.items) item = in_nine_digits(std::move(item));
   for (auto& [key, value] : json.members) value = in_nine_digits(std::move(value));
   return json;

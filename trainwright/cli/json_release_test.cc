@@ -70,7 +70,7 @@ std::vector<std::pair<std::string, Command>> runnable(const std::vector<Command>
 
 TEST_CASE("every command answers --json by an object with its schema and who made it") {
   const Folder folder;
-  std::set<std::string> refused;
+  std::vector<std::string> refused;
   for (const auto& [name, command] : runnable(all_commands(), "")) {
     REQUIRE_MESSAGE(!command.examples.empty(), name);
     bool answered = false;
@@ -81,12 +81,14 @@ TEST_CASE("every command answers --json by an object with its schema and who mad
       CHECK((document.find("error") == nullptr) == (reply.exit != Exit::BadInput));
       answered = answered || reply.exit != Exit::BadInput;
     }
-    if (!answered) refused.insert(name);
+    if (!answered) refused.push_back(name);
   }
   // Their examples read files that are not here.
-  CHECK(refused == std::set<std::string>{"calibrate", "replay", "report", "schedule check",
-                                         "schedule simulate", "tune export", "validate choice",
-                                         "validate memory", "validate time", "validate tune"});
+  std::sort(refused.begin(), refused.end());
+  CHECK(
+      join(refused, ", ") ==
+      "calibrate, reconcile, replay, report, schedule check, schedule simulate, tune export, tune "
+      "show, validate choice, validate memory, validate time, validate tune");
 }
 
 TEST_CASE("help, versions and whatever is printed are objects with --json, too") {

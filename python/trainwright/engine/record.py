@@ -62,6 +62,16 @@ def record(program: torch.nn.Module | Callable, inputs: Any = (), optimizer: Any
     `loss`: a function of what the program returns; by default its `.loss`, or the tensor itself. A
     program that returns None is taken to have run its own backward; without gradients there is none.
     `rounding`: bytes that storages are rounded up to when counted; 512 is what a CUDA device counts.
+
+    A weight of 3 x 4 numbers and a batch of 2 x 4, of which a product makes 2 x 3 more, in fp32; then the weight's gradient:
+
+    >>> import torch, trainwright
+    >>> program = torch.nn.Linear(4, 3, bias=False)
+    >>> recording = trainwright.record(program, (torch.ones(2, 4),), loss=torch.sum)
+    >>> recording.by_kind["parameter"], recording.by_kind["input"]
+    (48, 32)
+    >>> recording.after_step[0].live >= 48 + 32
+    True
     """
     modules = [program] if isinstance(program, torch.nn.Module) else []
     if callable(optimizer) and not isinstance(optimizer, torch.optim.Optimizer):
