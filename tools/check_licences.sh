@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fails where a file has no licence or a licence no text (reuse.software).
+# Fails where a file has no licence or a licence no text (reuse.software), or code of others ships without its notice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+python3 tools/check_notices.py
 env=build/reuse tool=reuse==6.2.0
 if [ ! -e "$env/.made-with-$tool" ]; then
   rm -rf "$env"
