@@ -64,7 +64,7 @@ foreach(pair runtime:trainwright development:libtrainwright-dev)
   set(papers "${CMAKE_BINARY_DIR}/papers/${package}")
   configure_file("${CMAKE_CURRENT_LIST_DIR}/package/changelog.in" "${papers}/changelog" @ONLY)
   execute_process(COMMAND gzip -9nkf "${papers}/changelog" COMMAND_ERROR_IS_FATAL ANY)
-  install(FILES "${papers}/changelog.gz" "${CMAKE_CURRENT_LIST_DIR}/package/copyright"
+  install(FILES "${papers}/changelog.gz" "${CMAKE_CURRENT_LIST_DIR}/package/copyright" "${PROJECT_SOURCE_DIR}/NOTICE"
           DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/${package}" COMPONENT ${component})
 endforeach()
 set(CPACK_GENERATOR DEB)

@@ -9,7 +9,7 @@ export NODE_PATH=/usr/share/nodejs:/usr/lib/nodejs
 cmake --preset wasm >/dev/null
 cmake --build --preset wasm -j "${CMAKE_BUILD_PARALLEL_LEVEL:-2}"
 mkdir -p "$out"
-cp build/wasm/trainwright.{js,wasm} web/playground/{index.html,worker.js} "$out"
+cp build/wasm/trainwright.{js,wasm} web/playground/{index.html,worker.js} NOTICE "$out"
 for name in page.js page.css; do
   esbuild "web/playground/$name" --bundle --minify --format=iife --target=es2020 --legal-comments=none --log-level=warning --outfile="$out/$name"
 done
