@@ -13,3 +13,11 @@ SECONDS=0
 echo "from nothing to the first plan: $SECONDS s"
 "$env/bin/pip" install --quiet pytest==9.2.0
 "$env/bin/python" -m pytest -q -p no:cacheprovider tests/wheel
+# Beside what is no part of it: transformers of build/venv, where that is the same Python.
+same() { [ -x "$1" ] && [ "$("$1" -V)" = "$("$2" -V)" ]; }
+if same build/venv/bin/python "$env/bin/python"; then
+  "$env/bin/pip" install --quiet --no-index --target "$env/beside" "$wheel"
+  PYTHONPATH=$env/beside build/venv/bin/python -m pytest -q -p no:cacheprovider tests/wheel/test_answers.py -k transformers
+else
+  echo "configs of transformers are not tried: build/venv is no $("$env/bin/python" -V)"
+fi
