@@ -182,7 +182,9 @@ Result<Cluster> read_cluster(const Json& json, const std::string& origin,
   JsonFields fields(json, origin, "", diagnostics);
   if (!json.is_object()) return fail(std::move(diagnostics));
   Cluster cluster;
-  for (const char* key : {"schema", "made_by"}) fields.ignore(key);  // `show cluster --json`
+  for (const char* key : {"schema", "made_by"}) {
+    if (json.find(key) != nullptr) fields.ignore(key);  // what `show cluster --json` printed
+  }
   cluster.name = fields.optional_string("name").value_or(origin);
   cluster.groups = read_groups(fields, hardware, diagnostics);
   if (const Json* between = fields.raw("between")) {
