@@ -47,9 +47,6 @@ std::optional<double> parse_share(std::string_view text) {
   return percent ? std::optional(*percent / 100) : std::nullopt;
 }
 
-namespace {
-
-// Whole numbers stay, bytes that are computed with among them.
 Json in_nine_digits(Json json) {
   if (json.kind == Json::Kind::Number && json.number != std::trunc(json.number)) {
     json.number = in_nine_decimal_digits(json.number);
@@ -58,8 +55,6 @@ Json in_nine_digits(Json json) {
   for (auto& [key, value] : json.members) value = in_nine_digits(std::move(value));
   return json;
 }
-
-}  // namespace
 
 Json with_schema(const DataDirectory& data, const Json& document) {
   TW_CHECK(document.is_object(), "an answer that is no object");

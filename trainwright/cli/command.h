@@ -93,6 +93,7 @@ struct Command {
 // has answered, the program's version and a hash of its data. Numbers that are not whole have nine
 // digits.
 inline constexpr int kSchema = 3;
+Json in_nine_digits(Json json);  // whole numbers stay, bytes that are computed with among them
 Json with_schema(const DataDirectory& data, const Json& document);
 std::string document_text(const DataDirectory& data, const Json& document);
 

@@ -62,6 +62,7 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
       .add("driver_bytes", Json::of(worst_of(memory).driver.value()))
       .add("capacity_bytes", Json::of(memory.capacity.value()))
       .add("oom", Json::of(memory.oom));
+  occasion.answer = in_nine_digits(std::move(occasion.answer));
   return occasion;
 }
 
