@@ -81,8 +81,8 @@ TEST_CASE("a trainer's variant adds gradients up in another dtype, where any pre
     CHECK(bytes.gradient == 2);
     CHECK(shared_by_zero_1(bytes) == 16);
   }
-  const auto none = trainer_named(R"({"based_on": "megatron-lm-2022", "gradients": "bf16"})",
-                                  shipped_trainers());
+  const auto none =
+      trainer_named(R"({"based_on": "megatron-lm-2022", "gradients": "bf16"})", shipped_trainers());
   REQUIRE(!none.has_value());
   CHECK(contains(to_text(none.error()), "has no gradients in bf16"));
 }
