@@ -14,6 +14,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs/validation"
 FIGURES = PAGES / "figures.json"
+FIGURE = r"\d+\.\d %"
 RESIDUALS = ROOT / "data/calibrations/residuals.json"
 ACCURACY = ROOT / "data/calibrations/accuracy.json"
 MOST_RATIOS = 21
@@ -57,6 +59,35 @@ PEERS = {
     ],
 }
 
+
+# What was set out to be reached, in per cent, before any of it was built: mean errors, unless it says otherwise. Of sources with rows
+# that contradict themselves, those without these rows count.
+GOALS = {
+    "held_out": [("aleph-alpha-2023", 3.5), ("korthikanti2022", 2), ("simumax_b200", 3.5), ("zero-bubble", 3.4), ("vocab_parallel_artifact", 5),
+                 ("vtrain_single", 5.5), ("vtrain_multi", 7.5), ("sailor", 6), ("vendor-dense", 4.7), ("vendor-moe", 18),
+                 ("vendor-moe, median", 13), ("nanotron_playbook, median", 8), ("llm_foundry", 5), ("flagperf", 10),
+                 ("bigscience_bloom_prequel", 10), ("internevo", 10), ("torchtitan", 15)],
+    "as_shipped": [("vendor-dense", 7), ("aleph-alpha-2023", 15), ("simumax_b200", 15), ("vtrain_multi", 25), ("torchtitan", 25),
+                   ("bigscience_bloom_prequel", 18), ("dgxc_benchmarking", 18), ("flagperf", 18), ("internevo", 18), ("korthikanti2022", 18),
+                   ("llm_foundry", 18), ("megatron_bridge", 18), ("mlperf", 18), ("nanotron_playbook", 18), ("nemo_24_07", 18), ("sailor", 18),
+                   ("vendor-moe", 18), ("vocab_parallel", 18), ("vocab_parallel_artifact", 18), ("vtrain_single", 18), ("zero_bubble", 18)],
+    "one_row": [("aleph-alpha-2023", 8), ("simumax_b200", 8), ("vtrain_multi", 12)],
+}
+PICKS = [("as_shipped", "regret_mean", "mean", 4), ("held_out", "regret_mean", "mean", 1), ("held_out", "regret_max", "worst", 3)]
+LEAST_INSIDE = 80  # per cent of each source's runs, as shipped
+COMPOSED = {"vtrain_single"}  # of a few measured layer times, so that intervals say nothing about it
+
+# The page about step times has a table of these, the others stand in the page of validation alone.
+TOLD = [("simumax_b200", "SimuMax on B200"), ("zero_bubble", "zero bubble"), ("flagperf", "FlagPerf"), ("vendor-dense", "NVIDIA's dense runs"),
+        ("aleph-alpha-2023", "Aleph Alpha's sweep on A100"), ("vocab_parallel", "vocabulary parallelism"), ("internevo", "InternEvo"),
+        ("torchtitan", "torchtitan"), ("llm_foundry", "llm-foundry"), ("vendor-moe", "NVIDIA's runs with experts"),
+        ("vtrain_multi", "vTrain, several nodes"), ("bigscience_bloom_prequel", "BLOOM"), ("sailor", "Sailor"), ("nanotron_playbook", "nanotron")]
+
+# Rows of the READMEs, by the counts in their second column, and whose errors they tell: as shipped, then held out.
+READMES = ["README.md", "README.zh-CN.md"]
+README_ROWS = {("401",): ["aleph-alpha-2023"], ("44", "272"): ["simumax_b200", "dgxc_benchmarking"], ("54",): ["internevo"],
+               ("162", "131"): ["vocab_parallel", "zero_bubble"], ("300", "37"): ["llm_foundry", "torchtitan"], ("189",): ["vendor-moe"],
+               ("1,715",): ["nanotron_playbook"]}
 
 # ---- figures ------------------------------------------------------------------------------------
 
@@ -190,8 +221,8 @@ the median. Rows that contradict themselves are left out; what is beyond the axi
 MADE = "*Made by `tools/validation_pages.py` of what `trainwright validate {}` says.*\n"
 
 
-def time_page(sources):
-    rows = []
+def time_page(figures):
+    sources, rows = figures["time"], []
     for one in sources:
         shipped, held = one["as_shipped"], one["held_out"]
         name = one["source"] if one["stacks"] else f"*{one['source']}*"
@@ -207,7 +238,73 @@ def time_page(sources):
             "and the usual values of the\nconstants were chosen with all of these rows in view. How it is computed, and what limits it: "
             "[step time](../time.md).\n\n"
             "![Predicted over measured step times by source](time.svg)\n\n" + SHOWN + "\n" + table(head, rows) +
-            "\nIn italics: rows of several sources together. Broken: rows that contradict themselves.\n\n" + peers("time") + "\n" + MADE.format("time"))
+            "\nIn italics: rows of several sources together. Broken: rows that contradict themselves.\n\n" +
+            goals(figures) + peers("time") + "\n" + MADE.format("time"))
+
+
+def goals(figures):
+    """What was missed, and how many were reached."""
+    of = {one["source"]: one for one in figures["time"]}
+    asked = []
+    for how, wanted in GOALS.items():
+        for name, goal in wanted:
+            source, _, median = name.partition(", ")
+            score = of[source][how]
+            asked.append((name, how.replace("_", " "), score.get("without_broken", score)[median or "mape"], goal / 100, "at most"))
+    asked += [(f"{one['source']}, inside 90 %", "as shipped", one["as_shipped"]["coverage_90"], LEAST_INSIDE / 100, "at least")
+              for one in figures["time"] if one["stacks"] and one["source"] not in COMPOSED]
+    sweeps = next(one for one in figures["choice"] if one["source"] == "aleph-alpha-2023")
+    asked += [(f"pick in the A100 sweep, {word}", how.replace("_", " "), sweeps[how][key], goal / 100, "at most") for how, key, word, goal in PICKS]
+    missed = [[name, how, percent(figure), f"{bound} {100 * goal:g} %"] for name, how, figure, goal, bound in asked
+              if (figure > goal if bound == "at most" else figure < goal)]
+    return ("## Goals\n\nOf " + f"{len(asked)} goals that were set before any of this was built, {len(asked) - len(missed)} are reached. These are not; "
+            "why, and what was tried:\n[step time](../time.md).\n\n" +
+            table(["runs", "what", "figure", "goal"], missed) + "\n")
+
+
+def told_in_short(sources):
+    """What the page about step times says of them."""
+    of = {one["source"]: one for one in sources}
+    rows = sorted(((of[source], name) for source, name in TOLD), key=lambda row: row[0]["as_shipped"]["mape"])
+    text = table(["runs", "as shipped", "one run", "held out"],
+                 [[name, percent(one["as_shipped"]["mape"]), percent(one.get("one_row", {}).get("mape")), percent(one["held_out"]["mape"])]
+                  for one, name in rows])
+    own = [one for one in sources if one["stacks"]]
+    worse = [one["one_row"]["mape"] - one["as_shipped"]["mape"] for one in own if one["one_row"]["mape"] > one["as_shipped"]["mape"]]
+    halved = sum(one["one_row"]["mape"] < 0.6 * one["as_shipped"]["mape"] for one in own)
+    return text + (f"\nOne run takes the error to less than six tenths in {halved} of {len(own)} sources; in {len(worse)} it adds "
+                   f"{100 * min(worse):.1f} to {100 * max(worse):.1f} points.\n")
+
+
+def with_errors(text, figures):
+    """A README with these errors in their rows, and how much longer the pick of the A100 sweep takes."""
+    of = {one["source"]: one for one in figures["time"]}
+    sweeps = next(one for one in figures["choice"] if one["source"] == "aleph-alpha-2023")
+    lines, found = text.split("\n"), 0
+    for place, line in enumerate(lines):
+        cells = line.split(" | ")
+        if len(cells) != 3 or "memory.md" in line:
+            continue
+        counts = re.findall(r"(?<![\w.,])\d[\d,]*(?![\w.])", cells[1])
+        sources = next((of_row for key, of_row in README_ROWS.items() if list(key) == counts[:len(key)]), [])
+        picks = "validation/choice.md" in cells[2]
+        if not sources and not picks or len(re.findall(FIGURE, cells[2])) != (2 if picks else 2 * len(sources)):
+            continue
+        shares = ([sweeps[how]["regret_mean"] for how in ("as_shipped", "held_out")] if picks else
+                  [of[source][how]["mape"] for how in ("as_shipped", "held_out") for source in sources])
+        told = iter(shares)
+        cells[2] = re.sub(FIGURE, lambda _: percent(next(told)), cells[2])
+        lines[place], found = " | ".join(cells), found + 1
+    if found != len(README_ROWS) + 1:
+        sys.exit(f"README: {found} rows tell errors of step times, expected {len(README_ROWS) + 1}")
+    return "\n".join(lines)
+
+
+def with_part(text, name, made):
+    """A page with a part that is made, between two marks."""
+    start, end = f"<!-- {name}: made by tools/validation_pages.py -->\n", "<!-- made -->"
+    head, rest = text.split(start)
+    return head + start + "\n" + made + "\n" + rest[rest.index(end):]
 
 
 def bar_of(source, figure):
@@ -284,10 +381,12 @@ To make them again: `tools/validation_pages.py --program build/release/trainwrig
 def pages(figures, residuals):
     return {
         "index.md": index_page(figures),
-        "time.md": time_page(figures["time"]),
+        "time.md": time_page(figures),
         "memory.md": memory_page(figures["memory"]),
         "choice.md": choice_page(figures["choice"]),
         "time.svg": picture(residuals["time"], 4, "Predicted over measured step times by source"),
+        "../time.md": with_part((PAGES.parent / "time.md").read_text(), "left-out", told_in_short(figures["time"])),
+        **{f"../../{name}": with_errors((ROOT / name).read_text(), figures) for name in READMES},
         "memory.svg": picture(residuals["memory"], 2, "Predicted over measured memory by source"),
     }
 
@@ -306,7 +405,7 @@ def main():
     made = pages(figures, residuals)
     if options.check:
         stale = [name for name, text in made.items() if (PAGES / name).read_text() != text]
-        print("\n".join(f"docs/validation/{name} is not what tools/validation_pages.py writes" for name in stale) or f"{len(made)} pages are as written")
+        print("\n".join(f"{(PAGES / name).resolve().relative_to(ROOT)} is not what tools/validation_pages.py writes" for name in stale) or f"{len(made)} pages are as written")
         return 1 if stale else 0
     PAGES.mkdir(exist_ok=True)
     FIGURES.write_text(lines_of(figures))

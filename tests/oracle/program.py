@@ -12,7 +12,7 @@ def show_models(paths, *options):
     done = subprocess.run([*command, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    return answer if isinstance(answer, list) else [answer]
+    return answer.get("models", [answer])
 
 
 def answered(questions):
