@@ -156,15 +156,6 @@ std::vector<std::string> notes_on(const Understood& understood, const std::strin
 
 }  // namespace
 
-std::optional<std::string> entry_of(std::string_view layout, std::string_view key) {
-  for (const std::string_view entry : split(layout, ',')) {
-    const std::size_t equals = std::min(entry.find('='), entry.size());
-    if (trim(entry.substr(0, equals)) != key) continue;
-    return std::string(trim(entry.substr(std::min(equals + 1, entry.size()))));
-  }
-  return std::nullopt;
-}
-
 Argument config_argument() {
   return {"--config", Argument::Kind::Text,
           "the trainer's own file: a script or command line of Megatron-LM or torchtitan 0.3, TOML "

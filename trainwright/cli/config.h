@@ -20,7 +20,4 @@ struct ConfigWords {
 Result<ConfigWords> with_config(const Invocation& invocation, Words given,
                                 const std::string& where = "to --layout");
 
-// The value of a key in the text of a layout: "bf16" of precision in "tp=8,precision=bf16".
-std::optional<std::string> entry_of(std::string_view layout, std::string_view key);
-
 }  // namespace trainwright::cli

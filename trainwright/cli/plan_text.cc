@@ -514,6 +514,10 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
   }
   if (result.riskier) notes.push_back({"risk", riskier_text(plan)});
+  const Ground ground = ground_of(wanted.trainer, wanted.job, wanted.constants);
+  if (const auto doubt = doubt_text(ground, wanted.trainer); !doubt.empty()) {
+    notes.push_back({"doubt", doubt});
+  }
   notes.push_back({"search", counts_text(result, wanted.risk)});
   const std::vector<std::string> left = not_looked_at(question_of(wanted));
   if (!left.empty()) {

@@ -142,12 +142,6 @@ Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) 
   return read_question(words_of(invocation), invocation.data, std::move(faults));
 }
 
-std::string chance_text(double chance) {
-  constexpr double kLeast = 0.0005;  // would be rounded to 0.0 %
-  if (chance < kLeast) return "<0.1 %";
-  return chance > 1 - kLeast ? ">99.9 %" : percent(chance);
-}
-
 std::string risk_text(double risk) { return fmt::format("{:g} %", 100 * risk); }
 
 std::string words_of(Category category) {

@@ -58,8 +58,6 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
 std::string doubt_text(const Ground& ground, const Trainer& trainer);
 // "1 stage", "2 stages".
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
-// "1.2 %", "<0.1 %".
-std::string chance_text(double chance);
 // As it was asked for: "5 %", "0.001 %".
 std::string risk_text(double risk);
 // "main weights"

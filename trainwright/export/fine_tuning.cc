@@ -120,22 +120,12 @@ std::string sharding_of(const Said& said) {
                      offloads ? ",offload=optimizer+parameters" : "");
 }
 
-// Of a layout's text; nothing where it says none.
-std::optional<std::int64_t> entry_of(std::string_view layout, std::string_view key) {
-  for (const std::string_view one : split(layout, ',')) {
-    const std::size_t equals = one.find('=');
-    if (equals != one.npos && trim(one.substr(0, equals)) == key)
-      return parse_count(trim(one.substr(equals + 1)));
-  }
-  return std::nullopt;
-}
-
 // Sequences of a step are those of a micro-batch, times micro-batches, times ranks with their own.
 void add_batch(const Said& said, std::optional<std::int64_t> world, std::string_view beside,
                std::vector<std::string>& entries, Understood& understood) {
   const auto ours = [&](const char* key, std::optional<std::int64_t> theirs) {
     const auto asked = entry_of(beside, key);
-    return asked ? asked : theirs;
+    return asked ? parse_count(*asked) : theirs;
   };
   const auto their_tp = said.number({"tensor_parallel_size"});
   const auto their_cp = said.number({"context_parallel_size"});

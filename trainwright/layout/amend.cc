@@ -70,6 +70,15 @@ std::string amended(std::string_view text, std::string_view change) {
   return join(entries, ",");
 }
 
+std::optional<std::string> entry_of(std::string_view text, std::string_view key) {
+  for (const std::string_view entry : split(text, ',')) {
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    if (detail::normal_key(entry.substr(0, equals)) != key) continue;
+    return std::string(trim(entry.substr(std::min(equals + 1, entry.size()))));
+  }
+  return std::nullopt;
+}
+
 std::string change_to(std::string_view text, const Layout& to, const LayoutContext& context) {
   Given given(to);
   const auto read = [&] { return parse_layout(amended(text, given.text()), context); };

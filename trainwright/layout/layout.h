@@ -22,7 +22,7 @@
 //   layers                                   of each stage: 5/6*14/3
 //   count_embedding count_loss               alone, or how many layers they are worth
 //   mtp_stage                                from 0
-//   vocab_parallel                           alone: embedding and head over all pipeline ranks
+//   sp vocab_parallel                        alone; the latter puts embedding and head on all stages
 //   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
 //   precision cp_kind dispatcher cp_ulysses  likewise
 //   offload                                  optimizer+activations+parameters
@@ -30,7 +30,6 @@
 //   loss                                     one of the trainer's
 //   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
 //   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be absent
-//   sp                                       alone
 // Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
 // ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.
 //
@@ -69,10 +68,9 @@ namespace trainwright {
 inline constexpr std::int64_t kMostDegree = kMostAccelerators;
 inline constexpr std::int64_t kMostBatch = std::int64_t{1} << 31;
 
-// A layout and how what was left out was filled in: "dp=4: 64 accelerators / (tp 8 x pp 2 x cp 1)".
 struct ReadLayout {
   Layout layout;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes;  // "dp=4: 64 accelerators / (tp 8 x pp 2 x cp 1)"
 };
 // What a text may leave out is taken from here.
 struct LayoutContext {
@@ -93,8 +91,10 @@ std::string to_text(const RankOrder& order);
 
 // A layout's text with entries given anew: those of `change` stand in place of what they name.
 std::string amended(std::string_view text, std::string_view change);
-// The fewest entries that, given anew, make a text mean a layout: parse_layout(amended(text,
-// change), context) is `to`. The text can be read, and has no list or set that `to` lacks.
+// What a text says of a key: "4" for tp in "tp=4,sp", "" for sp.
+std::optional<std::string> entry_of(std::string_view text, std::string_view key);
+// The fewest entries for which parse_layout(amended(text, change), context) is `to`. The text can
+// be read, and has no list or set that `to` lacks.
 std::string change_to(std::string_view text, const Layout& to, const LayoutContext& context = {});
 
 Result<Job> parse_job(std::string_view text);

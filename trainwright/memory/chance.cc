@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "trainwright/base/digits.h"
+#include "trainwright/base/text.h"
 #include "trainwright/memory/memory.h"
 
 namespace trainwright {
@@ -32,6 +33,12 @@ Bytes exceeded_with(double chance, Bytes figure, const Spread& spread) {
   const double at = in_nine_digits(normal_tail_at(std::clamp(chance, 1e-12, 1 - 1e-12)));
   const RealBytes bytes = real(figure) + (at >= 0 ? spread.above : spread.below) * at;
   return std::max(Bytes(0), rounded(bytes));
+}
+
+std::string chance_text(double chance) {
+  constexpr double kLeast = 0.0005;  // would be rounded to 0.0 %
+  if (chance < kLeast) return "<0.1 %";
+  return chance > 1 - kLeast ? ">99.9 %" : percent(chance);
 }
 
 Fit fit_of(double oom, double risk) {

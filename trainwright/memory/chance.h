@@ -9,6 +9,7 @@
 // with the spread above for limits above the figure and the spread below for those below; in nine
 // digits, which are the same on every machine.
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "trainwright/base/units.h"
@@ -23,6 +24,7 @@ struct Spread {
 // The chance that such a figure is above a limit; and the bytes it exceeds with a chance.
 double chance_above(Bytes limit, Bytes figure, const Spread& spread);
 Bytes exceeded_with(double chance, Bytes figure, const Spread& spread);
+std::string chance_text(double chance);  // "1.2 %", "<0.1 %", ">99.9 %"
 
 // Which of the three readings of a rank's peak a figure is.
 enum class Counter : std::uint8_t { Allocated, Reserved, Driver };

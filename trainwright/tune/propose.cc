@@ -53,7 +53,7 @@ Proposal first_of(std::span<const Belief> beliefs, std::span<const std::size_t> 
   proposal.trial = first;
   proposal.cost = expected_cost(beliefs[first], terms);
   proposal.why = fmt::format("the fastest by prediction that is likely to fit: {}, OOM {}",
-                             to_text(beliefs[first].expected), percent(beliefs[first].oom));
+                             to_text(beliefs[first].expected), chance_text(beliefs[first].oom));
   return proposal;
 }
 
@@ -93,7 +93,7 @@ Proposal next_of(std::span<const Belief> beliefs, std::span<const std::size_t> l
     proposal.why =
         fmt::format("expected {} ({} to {}), OOM {}: gains {:.2f} % of the best step on average",
                     to_text(chosen.expected), to_text(chosen.low), to_text(chosen.high),
-                    percent(chosen.oom), 100 * proposal.gain);
+                    chance_text(chosen.oom), 100 * proposal.gain);
   }
   return proposal;
 }
