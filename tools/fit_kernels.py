@@ -25,17 +25,21 @@ MOST = 150  # rows of one accelerator, type and stack that a fit looks at
 STREAMED = 0.7
 LAUNCH, TINY = 4e-6, 25e-6  # seconds
 WIDTHS = (64, 128, 256)
-GENERATIONS = {"8.0": ("A100-SXM-80GB",), "8.6": ("A40", "L40S"), "9.0": ("H100-SXM", "H200-SXM", "GH200"),
+GENERATIONS = {"8.0": ("A100-SXM-80GB",), "8.6": ("A40",), "8.9": ("L40S",), "9.0": ("H100-SXM", "H200-SXM", "GH200"),
                "10.0": ("B200", "B300", "GB200", "GB300"), "12.0": ("RTX-PRO-6000-Server",)}
 IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB in nccl-tests (FINDINGS)
 # Of 16 bits from long benchmarks; of 8 bits learned from step times of Hopper and Blackwell (docs/kernels.md).
 # MI300X under load: 45 % of its peak in 16 and in 8 bits where its best shapes reach 55 and 42 (docs/kernels.md).
-SETTLED = {"H100-SXM": 0.9, "GH200": 0.9, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
-SETTLED_NARROW = {"H100-SXM": 0.9, "B200": 1.0, "GB200": 1.0, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
+# RTX 4090 draws 400 of its 450 W when it trains (AnswerDotAI/fsdp_qlora, benchmarks_03_2024.md): its clocks do not fall.
+SETTLED = {"RTX-4090": 1.0, "H100-SXM": 0.9, "GH200": 0.9, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
+SETTLED_NARROW = {"RTX-4090": 1.0, "H100-SXM": 0.9, "B200": 1.0, "GB200": 1.0, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
 # Cards with GDDR have less bandwidth for the same number of cores, so that norms, rotations and activations wait for the memory: on A40
 # and L4 they reach 0.61 to 0.78 of it where A100 and H100 reach 0.33 to 0.57 (vidur, NeuSight); backward in proportion.
-HAND = {"streamed": {"8.0": [0.75, 0.35], "8.6": [0.8, 0.55], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3], "12.0": [0.8, 0.55]},
-        "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.4, 0.6]}}
+# FlashAttention 2 on B200, width 128: 315 to 362 TFLOP/s forward at 1k to 8k tokens, as far as is told without a mask (meta-pytorch/
+# tritonbench pull request 171), 0.3 of what its own kernels reach; at width 64 it has 307 to 381 (Dao-AILab/flash-attention issue 1589).
+HAND = {"streamed": {"8.0": [0.75, 0.35], "8.6": [0.8, 0.55], "8.9": [0.8, 0.55], "9.0": [0.78, 0.35], "10.0": [0.62, 0.3],
+                     "12.0": [0.8, 0.55]},
+        "flash": {"8.0": [1, 0.45, 1, 1], "9.0": [1, 0.3, 0.55, 1], "10.0": [1, 0.25, 0.3, 0.6]}}
 # Large products alone, no table: the best of many shapes, of which kernels that were timed reach 0.95 on average (A100, H100, B200,
 # RTX PRO 6000); cards that boost beyond their rated clocks reach all of it. stas00/ml-engineering compute/accelerator/README.md at
 # 744d01e (MI300X, MI325X, MI355X, Gaudi; A100 PCIe), zzc0721/torch-performance-test-data database.md at 9d82827 (others, medians);
@@ -51,6 +55,21 @@ LARGE = {"MI300X": {"bf16": 0.55, "fp8": 0.42}, "MI325X": {"bf16": 0.6}, "MI355X
 # 64 by AITER. PyTorch's own (flash 2), which is AOTriton, takes twice the time of both passes. hipBLASLt in 8 bits: 3,293 of 5,033.
 AMD_ATTENTION = {"heads": [{"width": 64, "reached": 0.27, "half": 1170}, {"width": 128, "reached": 0.365, "half": 534}], "start": 10,
                  "full_half": 151, "backward": 0.58, "unfused": 0.25, "flash": [1, 0.5, 0.5, 1]}
+# FlashAttention 2 where no table has a card of that kind. GeForce cards sum in fp32 at half the rate of the same chip's other cards, and
+# products of that rate hide the exponentials: RTX 4090 at 2,048 tokens with a mask 142, 151 and 144 TFLOP/s (width 64, 128, 256), backward
+# 97 and 99, without one 169, 169 and 156 of a peak of 165 (apache/tvm tl_doc/flash_perf.md); RTX 5090 187 to 191 of 209.5 without a mask
+# at 8,192 keys (gau-nernst/learn-cuda 07_attention/README.md). RTX 3090 as RTX 4090. Other cards of 8.6 as RTX A5000, width 64 without a
+# mask: 82 TFLOP/s forward and 77 backward of 111 (gpu-mode/ring-attention issue 10); `half` with a mask as on L40S.
+def by_hand(reached, halves, backward):
+    widths = [(width, reached, half) for width, half in zip(WIDTHS, halves)]
+    return {"heads": [dict(zip(("width", "reached", "half"), head)) for head in widths], "start": 10, "full_half": 0.0,
+            "backward": backward, "unfused": 0.25, "flash": [1, 0.5, 1, 1]}
+
+
+GEFORCE_HALVES = (331, 190, 300)
+ATTENTION = {"RTX-3090": by_hand(1.0, GEFORCE_HALVES, 0.67), "RTX-4090": by_hand(1.0, GEFORCE_HALVES, 0.67),
+             "RTX-5090": by_hand(0.91, GEFORCE_HALVES, 0.67)}
+ATTENTION_OF_GENERATION = {"8.6": by_hand(0.735, (547, 413, 500), 0.94)}
 # Cards of less power than the one that was timed: clocks as its root, power going with frequency and voltage, which fall together.
 CAPPED = {"H100-SXM-96GB": ("H100-SXM", (500 / 700) ** 0.5)}  # watts: pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md
 NETWORK = [0.93, 0.85, 0.85, 0.8, 0.9, 0.9]
@@ -297,6 +316,8 @@ def document(facts, stacks, spreads, rows):
             continue
         if "attention" in entry:
             entry["attention"] = whole_attention(entry["attention"], key)
+        elif key in ATTENTION_OF_GENERATION:
+            entry["attention"] = ATTENTION_OF_GENERATION[key]
         known = [accelerators[name]["settled"] for name in names if "settled" in accelerators.get(name, {})]
         entry["settled"] = [float(of) for of in np.median(known, axis=0)] if known else [1.0, 1.0]
         if key in HAND["streamed"]:
@@ -307,6 +328,8 @@ def document(facts, stacks, spreads, rows):
         accelerators.setdefault(name, {}).setdefault("products", {}).update({key: large(of) for key, of in types.items()})
         if name in SETTLED:
             accelerators[name]["settled"] = [SETTLED[name], SETTLED_NARROW[name]]
+    for name, attention in ATTENTION.items():
+        accelerators[name]["attention"] = attention
     others = dict(everyone, settled=[1.0, 1.0], streamed=[0.75, 0.35])
     others["attention"] = whole_attention(others["attention"], None)
     others["links"] = dict(others["links"], scale_up=[1] * 6, in_switch=0, start=8, hop=1.5, ramp=25)
