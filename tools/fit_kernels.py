@@ -59,7 +59,7 @@ AMD_ATTENTION = {"heads": [{"width": 64, "reached": 0.27, "half": 1170}, {"width
 # products of that rate hide the exponentials: RTX 4090 at 2,048 tokens with a mask 142, 151 and 144 TFLOP/s (width 64, 128, 256), backward
 # 97 and 99, without one 169, 169 and 156 of a peak of 165 (apache/tvm tl_doc/flash_perf.md); RTX 5090 187 to 191 of 209.5 without a mask
 # at 8,192 keys (gau-nernst/learn-cuda 07_attention/README.md). RTX 3090 as RTX 4090. Other cards of 8.6 as RTX A5000, width 64 without a
-# mask: 82 TFLOP/s forward and 77 backward of 111 (gpu-mode/ring-attention issue 10); `half` with a mask as on L40S.
+# mask, 2k to 8k tokens: 82 TFLOP/s forward and 70 to 77 backward of 111 (gpu-mode/ring-attention issue 10); `half` with a mask as on L40S.
 def by_hand(reached, halves, backward):
     widths = [(width, reached, half) for width, half in zip(WIDTHS, halves)]
     return {"heads": [dict(zip(("width", "reached", "half"), head)) for head in widths], "start": 10, "full_half": 0.0,
@@ -69,7 +69,7 @@ def by_hand(reached, halves, backward):
 GEFORCE_HALVES = (331, 190, 300)
 ATTENTION = {"RTX-3090": by_hand(1.0, GEFORCE_HALVES, 0.67), "RTX-4090": by_hand(1.0, GEFORCE_HALVES, 0.67),
              "RTX-5090": by_hand(0.91, GEFORCE_HALVES, 0.67)}
-ATTENTION_OF_GENERATION = {"8.6": by_hand(0.735, (547, 413, 500), 0.94)}
+ATTENTION_OF_GENERATION = {"8.6": by_hand(0.735, (547, 413, 500), 0.91)}
 # Cards of less power than the one that was timed: clocks as its root, power going with frequency and voltage, which fall together.
 CAPPED = {"H100-SXM-96GB": ("H100-SXM", (500 / 700) ** 0.5)}  # watts: pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md
 NETWORK = [0.93, 0.85, 0.85, 0.8, 0.9, 0.9]
