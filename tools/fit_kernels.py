@@ -31,8 +31,8 @@ IN_SWITCH = {"9.0": 0.61, "10.0": 0.54}  # share of the line rate, 8 to 16 GiB i
 # Of 16 bits from long benchmarks; of 8 bits learned from step times of Hopper and Blackwell (docs/kernels.md).
 # MI300X under load: 45 % of its peak in 16 and in 8 bits where its best shapes reach 55 and 42 (docs/kernels.md).
 # RTX 4090 draws 400 of its 450 W when it trains (AnswerDotAI/fsdp_qlora, benchmarks_03_2024.md): its clocks do not fall.
-SETTLED = {"RTX-4090": 1.0, "H100-SXM": 0.9, "GH200": 0.9, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
-SETTLED_NARROW = {"RTX-4090": 1.0, "H100-SXM": 0.9, "B200": 1.0, "GB200": 1.0, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
+SETTLED = {"RTX-4090": 1.0, "H100-SXM": 0.9, "H200-SXM": 0.9, "GH200": 0.9, "B200": 0.75, "GB200": 0.75, "B300": 0.78, "GB300": 0.78, "MI300X": 0.82}
+SETTLED_NARROW = {"RTX-4090": 1.0, "H100-SXM": 0.9, "H200-SXM": 0.9, "B200": 1.0, "GB200": 1.0, "B300": 1.0, "GB300": 1.0, "MI300X": 1.0}
 # Cards with GDDR have less bandwidth for the same number of cores, so that norms, rotations and activations wait for the memory: on A40
 # and L4 they reach 0.61 to 0.78 of it where A100 and H100 reach 0.33 to 0.57 (vidur, NeuSight); backward in proportion.
 # FlashAttention 2 on B200, width 128: 315 to 362 TFLOP/s forward at 1k to 8k tokens, as far as is told without a mask (meta-pytorch/

@@ -395,6 +395,7 @@ class Plan(Answer):
     riskier: Riskier | None = None
     auto: list[AutoOrder] = field(default_factory=list)  # of the first families with a pipeline, if the trainer runs a file
     why_not: dict[str, Any] | None = None
+    why_not_fits: dict[str, Any] | None = None  # the nearest layout that does, where it does not
     measured: dict[str, Any] | None = None  # the run that adjusted the step times
     today: dict[str, Any] | None = None  # what is run today, and what each of `best` changes
     within: dict[str, Any] | None = None  # the fewest accelerators that end in time

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/config.h"
@@ -90,9 +91,8 @@ std::string log_text(const ReadLog& log) {
                         counted(steps.lines, "line", "lines"), steps.first_line, steps.last_line,
                         percent(steps.spread), counted(steps.warm_up, "line", "lines"));
   }
-  text += fmt::format(
-      "; {} tokens/s per accelerator",
-      with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(steps, log.size))));
+  text += fmt::format("; {} tokens/s per accelerator",
+                      with_thousands(std::llround(tokens_per_second_per_rank(steps, log.size))));
   const auto fullest = std::max_element(log.run.memory.begin(), log.run.memory.end(),
                                         [](const LoggedMemory& a, const LoggedMemory& b) {
                                           return std::pair(a.reserved, a.allocated) <

@@ -333,7 +333,8 @@ std::vector<Argument> wish_arguments() {
        "layout is faster than any fixed schedule of it, writes the fastest such layout with it"},
       {"--report", Kind::Text, "HTML file to write: the plan as a page to look at", false, "FILE"},
       {"--details", Kind::Flag, "with --json: also what `report` draws"},
-      {"--top", Kind::Integer, "rows to show (default: 10)", false, "N"},
+      {"--top", Kind::Integer, "rows to show, and all down to the recommended one (default: 10)",
+       false, "N"},
       {"--budget", Kind::Integer,
        "bounds and memory evaluations after which the search ends with the best so far and its gap "
        "(default: none)",
@@ -370,10 +371,11 @@ std::vector<Argument> limit_arguments() {
 
 namespace {
 std::vector<Argument> also_arguments() {
-  return {{"--also", Argument::Kind::Texts,
-           "looks at overlaps, dispatcher or order of ranks too, where the trainer offers a choice "
-           "(default: as it does unasked); repeatable",
-           false, "AXIS"}};
+  return {
+      {"--also", Argument::Kind::Texts,
+       "looks at overlaps, dispatcher, order of ranks or compile too, where the trainer offers a "
+       "choice (default: as it does unasked); repeatable",
+       false, "AXIS"}};
 }
 }  // namespace
 
@@ -389,7 +391,7 @@ SearchQuestion question_of(const Wanted& wanted) {
                           .constants = wanted.constants,
                           .time = wanted.times.constants,
                           .risk = wanted.risk,
-                          .most = wanted.top,
+                          .most = std::max(wanted.top, kChosenFrom),
                           .limits = wanted.limits,
                           .also = wanted.also,
                           .from = wanted.from};

@@ -87,6 +87,7 @@ struct Plan {
   std::int64_t tried_times = 1;      // as many accelerators, in vain: for `larger`, or for `fewest`
   std::optional<PlannedLayout> with_more_memory = {};  // the fastest on kMoreMemory as much
   std::optional<Judged> why_not = {};
+  std::optional<Layout> why_not_fits = {};  // the nearest to it that does, where it does not
   std::optional<Judged> today = {};
   std::optional<Sized> fewest = {};  // accelerators that end in time
   std::vector<FrontPoint> front = {};
@@ -128,6 +129,8 @@ struct PlanNote {
   std::string text;
 };
 std::vector<PlanNote> plan_notes(const Plan& plan);
+// "It fits with zero=1."; empty where nothing near does, or it fits.
+std::string why_not_fits_text(const Plan& plan);
 // What `export` would refuse of the recommended layout.
 std::vector<Unsayable> not_exported(const Plan& plan);
 // Why there is no layout to show.

@@ -118,6 +118,14 @@ Result<std::optional<PlannedLayout>> faster_with_offload(const Plan& plan,
   return std::move(other.best.front());
 }
 
+// Of a layout that does not fit, and is legal.
+std::optional<Layout> nearest_to(const Judged& asked, const SearchQuestion& question) {
+  if (!asked.memory || fit_of(asked.memory->oom, question.risk) == Fit::Fits) return std::nullopt;
+  const auto change =
+      smallest_change_that_fits(memory_question(question, asked.layout), question.risk);
+  return change ? std::optional(change->layout) : std::nullopt;
+}
+
 // Losses, and sums of changes, that no search looks at unasked.
 Result<std::optional<PlannedLayout>> nearest_that_fits(const Plan& plan,
                                                        const SearchQuestion& question) {
@@ -231,8 +239,13 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
     if (plan.offloads) plan.result = std::move(other);
     question.offload = plan.offloads;
   }
+  const std::size_t shown = std::max(wanted.top, plan.result.recommended + 1);
+  if (plan.result.best.size() > shown) plan.result.best.resize(shown);
   const ClusterOf sizes = sizes_of(question.cluster, hardware);
-  if (wanted.why_not) plan.why_not = TW_TRY(judged(question, *wanted.why_not));
+  if (wanted.why_not) {
+    plan.why_not = TW_TRY(judged(question, *wanted.why_not));
+    plan.why_not_fits = nearest_to(*plan.why_not, question);
+  }
   if (wanted.from) plan.today = TW_TRY(judged(question, *wanted.from));
   if (plan.result.stopped == SearchStop::Time || plan.result.stopped == SearchStop::Interrupt) {
     return plan;

@@ -204,6 +204,7 @@ Json plan_json(const Plan& plan) {
   if (!plan.orders.empty()) json.add("auto", orders_json(plan.orders));
   if (result.riskier) json.add("riskier", riskier_json(*result.riskier));
   if (plan.why_not) json.add("why_not", to_json(*plan.why_not));
+  if (plan.why_not_fits) json.add("why_not_fits", to_json(*plan.why_not_fits));
   if (plan.today) json.add("today", today_json(plan));
   if (wanted.within) json.add("within", within_json(plan));
   if (wanted.pareto) json.add("pareto", front_json(plan.front));

@@ -346,10 +346,18 @@ std::string why_not_text(const Plan& plan, int width) {
   return wrapped_lines(
              fmt::format("Why not {}?", short_text(plan.why_not->layout, plan.wanted.model)),
              width) +
-         compared_text(one, *plan.why_not, plan.wanted.risk, width);
+         compared_text(one, *plan.why_not, plan.wanted.risk, width) +
+         wrapped_lines(why_not_fits_text(plan), width);
 }
 
 }  // namespace
+
+std::string why_not_fits_text(const Plan& plan) {
+  if (!plan.why_not_fits) return {};
+  const LayoutContext context = layout_context(plan.wanted.cluster, plan.wanted.trainer);
+  const std::string change = change_to(to_text(plan.why_not->layout), *plan.why_not_fits, context);
+  return fmt::format("It fits with {}.", change);
+}
 
 std::string job_text(const Job& job) {
   const std::string text = to_text(job), usual = to_text(Job{});
@@ -472,9 +480,21 @@ std::string left_text(const std::string& trainer, const std::vector<std::string>
                                                              "which are off here",
                                                          trainer)
                     : axis == "dispatcher" ? "dispatchers but the usual one"
-                                           : "orders of ranks but the usual one");
+                    : axis == "order"      ? "orders of ranks but the usual one"
+                                           : "torch.compile, which is off here");
   }
   return fmt::format("Not searched: {} (--also {}).", join(parts, "; "), join(left, ", --also "));
+}
+
+// Of kernels that read and write every score, where the trainer has one that does not.
+std::string attention_text(const Wanted& wanted) {
+  const AttentionKernel usual = usual_attention(wanted.trainer);
+  const bool scores = usual == AttentionKernel::Eager || usual == AttentionKernel::FusedSoftmax;
+  const Kernel* flash = find_kernel(wanted.trainer, KernelKind::FlashAttention);
+  const bool offered = flash != nullptr && flash->use == Use::OptIn;
+  if (wanted.attention || !scores || !offered) return {};
+  return fmt::format("Attention is {}, as {} runs it unasked: see --attention flash.",
+                     name_of(usual), wanted.trainer.title);
 }
 
 }  // namespace
@@ -523,6 +543,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if (!left.empty()) {
     notes.push_back({"left", left_text(wanted.trainer.title, left)});
   }
+  if (const auto text = attention_text(wanted); !text.empty()) notes.push_back({"left", text});
   if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
   if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
     notes.push_back({"experts", load_text(wanted, result.best.front().layout)});

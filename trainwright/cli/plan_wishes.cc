@@ -67,7 +67,9 @@ Json why_not_details(const Plan& plan) {
       compared({first.layout, {}, first.time, first.memory}, other, plan.wanted.risk);
   Json rows = Json::array();
   for (const std::vector<std::string>& row : found.rows) rows.push(texts_json(row));
-  return json.add("rows", std::move(rows)).add("verdict", Json::of(found.verdict));
+  const std::string fits = why_not_fits_text(plan);
+  return json.add("rows", std::move(rows))
+      .add("verdict", Json::of(found.verdict + (fits.empty() ? "" : " " + fits)));
 }
 
 }  // namespace trainwright::cli

@@ -107,8 +107,8 @@ std::string time_text(const StepTime& time, PrecisionKind precision) {
       "{} a step (90 % interval {} to {} s), {} tokens/s per accelerator, MFU "
       "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
       seconds_text(time.step), plain(time.low.value()), plain(time.high.value()),
-      with_thousands(static_cast<std::int64_t>(tokens_per_second_per_rank(time))),
-      mfu_text(time, precision), percent(time.hfu), seconds_text(time.bound), parts_text(time));
+      with_thousands(std::llround(tokens_per_second_per_rank(time))), mfu_text(time, precision),
+      percent(time.hfu), seconds_text(time.bound), parts_text(time));
 }
 
 }  // namespace trainwright::cli

@@ -240,7 +240,8 @@ Result<std::vector<MeasuredRun>> wanted_runs(const Invocation& invocation,
 Command validate_command() {
   return {.name = "validate",
           .summary = "how wrong the predictions are on published runs",
-          .examples = {"trainwright validate memory", "trainwright validate time"},
+          .examples = {"trainwright validate memory --measurements my_runs.csv",
+                       "trainwright validate time --measurements ../shared/measurements"},
           .commands = {validate_memory_command(), validate_time_command(),
                        validate_choice_command(), validate_tune_command()}};
 }

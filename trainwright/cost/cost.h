@@ -132,6 +132,7 @@ struct AcceleratorRates {
   RatedShare settled;         // of products in 16 bits and more
   RatedShare settled_narrow;  // of products in 8 bits and fewer
   Clocks clocks = Clocks::Settled;
+  double compute_capability = 0;
 
   const ProductRates& of(ComputeType type) const {
     return products[static_cast<std::size_t>(type)];

@@ -121,6 +121,7 @@ FlopsPerSecond peak_or_wider(const Accelerator& accelerator, ComputeType type) {
 AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator) {
   const std::vector<Entry> entries = entries_for(kernels, accelerator);
   AcceleratorRates rates;
+  rates.compute_capability = accelerator.compute_capability;
   for (std::size_t i = 0; i < rates.products.size(); ++i) {
     rates.products[i] = product_rates(kernels, entries, accelerator, static_cast<ComputeType>(i));
   }

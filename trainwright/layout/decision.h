@@ -4,6 +4,7 @@
 // What a layout chooses from among a trainer's offers are the enumerators of trainer.h, so that a
 // layout, a trainer's facts and its rules speak of the same things.
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -29,6 +30,7 @@ struct Flags {
   constexpr bool has(E member) const { return (bits >> static_cast<unsigned>(member) & 1U) != 0; }
   constexpr void insert(E member) { bits |= std::uint32_t{1} << static_cast<unsigned>(member); }
   constexpr bool empty() const { return bits == 0; }
+  constexpr int count() const { return std::popcount(bits); }
   friend constexpr bool operator==(const Flags&, const Flags&) = default;
 };
 

@@ -187,11 +187,13 @@ Result<std::optional<Schedule>> order_in(const Words& words, const std::optional
 std::string with_recipe(const std::string& layout, const std::optional<Trainer>& trainer) {
   const auto recipe = trainer ? fp8_recipe(*trainer) : std::nullopt;
   if (!recipe) return layout;
+  std::vector<std::string> entries;
   for (const std::string_view entry : split(layout, ',')) {
-    if (lower_case(trim(entry)) != "precision=fp8") continue;
-    return amended(layout, fmt::format("precision={}", name_of(*recipe)));
+    const bool spelt_out = lower_case(trim(entry)) != "precision=fp8";
+    entries.push_back(spelt_out ? std::string(entry)
+                                : fmt::format("precision={}", name_of(*recipe)));
   }
-  return layout;
+  return join(entries, ",");
 }
 
 // The given order takes the place of the layout's; without one there is none to take.

@@ -49,7 +49,8 @@ Result<Limit> range_of(Limit limit, std::string_view value, const std::string& w
 }  // namespace
 
 std::span<const std::string_view> all_names(Also) {
-  static constexpr std::array<std::string_view, 3> kNames = {"overlaps", "dispatcher", "order"};
+  static constexpr std::array<std::string_view, 4> kNames = {"overlaps", "dispatcher", "order",
+                                                             "compile"};
   return kNames;
 }
 

@@ -27,7 +27,7 @@ std::string to_text(const Limit& limit);
 
 // What a layout may say beside its degrees, recompute, sharding and pipeline: as the trainer does
 // it unasked, unless the search is to look at it too.
-enum class Also : std::uint8_t { Overlaps, Dispatcher, Order };
+enum class Also : std::uint8_t { Overlaps, Dispatcher, Order, Compile };
 std::span<const std::string_view> all_names(Also);
 
 using Limits = std::vector<Limit>;

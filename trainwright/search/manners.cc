@@ -88,6 +88,15 @@ std::vector<DispatcherKind> other_dispatchers(const Trainer& trainer, Dispatcher
   return found;
 }
 
+// A script of one's own has no settings, and may compile.
+bool compiles_if_asked(const Trainer& trainer, const Layout& base) {
+  const auto& settings = trainer.settings;
+  const bool offered = settings.empty() ||
+                       std::any_of(settings.begin(), settings.end(),
+                                   [](const auto& setting) { return setting.first == "compile"; });
+  return offered && !asks(base, Switch::Compile, trainer);
+}
+
 // The first that has to be asked for and lets backward passes be split, if the usual one does not.
 std::vector<std::string> losses_for_split(const Layout& base, const Trainer& trainer) {
   Layout split = base;
@@ -137,6 +146,10 @@ std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& bas
   if (question.also.has(Also::Order)) {
     times(manners, other_orders(trainer, base.order),
           [](Manner& manner, const RankOrder& order) { manner.order = order; });
+  }
+  if (question.also.has(Also::Compile) && compiles_if_asked(trainer, base)) {
+    times(manners, std::array{Switch::Compile},
+          [](Manner& manner, Switch compile) { manner.on.insert(compile); });
   }
   if (!question.from) {
     times(manners, losses_for_split(base, trainer),

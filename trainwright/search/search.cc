@@ -80,10 +80,10 @@ std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
   std::size_t found = 0;
   const double least = std::max(kSafe, best.front().memory.oom);
   const auto worth = [&](const PlannedLayout& plan) {
-    return std::tuple(plan.memory.oom > least, ways_of(plan.layout), plan.memory.oom > kSafe,
-                      rank_of(plan));
+    return std::tuple(plan.memory.oom > least, ways_of(plan.layout),
+                      rank_of(plan) * (1 / (1 - plan.memory.oom)));
   };
-  for (std::size_t i = 1; i < best.size(); ++i) {
+  for (std::size_t i = 1; i < std::min(best.size(), kChosenFrom); ++i) {
     if (rank_of(best[i]) > rank_of(best.front()) * (1 + kMargin)) break;
     if (worth(best[i]) < worth(best[found])) found = i;
   }
@@ -394,7 +394,7 @@ StepModel step_model(const SearchQuestion& question) {
 
 int ways_of(const Layout& layout) {
   return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
-         (layout.recompute.kind != RecomputeKind::None) + (layout.offload.empty() ? 0 : 1) +
+         (layout.recompute.kind != RecomputeKind::None) + layout.offload.count() +
          (layout.on.empty() && layout.off.empty() ? 0 : 1);
 }
 

@@ -132,14 +132,16 @@ inline constexpr std::int64_t kMostConsidered = 1500;
 inline constexpr double kMargin = 0.05;
 // A chance of OOM that nobody changes a layout for.
 inline constexpr double kSafe = 0.01;
+// What is recommended is one of so many, however many are reported beyond.
+inline constexpr std::size_t kChosenFrom = 10;
 
 struct SearchResult {
   SearchEnd end = SearchEnd::Found;
   // Of each family the fastest, fastest first; equal times in order of their text.
   std::vector<PlannedLayout> best;
-  // Of these within kMargin of the first the simplest: the fewest ways of splitting, then a chance
-  // of OOM below kSafe; none that is riskier than the first and than kSafe. Predictions do not tell
-  // such layouts apart.
+  // Of the first kChosenFrom, as far as they are within kMargin of the first, the simplest: the
+  // fewest ways of splitting, then the least time over the chance that it fits; none that is
+  // riskier than the first and than kSafe. Predictions do not tell such layouts apart.
   std::size_t recommended = 0;
   bool proven = false;  // no layout of the space beats the first; false: `stopped`
   SearchStop stopped = SearchStop::Not;

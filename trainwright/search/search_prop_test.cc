@@ -65,7 +65,7 @@ Sought any_search() {
   sought.offload = *rc::gen::arbitrary<bool>();
   sought.risk = *rc::gen::element(0.001, 0.05, 0.3);
   if (*rc::gen::element(0, 1, 2) == 0) {
-    sought.also.bits = *rc::gen::element<std::uint32_t>(0b001, 0b010, 0b100, 0b110);
+    sought.also.bits = *rc::gen::element<std::uint32_t>(0b001, 0b010, 0b100, 0b110, 0b1000);
   }
   const auto memory = *rc::gen::inRange<std::int64_t>(2000, 8000);
   for (Group& group : sought.cluster.groups) {

@@ -35,6 +35,16 @@ double host_share(const Layout& layout, const Trainer& trainer, const Accelerato
   return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
 }
 
+namespace {
+
+int flash_on(const LibraryFacts& libraries, const AcceleratorRates& rates) {
+  const double from = libraries.best_attention_from;
+  const bool best = from > 0 && rates.compute_capability >= from;
+  return best ? 0 : static_cast<int>(libraries.flash);
+}
+
+}  // namespace
+
 ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, const Trainer& trainer)
     : rates_(rates), precision_(precision), libraries_(trainer.libraries) {
   // Transformer Engine's grouped product is one of cuBLAS for each expert, on streams that take
@@ -87,7 +97,7 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
                               .head_width = op.head_width,
                               .keys = op.keys,
                               .backward = backward,
-                              .flash = static_cast<int>(libraries_.flash)};
+                              .flash = flash_on(libraries_, rates_)};
     seconds = attention_time(fused, rates_) * libraries_.attention_takes;
   } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
     const AttentionCall unfused{

@@ -67,6 +67,7 @@ void read_libraries(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   libraries.cuda = version_in(at, "cuda");
   libraries.transformer_engine = version_in(at, "transformer_engine");
   libraries.flash = at.optional_integer("flash", kFlashGenerations).value_or(0);
+  libraries.best_attention_from = at.optional_number("best_attention_from").value_or(0);
   libraries.avoids_record_streams = at.optional_bool("avoids_record_streams").value_or(false);
   libraries.source = source_in(at);
   at.finish();

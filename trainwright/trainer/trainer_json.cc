@@ -185,6 +185,9 @@ Json libraries(const LibraryFacts& facts) {
   add("cuda", facts.cuda);
   add("transformer_engine", facts.transformer_engine);
   if (facts.flash > 0) json.add("flash", Json::of(facts.flash));
+  if (facts.best_attention_from > 0) {
+    json.add("best_attention_from", Json::of(facts.best_attention_from));
+  }
   if (facts.attention_takes != 1) json.add("attention_takes", Json::of(facts.attention_takes));
   if (facts.avoids_record_streams) json.add("avoids_record_streams", Json::of(true));
   return finish(json, "", facts.source);
