@@ -80,8 +80,9 @@ def train(model: torch.nn.Module, wrapped: torch.nn.Module, spec: Layer, tracker
                 storage_bytes(state_tensors(optimizer)), forward, categories(tracker, "peak"), buckets())
 
 
-def fully_sharded(spec: Layer, shard: int, replicate: int, reshard: bool = True) -> Held | None:
-    """FSDP2, or HSDP when there are replicas: embedding, every layer, and norm with head are units."""
+def fully_sharded(spec: Layer, shard: int, replicate: int, reshard: bool = True, root: bool = False) -> Held | None:
+    """FSDP2, or HSDP when there are replicas: embedding, every layer, and norm with head are units; `root`: layers, and
+    what is left is the root's."""
     if replicate > 1:
         mesh = DeviceMesh("cpu", torch.arange(shard * replicate).view(replicate, shard), mesh_dim_names=("replicate", "shard"))
     else:
@@ -89,9 +90,12 @@ def fully_sharded(spec: Layer, shard: int, replicate: int, reshard: bool = True)
     if dist.get_rank() >= shard * replicate:
         return None
     model = causal_model(spec)
-    model.lm_head = torch.nn.Sequential(model.model.norm, model.lm_head)
-    model.model.norm = torch.nn.Identity()
-    for unit in (model.model.embed_tokens, *model.model.layers, model.lm_head):
+    units = [*model.model.layers]
+    if not root:
+        model.lm_head = torch.nn.Sequential(model.model.norm, model.lm_head)
+        model.model.norm = torch.nn.Identity()
+        units = [model.model.embed_tokens, *units, model.lm_head]
+    for unit in units:
         fully_shard(unit, mesh=mesh, reshard_after_forward=reshard)
     fully_shard(model, mesh=mesh)
     return train(model, model, spec, FSDPMemTracker(model))

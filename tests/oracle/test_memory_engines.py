@@ -23,6 +23,8 @@ WIDE = Layer(_SIZES, batch=4, sequence=32)
 # The peak is inside a layer.
 DEEP = Layer(_SIZES | {"vocab_size": 64, "intermediate_size": 256}, batch=1, sequence=16)
 LOSS = 4  # bytes of the loss itself, in fp32
+# As torchtitan wraps a model: embedding and head are units by themselves.
+APART = {"based_on": "pytorch", "code": {"root_unit": False}}
 STEP = "optimizer=adamw-fused"  # the engines step weight by weight, without foreach's list of temporaries
 
 
@@ -33,14 +35,17 @@ def ranks():
     group.close()
 
 
-def estimate(spec: Layer, world: int, layout: str, copies: int = 1, micro_batches: int = engine_memory.MICRO_BATCHES) -> list[dict]:
+def estimate(spec: Layer, world: int, layout: str, copies: int = 1, micro_batches: int = engine_memory.MICRO_BATCHES,
+             apart: bool = False) -> list[dict]:
     """Bytes by category of every pipeline rank; `allocated` without workspaces, of which a CPU has none."""
     job = f"precision=bf16,mbs={spec.batch},gbs={spec.batch * copies * micro_batches},seq={spec.sequence},{layout}"
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config, tempfile.NamedTemporaryFile("w", suffix=".json") as trainer:
         json.dump(whole_config(spec), config)
+        json.dump(APART, trainer)
         config.flush()
+        trainer.flush()
         done = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "estimate", config.name, "--on", f"{world}xH100", "--trainer",
-                               "pytorch", "--attention", spec.attention, "--layout", job, "--job", STEP, "--json"], capture_output=True, text=True)
+                               trainer.name if apart else "pytorch", "--attention", spec.attention, "--layout", job, "--job", STEP, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     classes = json.loads(done.stdout)["memory"]["classes"]
     return [one["bytes"] | {"allocated": one["allocated"] - one["bytes"]["workspace"]} for one in classes]
@@ -89,10 +94,10 @@ def whole_peak_agrees(expected: dict, held: engine_memory.Held, spec: Layer) -> 
 SHARDED = [(2, 1), (2, 2)]
 
 
-def sharded_estimate(spec: Layer, shard: int, replicate: int, zero: int = 3) -> dict:
+def sharded_estimate(spec: Layer, shard: int, replicate: int, zero: int = 3, apart: bool = True) -> dict:
     copies = shard * replicate
     kind = f"hsdp,dp_replicate={replicate}" if replicate > 1 else "fsdp"
-    return estimate(spec, copies, f"dp={copies},dp_shard={shard},zero={zero},{kind}", copies)[0]
+    return estimate(spec, copies, f"dp={copies},dp_shard={shard},zero={zero},{kind}", copies, apart=apart)[0]
 
 
 @pytest.mark.parametrize("shard, replicate", SHARDED)
@@ -142,6 +147,31 @@ def test_weights_that_are_not_freed_with_the_peak_while_one_layer_is_gathered(ra
         standing_agrees(expected, held)
         assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather_buffers"]
         assert held.peak["Total"] - held.peak["Buffer"] == pytest.approx(expected["allocated"] - held.states, rel=0.002)
+
+
+@pytest.mark.parametrize("shard, replicate", SHARDED)
+def test_embedding_and_head_in_the_root_stay_whole_with_the_peak_at_the_loss(ranks, shard, replicate):
+    expected = sharded_estimate(WIDE, shard, replicate, apart=False)
+    for held in filter(None, ranks.run(engine_memory.fully_sharded, WIDE, shard, replicate, True, True)):
+        standing_agrees(expected, held)
+        assert held.peak["Unsharded Param"] == expected["gather_buffers"]
+        assert held.peak["Unsharded Grad"] + held.peak["Reduce Scatter"] == expected["reduce_buffers"] == 0
+        # The loss is made in the model's own forward, so that the flat buffer of the last layer is filled as its backward begins.
+        beside = rotary(WIDE) + 2 * LOSS - tokens(WIDE) + held.peak["Buffer"] + held.peak["All Gather"]
+        assert held.peak["Total"] == expected["allocated"] - held.states + beside
+
+
+@pytest.mark.parametrize("shard, replicate", SHARDED)
+def test_gradients_of_a_head_in_the_root_wait_for_those_of_the_embedding(ranks, shard, replicate):
+    """With the peak inside a layer."""
+    expected = sharded_estimate(DEEP, shard, replicate, apart=False)
+    apart = sharded_estimate(DEEP, shard, replicate)
+    layer = apart["gather_buffers"] // 2
+    for held in filter(None, ranks.run(engine_memory.fully_sharded, DEEP, shard, replicate, True, True)):
+        standing_agrees(expected, held)
+        assert held.peak["Unsharded Param"] + held.peak["All Gather"] == expected["gather_buffers"]
+        over = expected["allocated"] - held.states - (held.peak["Total"] - held.peak["Buffer"])
+        assert 0 <= over < layer
 
 
 @pytest.mark.parametrize("spec, stages, schedule, kind, tolerance", [

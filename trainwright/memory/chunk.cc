@@ -56,6 +56,9 @@ PortionBytes portion_bytes(const Portion& portion, const ChunkQuestion& question
   bytes.backward = real(of.backward.bytes) + more;
   bytes.backward_input = real(of.backward_input.bytes) + more;
   bytes.logits = has_logits(*portion.list);
+  bytes.end = portion.list->what == ListOf::What::Embedding ||
+              (bytes.logits && portion.list->what == ListOf::What::Head);
+  bytes.chunked = bytes.logits && loss_of(question.recipe, portion.list->slice).hidden_gradient > 0;
   fill_weights(bytes, of.parameters, question.bytes);
   return bytes;
 }

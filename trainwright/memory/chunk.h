@@ -27,6 +27,8 @@ struct PortionBytes {
   RealBytes unreduced, unreduced_after;  // its gradients as kernels make them; of later lists
   RealBytes gradients, gradients_after;  // as they are summed up
   bool logits = false;                   // head and loss are in it
+  bool end = false;                      // embedding, or head and loss: no layer
+  bool chunked = false;  // the loss is, and the head's gradients are summed up there
 };
 
 struct ChunkBytes {

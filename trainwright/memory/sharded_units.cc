@@ -3,7 +3,6 @@
 #include <utility>
 
 namespace trainwright::detail {
-namespace {}  // namespace
 
 // A flat buffer for each gather.
 void ShardedUnits::gather(std::size_t chunk, std::size_t own, std::size_t ahead) {
@@ -26,7 +25,8 @@ void ShardedUnits::gather(std::size_t chunk, std::size_t own, std::size_t ahead)
 // _fsdp_param_group.py wait_for_unshard, _backward_prefetch).
 void ShardedUnits::gather_with_buffer(std::size_t chunk, std::size_t own, std::size_t ahead) {
   Blocks& gathered = gathered_[chunk];
-  const RealBytes bytes = portion(chunk, own).gathered;
+  gather_root(chunk);
+  const RealBytes bytes = coming(chunk, own);
   const bool forward = ahead == own + 1;
   if (gathered[own] == kNone && bytes > kNothing) {
     BlockId flat =
@@ -38,9 +38,29 @@ void ShardedUnits::gather_with_buffer(std::size_t chunk, std::size_t own, std::s
   if (forward) return;
   heap_.drop(filled_);
   const bool missing = ahead < gathered.size() && gathered[ahead] == kNone;
-  if (missing && portion(chunk, ahead).gathered > kNothing) {
-    filled_ = heap_.make(portion(chunk, ahead).gathered, kGathers);
+  if (missing && coming(chunk, ahead) > kNothing) {
+    filled_ = heap_.make(coming(chunk, ahead), kGathers);
   }
+}
+
+bool ShardedUnits::in_root(std::size_t chunk, std::size_t unit) const {
+  return rules().root_unit && rules().sharding.flat_buffers && portion(chunk, unit).end;
+}
+
+RealBytes ShardedUnits::coming(std::size_t chunk, std::size_t unit) const {
+  return in_root(chunk, unit) ? kNothing : portion(chunk, unit).gathered;
+}
+
+void ShardedUnits::gather_root(std::size_t chunk) {
+  if (roots_[chunk].weights != kNone) return;
+  RealBytes bytes;
+  for (std::size_t unit = 0; unit < question_.chunks[chunk].lists.size(); ++unit) {
+    if (in_root(chunk, unit)) bytes += portion(chunk, unit).gathered;
+  }
+  if (bytes == kNothing) return;
+  heap_.drop(filled_);
+  filled_ = heap_.make(bytes, kGathers);
+  roots_[chunk].weights = heap_.make(bytes);
 }
 
 void ShardedUnits::ungather_after_forward(std::size_t chunk, std::size_t unit) {
@@ -54,6 +74,7 @@ void ShardedUnits::ungather_after_forward(std::size_t chunk, std::size_t unit) {
 void ShardedUnits::ungather(std::size_t chunk, std::size_t unit) {
   if (!gathers_parts(rules().sharding) || stays_gathered(rules().sharding)) return;
   if (unit < gathered_[chunk].size()) heap_.drop(gathered_[chunk][unit]);
+  if (unit == 0) heap_.drop(roots_[chunk].weights);
 }
 
 BlockId ShardedUnits::make_unsharded(std::size_t chunk, std::size_t unit) {
@@ -64,12 +85,39 @@ BlockId ShardedUnits::make_unsharded(std::size_t chunk, std::size_t unit) {
 }
 
 void ShardedUnits::reduce(std::size_t chunk, std::size_t unit, BlockId unsharded) {
-  const PortionBytes& of = portion(chunk, unit);
-  if (unsharded != kNone) {
-    heap_.drop(reducing_);
-    reducing_ = heap_.make(of.gradients);
-    heap_.drop(unsharded);
+  if (in_root(chunk, unit)) {
+    if (unsharded != kNone) roots_[chunk].unsharded.push_back(unsharded);
+  } else {
+    if (unsharded != kNone) {
+      heap_.drop(reducing_);
+      reducing_ = heap_.make(portion(chunk, unit).gradients);
+      heap_.drop(unsharded);
+    }
+    add_gradients(chunk, unit);
   }
+  if (unit == 0) reduce_root(chunk);
+}
+
+void ShardedUnits::reduce_root(std::size_t chunk) {
+  RealBytes bytes;
+  for (std::size_t unit = 0; unit < question_.chunks[chunk].lists.size(); ++unit) {
+    if (in_root(chunk, unit)) bytes += portion(chunk, unit).gradients;
+  }
+  if (bytes == kNothing) return;
+  ungather(chunk, 0);
+  if (!roots_[chunk].unsharded.empty()) {
+    heap_.drop(reducing_);
+    reducing_ = heap_.make(bytes);
+    heap_.drop(roots_[chunk].unsharded);
+  }
+  for (std::size_t unit = 0; unit < question_.chunks[chunk].lists.size(); ++unit) {
+    if (in_root(chunk, unit)) add_gradients(chunk, unit);
+  }
+}
+
+// What a reduction gives are the gradients, or is added to them.
+void ShardedUnits::add_gradients(std::size_t chunk, std::size_t unit) {
+  const PortionBytes& of = portion(chunk, unit);
   Blocks& gradients = gradients_[chunk];
   gradients.resize(question_.chunks[chunk].lists.size(), kNone);
   const RealBytes all = question_.chunks[chunk].bytes->gradients;
@@ -91,6 +139,10 @@ void ShardedUnits::reduce(std::size_t chunk, std::size_t unit, BlockId unsharded
 
 void ShardedUnits::end_step() {
   for (Blocks& blocks : gathered_) heap_.drop(blocks);
+  for (Root& root : roots_) {
+    heap_.drop(root.weights);
+    heap_.drop(root.unsharded);
+  }
   heap_.drop(reducing_);
   heap_.drop(filled_);
 }

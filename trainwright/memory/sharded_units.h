@@ -13,7 +13,8 @@ class ShardedUnits {
       : question_(question),
         heap_(heap),
         gathered_(question.chunks.size()),
-        gradients_(question.chunks.size()) {}
+        gradients_(question.chunks.size()),
+        roots_(question.chunks.size()) {}
 
   // The unit's weights and, ahead, its neighbour's: the next one forward, the one before backward.
   void gather(std::size_t chunk, std::size_t own, std::size_t ahead);
@@ -30,6 +31,12 @@ class ShardedUnits {
 
  private:
   void gather_with_buffer(std::size_t chunk, std::size_t own, std::size_t ahead);
+  void gather_root(std::size_t chunk);
+  void reduce_root(std::size_t chunk);
+  void add_gradients(std::size_t chunk, std::size_t unit);
+  // Weights that come and go by the unit: not those of the root.
+  RealBytes coming(std::size_t chunk, std::size_t unit) const;
+  bool in_root(std::size_t chunk, std::size_t unit) const;
   const PortionBytes& portion(std::size_t chunk, std::size_t unit) const {
     return *question_.chunks[chunk].portions[unit];
   }
@@ -38,7 +45,13 @@ class ShardedUnits {
   const ReserveQuestion& question_;
   Heap& heap_;
   std::vector<Blocks> gathered_, gradients_;  // by chunk and unit
-  BlockId filled_ = kNone;                    // FSDP2's flat buffer that waits to be copied out
+  // FSDP2's unit of embedding and head, by chunk: its weights, and gradients that wait for it.
+  struct Root {
+    BlockId weights = kNone;
+    Blocks unsharded;
+  };
+  std::vector<Root> roots_;
+  BlockId filled_ = kNone;  // FSDP2's flat buffer that waits to be copied out
   BlockId reducing_ = kNone;
 };
 

@@ -118,6 +118,26 @@ TEST_CASE("FSDP that does not reshard after forward gathers once for every micro
   CHECK(of.moved(CollectiveKind::ReduceScatter, GroupKind::Shard, 4) == 8 * 4 * of.dense);
 }
 
+TEST_CASE("embedding and head in the unit of the root stay whole, and their gradients wait") {
+  // A vocabulary of 512 and one layer of width 64: 32,768 numbers of each end, 64 of the last norm.
+  // The loss of 64 tokens is small, so that the peak is where all of the root's gradients are: of
+  // bf16, and copied in fp32 for the reduction.
+  const double root = 2 * 512.0 * 64 + 64;
+  Case c{.model = llama_model(64, 4, 4, 16),
+         .trainer = picked_trainer("torchtitan@0.1"),
+         .layout = layout_of("dp=4,fsdp,gbs=4,mbs=1,seq=16")};
+  c.model.vocabulary = 512;
+  c.cluster = h100s(4);
+  const RankClass reduced = c.estimate().classes.front();
+  CHECK(static_cast<double>(bytes_of(reduced, Category::ReduceBuffers).value()) == (2 + 4) * root);
+  CHECK(bytes_of(reduced, Category::GatherBuffers) == Bytes());
+  // Of 4,096 tokens the loss is the peak: weights in bf16.
+  c.layout.seq = 4096;
+  const RankClass loss = c.estimate().classes.front();
+  CHECK(static_cast<double>(bytes_of(loss, Category::GatherBuffers).value()) == 2 * root);
+  CHECK(bytes_of(loss, Category::ReduceBuffers) == Bytes());
+}
+
 TEST_CASE("FSDP under a pipeline gathers once a step, and whole weights stand all step") {
   for (const char* gbs : {",gbs=32", ",gbs=256"}) {
     const Shared of = shared("torchtitan@0.2", std::string("dp=4,pp=2,fsdp") + gbs);

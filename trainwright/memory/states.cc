@@ -11,6 +11,7 @@ void fill_buckets(StateRules& rules, const Layout& layout, const Trainer& traine
     rules.live_parameters = static_cast<double>(live->least);
   }
   rules.head_stays = find_bucket(trainer, BucketPurpose::StaysGathered) != nullptr;
+  rules.root_unit = trainer.code.root_unit;
   const Bucket* bucket = find_bucket(trainer, BucketPurpose::GradientReduce);
   const bool in_buckets = rules.sharding.life == GradientLife::Bucketed ||
                           rules.sharding.life == GradientLife::Flattened;

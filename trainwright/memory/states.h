@@ -15,6 +15,7 @@ struct StateRules {
   double compute = 2;             // of a gathered parameter of the model
   Sharding sharding;
   bool head_stays = false;       // FSDP2: its last unit stays gathered from forward to backward
+  bool root_unit = false;        // FSDP2: embedding and head are one unit, which the others are in
   double live_parameters = 0;    // most that are gathered at once; 0: two layers
   bool weights_moved = false;    // made one by one, then moved into one buffer
   double step_gathers = 0;       // whole copies of the weights while the step gathers them

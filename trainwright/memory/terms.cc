@@ -40,6 +40,9 @@ RealBytes gathered_for(const StateRules& rules, RealBytes own, RealBytes ahead) 
 // next one comes, and nothing is gathered ahead; backward, it goes at once, and that of the list
 // before is filled meanwhile. torch 2.13 _fsdp_param_group.py wait_for_unshard, _backward_prefetch.
 // So a unit has its own weights and one buffer: its own, that of the list before, or none.
+//
+// Embedding and head may be one unit with the root, which all others are in: whole from the first
+// list's forward to its backward pass, when its gradients, those of the head too, are reduced.
 class SpotFinder {
  public:
   SpotFinder(const ChunkBytes& chunk, const StateRules& rules, double gradient_share)
@@ -50,15 +53,24 @@ class SpotFinder {
     }
     by_units_ = rules.sharding.flat_buffers && comes && live_ == kNothing;
     stays_for_backward_ = rules.sharding.gather == Gather::MicroBatch;
+    for (const PortionBytes& portion : chunk.portions) {
+      if (!in_root(&portion)) continue;
+      root_.gathered += portion.gathered;
+      root_.unreduced += portion.unreduced;
+      root_.gradients += portion.gradients;
+      if (portion.logits) root_.head = portion.unreduced;
+      if (&portion == &chunk.portions.front()) root_.first = portion.gathered;
+    }
   }
 
   bool by_units() const { return by_units_; }
+  bool has_root() const { return root_.gathered > kNothing; }
   // Every backward pass makes gradients anew.
   bool accumulates() const { return trainwright::accumulates(rules_.sharding.life); }
 
   Spot forward(const Site& site) const {
     Spot spot = around(site, site.portion->forward, site.kept_before);
-    const RealBytes own = site.portion->gathered;
+    const RealBytes own = gathered(site.portion);
     if (!by_units_) {
       spot.gathered = live_ > kNothing ? live_ : gathered_for(rules_, own, site.gathered_next());
       return summed(spot);
@@ -69,6 +81,9 @@ class SpotFinder {
       // The loss is no part of the unit: weights are gone again, or stay for the backward pass.
       Spot product = summed(inside(spot, stay + own + own, kNothing));
       spot.gathered = stay + own;
+      // Of all chunks, as they are reduced: FSDPParam.to_accumulated_grad_if_needed.
+      if (site.portion->chunked && rules_.sharding.gradients)
+        spot.reduced = site.portion->gradients;
       return higher(copying, higher(product, summed(spot)));
     }
     spot.gathered = stay + own + own;
@@ -90,8 +105,31 @@ class SpotFinder {
     spot.peak = &Totals::backward_input;
     return spot;
   }
+  // When all lists have run, its weights are gone: gradients of the root as made, and copied for
+  // their reduction. torch 2.13 _fsdp_param_group.py post_backward.
+  Spot root_reduced(RealBytes gradients) const {
+    Spot spot;
+    spot.reduced = rules_.sharding.gradients ? root_.unreduced + root_.gradients : kNothing;
+    spot.gradients = gradients;
+    spot.portion = 0;
+    spot.peak = &Totals::backward;
+    return summed(spot);
+  }
 
  private:
+  bool in_root(const PortionBytes* portion) const {
+    return rules_.root_unit && by_units_ && portion->end;
+  }
+  RealBytes gathered(const PortionBytes* portion) const {
+    return portion == nullptr || in_root(portion) ? kNothing : portion->gathered;
+  }
+  // Of the list after this one, while they are reduced, and what the root has to wait for.
+  RealBytes on_their_way(const Site& site) const {
+    if (!has_root()) return site.gradients_next();
+    const RealBytes next =
+        site.next == nullptr || in_root(site.next) ? kNothing : site.next->gradients;
+    return next + (site.portion->logits ? kNothing : root_.head);
+  }
   Spot around(const Site& site, RealBytes peak, RealBytes others) const {
     Spot spot;
     const RealBytes own = std::min(site.portion->kept, peak);
@@ -106,9 +144,9 @@ class SpotFinder {
   // type, and all there; those of the list after it are on their way.
   Spot with_buffers(Spot spot, const Site& site, bool again) const {
     spot.peak = &Totals::backward;
-    const RealBytes own = site.portion->gathered;
+    const RealBytes own = gathered(site.portion);
     const bool reduces = comes_gathered(rules_.sharding) && rules_.sharding.gradients;
-    RealBytes reduced = reduces ? site.portion->unreduced + site.gradients_next() : kNothing;
+    RealBytes reduced = reduces ? site.portion->unreduced + on_their_way(site) : kNothing;
     if (!by_units_) {
       spot.gathered =
           live_ > kNothing ? live_ : gathered_for(rules_, own, site.gathered_previous());
@@ -125,7 +163,7 @@ class SpotFinder {
     }
     // What was gathered forward and stayed is not gathered again.
     const RealBytes stay = still_gathered(site);
-    const RealBytes buffer = stays_for_backward_ ? kNothing : site.gathered_previous();
+    const RealBytes buffer = stays_for_backward_ ? kNothing : gathered(site.previous);
     const Spot unit = inside(spot, stay + own + buffer, reduced);
     if (!site.portion->logits) {
       spot.gathered = unit.gathered;
@@ -141,14 +179,15 @@ class SpotFinder {
   Spot while_copied(const Site& site) const {
     Spot spot = around(site, std::min(real(site.portion->totals->input), site.portion->kept),
                        site.kept_before);
-    const RealBytes own = site.portion->gathered;
-    spot.gathered = still_gathered(site) + own + own + site.gathered_previous();
+    const RealBytes own = gathered(site.portion);
+    spot.gathered = still_gathered(site) + own + own + gathered(site.previous);
     return spot;
   }
   static Spot higher(const Spot& a, const Spot& b) { return b.total >= a.total ? b : a; }
-  // Weights of earlier lists, which wait for their own backward pass.
+  // The root, and weights of earlier lists, which wait for their own backward pass.
   RealBytes still_gathered(const Site& site) const {
-    return stays_for_backward_ ? site.gathered_before : kNothing;
+    if (!stays_for_backward_) return root_.gathered;
+    return site.gathered_before + root_.gathered - (site.number > 0 ? root_.first : kNothing);
   }
   // At the head's product, where of what the loss needs no more than the kept part is there.
   static Spot inside(Spot spot, RealBytes gathered, RealBytes reduced) {
@@ -168,6 +207,12 @@ class SpotFinder {
   RealBytes live_;                   // most that is gathered at once, if that is limited
   bool by_units_ = false;            // FSDP2, weights come and go
   bool stays_for_backward_ = false;  // but not between forward and backward
+  struct Root {
+    RealBytes gathered, unreduced, gradients;
+    RealBytes head;   // of `unreduced`
+    RealBytes first;  // of `gathered`, the embedding's
+  };
+  Root root_;  // where embedding and head are a unit
 };
 
 void raise(Spot& highest, const Spot& spot) {
@@ -225,6 +270,10 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
       raise_all(terms, finder, site_at(bytes, i, 1));
       raise_all(terms, finder, site_at(bytes, i, count - 2));
     }
+  }
+  if (finder.has_root()) {
+    raise(terms.spots[3], finder.root_reduced(kNothing));
+    raise(terms.first_backward, finder.root_reduced(share * bytes.gradients));
   }
   if (accumulates(rules.sharding.life)) {
     const RealBytes all = bytes.unreduced;

@@ -59,10 +59,11 @@ struct Loss {
   double backward = 0;
   double left_behind = 0;
   bool split_by_tp = false;
-  bool keeps_logits = false;  // they are part of what stays; so they are if it is as large as they
-  bool by_operators = false;  // cast to fp32, log-softmax, likelihood, one after the other
-  bool with_compile = false;  // the usual one where the program is compiled
-  std::int64_t chunks = 1;    // logits are made and used up piece by piece, head and all
+  bool keeps_logits = false;   // they are part of what stays; so they are if it is as large as they
+  bool by_operators = false;   // cast to fp32, log-softmax, likelihood, one after the other
+  bool with_compile = false;   // the usual one where the program is compiled
+  std::int64_t chunks = 1;     // logits are made and used up piece by piece, head and all
+  double hidden_gradient = 0;  // meanwhile, bytes per element of the hidden states' gradient
   // Or whole logits, but the loss works on pieces of them: of so many tokens, or so many pieces. A
   // piece at work has so many bytes per logit beside.
   std::int64_t piece_tokens = 0, pieces = 1;

@@ -22,6 +22,7 @@ std::span<const std::string_view> all_names(ExpertScores);
 // What each means is in kCodeFacts.
 struct CodeFacts {
   bool joined_projections = true;
+  bool joined_queries = false;
   bool norm_scales_input = false;
   bool norm_in_product = false;
   bool gathers_again = true;
@@ -42,7 +43,9 @@ struct CodeFacts {
   bool sums_copy = false;
   bool expert_rows_stay = false;
   bool copies_heads = false;
+  bool repeats_heads = false;
   bool gather_buffers_stay = false;
+  bool root_unit = false;
   std::int64_t step_gathers = 0;
   bool weights_moved = false;
   bool weights_made_wide = false;
@@ -63,6 +66,8 @@ struct CodeFact {
 inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
     {"joined_projections", &CodeFacts::joined_projections,
      "query, key and value are one product, gate and up another"},
+    {"joined_queries", &CodeFacts::joined_queries,
+     "query, key and value are one product, whatever gate and up are"},
     {"norm_scales_input", &CodeFacts::norm_scales_input,
      "an unfused RMS norm squares an fp32 copy of its input but scales the input itself: both "
      "stay"},
@@ -101,10 +106,16 @@ inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
     {"sums_copy", &CodeFacts::sums_copy, "the gradient of a sum is copied for one of its terms"},
     {"expert_rows_stay", &CodeFacts::expert_rows_stay,
      "rows sent to experts and received stay until they are home"},
+    {"repeats_heads", &CodeFacts::repeats_heads,
+     "grouped keys and values are copied for every query head before attention"},
     {"copies_heads", &CodeFacts::copies_heads,
      "queries, keys and values are copied out of their product head by head, keys and values then "
      "into one tensor; without grouped queries the first copy is one tensor, which stays whole for "
      "its queries; they are turned in place"},
+    {"root_unit", &CodeFacts::root_unit,
+     "FSDP: embedding, last norm and head are one unit with the root, gathered from the beginning "
+     "of "
+     "the forward to the end of the backward pass"},
     {"gather_buffers_stay", &CodeFacts::gather_buffers_stay,
      "what column-parallel products gather goes into one buffer, what row-parallel ones gather "
      "backward into another; both stay"},

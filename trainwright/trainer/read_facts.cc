@@ -132,6 +132,7 @@ void read(JsonFields& fields, Loss& loss) {
   loss.pieces = fields.optional_integer("pieces", {.least = 1, .most = 1 << 20}).value_or(1);
   loss.piece = bytes_in(fields, "piece");
   loss.chunks = fields.optional_integer("chunks", {.least = 1, .most = 1 << 20}).value_or(1);
+  loss.hidden_gradient = bytes_in(fields, "hidden_gradient");
   loss.setting = setting_in(fields);
 }
 

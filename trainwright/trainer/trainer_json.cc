@@ -103,7 +103,8 @@ Json losses(const Trainer& trainer) {
         .add("piece_tokens", Json::of(entry.piece_tokens))
         .add("pieces", Json::of(entry.pieces))
         .add("piece", Json::of(entry.piece))
-        .add("chunks", Json::of(entry.chunks));
+        .add("chunks", Json::of(entry.chunks))
+        .add("hidden_gradient", Json::of(entry.hidden_gradient));
     all.add(entry.name, finish(json, entry.setting, entry.source));
   }
   return all;
