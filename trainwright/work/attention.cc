@@ -86,6 +86,16 @@ void keep_beside_queries(Builder& b, const CopiedHeads& copied) {
   }
 }
 
+// Once for every query head. A compiler keeps the tensor that it repeats.
+TensorId repeated(Builder& b, TensorId x, std::int64_t times) {
+  if (!b.recipe.code.repeats_heads || b.slice.compiled || times == 1) return x;
+  const Tensor of = b.at(x);
+  const TensorId y =
+      b.tensor("heads_repeated", of.dtype, checked_mul(of.elements, times), of.copies);
+  b.add("repeat_heads", OperatorKind::Elementwise, {x}, {y});
+  return y;
+}
+
 TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
                            TensorId x) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
@@ -117,12 +127,16 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
   } else if (a.rotary) {
     turned = rope(b, turned.query, turned.key, a.head_dim);
   }
+  const std::int64_t times = std::max<std::int64_t>(1, heads / kv_heads);
+  turned.key = repeated(b, turned.key, times);
+  values = repeated(b, values, times);
+  const bool repeats = b.recipe.code.repeats_heads && !b.slice.compiled;
   TensorId y = spread_core(b, whole,
                            {.query = turned.query,
                             .key = turned.key,
                             .value = values,
                             .heads = heads,
-                            .kv_heads = kv_heads,
+                            .kv_heads = repeats ? kv_heads * times : kv_heads,
                             .all_heads = a.heads,
                             .key_dim = a.head_dim,
                             .value_dim = a.head_dim});

@@ -208,11 +208,17 @@ TensorId whole_logits(Builder& b, TensorId logits) {
 }
 
 // Chunked losses run head and loss forward and backward at once: nothing of them is kept but the
-// gradient of the hidden states.
+// gradient of the hidden states. Meanwhile it is summed up beside them, and pieces of several
+// sequences are copies.
 void keep_gradient_instead(Builder& b, std::size_t first, TensorId x) {
-  const TensorId gradient =
-      b.constant("hidden_gradient", b.at(x).dtype, b.at(x).elements, b.at(x).copies);
-  for (std::size_t i = first; i < b.list.operators.size(); ++i) b.list.operators[i].saves = {};
+  const Tensor of = b.at(x);
+  const TensorId gradient = b.constant("hidden_gradient", of.dtype, of.elements, of.copies);
+  Bytes beside(std::llround(b.recipe.loss.hidden_gradient * real(of.elements)));
+  if (b.recipe.loss.hidden_gradient > 0 && b.slice.mbs > 1) beside += of.bytes();
+  for (std::size_t i = first; i < b.list.operators.size(); ++i) {
+    b.list.operators[i].saves = {};
+    b.list.operators[i].workspace += beside;
+  }
   b.last().outputs.push_back(gradient);
   b.last().saves.push_back({gradient, Half::Input});
 }

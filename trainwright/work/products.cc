@@ -209,6 +209,10 @@ bool gathers_rounded(const Builder& b, const Matrix& matrix) {
   return b.recipe.rounds.before_gather && matrix.low_precision && b.slice.sp && b.slice.tp > 1;
 }
 
+bool is_joined(const CodeFacts& code, const Matrix& matrix) {
+  return code.joined_projections || (code.joined_queries && matrix.name == "query_key_value");
+}
+
 }  // namespace
 
 Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
@@ -225,7 +229,7 @@ Few<TensorId, 6> columns(Builder& b, const Matrix& matrix, TensorId x,
     first = false;
     return adapted(b, part, input, of, made.outputs, Cut::Columns);
   };
-  if (b.recipe.code.joined_projections || outputs.size() == 1) return one(matrix, outputs);
+  if (is_joined(b.recipe.code, matrix) || outputs.size() == 1) return one(matrix, outputs);
   Few<TensorId, 6> all;
   for (const Output& output : outputs) {
     Matrix part = matrix;

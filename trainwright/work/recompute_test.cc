@@ -120,6 +120,18 @@ TEST_CASE("torchtitan's selective mode stores every second product and attention
         Flops(2 * tokens * kHidden * kHidden * 2 + 2 * tokens * kHidden * kWidth));
 }
 
+TEST_CASE("the selective mode stores all of a product that query, key and value share") {
+  // Torchtitan 0.3: one product for these, two for gate and up. Key's part is stored too, and the
+  // products after it are counted from two.
+  Recipe recipe = paper_recipe();
+  recipe.code.joined_projections = false;
+  recipe.code.stops_early = true;
+  const Slice slice = recomputed(plain_slice(), RecomputeKind::OpSelective);
+  const Bytes apart = of(slice, recipe).kept;
+  recipe.code.joined_queries = true;
+  CHECK(of(slice, recipe).kept - apart == Bytes(kRow));
+}
+
 TEST_CASE("compiled, the selective mode stores no product that nobody needs") {
   // The last one, down: the residual sum after it has no use for it.
   Recipe recipe = paper_recipe();
