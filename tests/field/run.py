@@ -39,7 +39,7 @@ OPTIONS: list[tuple[str, str, str, str, str]] = [
     ("torchtune_readme", "compile$", "--layout", "loss=compiled-fp32", "November 2024: the model gives fp32 logits to the compiled loss"),
     ("torchtune_readme", "chunked", "--layout", "loss=chunked-compiled", "CEWithChunkedOutputLoss, compiled"),
     ("torchtune_readme", "", "--job", "optimizer=adamw-fused", "fused: True in its configs of November 2024"),
-    ("torchtitan_issues", "#382", "--layout", "loss=loss-parallel", "July 2024: blocks are compiled, the loss is not before April 2025 (#996)"),
+    ("torchtitan_issues", "#382|#996", "--trainer", "torchtitan@0.0.2", "July 2024 and March 2025, when the loss was not compiled"),
     ("mindspeed_llm", "DeepSeek-V2", "--trainer", "megatron@0.10", "MindSpeed brings latent attention, Megatron-Core has it since 0.10"),
     ("slurm_on_aws_70b", "", "--job", "optimizer=adamw-foreach", "its lesson installs megatron-core and neither Apex nor Transformer Engine"),
 ]

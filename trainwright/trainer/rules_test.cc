@@ -267,6 +267,7 @@ std::vector<Case> other_cases() {
   return {
       {"torchtitan@0.2", "sequence-splits-tp-cp", "seq=4098"},
       {"torchtitan@0.1", "no-experts", "experts=8,ep=2"},
+      {"torchtitan@0.0.2", "no-accumulation", "pp=1,stages=1,dp=4,dp_shard=4,micro_batches=2"},
       {"torchtitan@0.2", "csv-placement", "schedule=csv,placement=loop"},
       {"torchtitan@0.2", "shard-or-replicate", "sharding=hsdp"},
       {"torchtitan@0.2", "ep-borrows", "experts=8,ep=8,etp=2"},
