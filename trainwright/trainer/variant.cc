@@ -120,7 +120,10 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   choose_loss(fields, trainer);
   choose_gradients(fields, trainer);
   const auto flash = fields.optional_integer("flash", kFlashGenerations);
-  trainer.libraries.flash = flash.value_or(trainer.libraries.flash);
+  if (flash) {
+    trainer.libraries.flash = *flash;
+    trainer.libraries.best_attention_from = 0;
+  }
   const auto takes = fields.optional_number("attention_takes");
   trainer.libraries.attention_takes = takes.value_or(trainer.libraries.attention_takes);
   if (takes && !(*takes > 0)) {
