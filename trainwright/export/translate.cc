@@ -290,6 +290,20 @@ void say_order(Speech& speech) {
                .unsay = [order = usual.order](Layout& near) { near.order = order; }});
 }
 
+// peft's docs/source/accelerate/deepspeed.md and fsdp.md.
+void say_packed_base(Speech& speech) {
+  const auto& lora = speech.plan.job.lora;
+  const Layout& layout = speech.plan.layout;
+  if (!lora || lora->base != FrozenBase::Nf4 || !sharding_of(layout, speech.plan.trainer).weights)
+    return;
+  const char* dtype = layout.precision == PrecisionKind::Bf16 ? "bfloat16" : "float32";
+  speech.said.notes.push_back(fmt::format(
+      "weights in 4 bits are sharded only if their numbers are packed in the dtype of all others: "
+      "BitsAndBytesConfig(bnb_4bit_quant_storage=torch.{0}), from_pretrained(dtype=torch.{0}){1}",
+      dtype,
+      layout.sharding == ShardingKind::Zero ? ", zero3_init_flag: true in accelerate's file" : ""));
+}
+
 void say_job(Speech& speech) {
   const Job& job = speech.plan.job;
   const bool parts = job.lora || job.frozen_layers > 0 || !job.frozen.empty();
@@ -297,6 +311,7 @@ void say_job(Speech& speech) {
   if (speech.target.script_chooses_weights) {
     speech.said.notes.push_back(
         fmt::format("the script has to train what the plan counts on: {}", to_text(job)));
+    say_packed_base(speech);
   } else {
     cannot_say(speech, to_text(job), "which weights are trained is no setting of this target", {});
   }

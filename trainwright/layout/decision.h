@@ -140,6 +140,10 @@ std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in
 //   int8   an fp32 scale for each output (LLM.int8(), arXiv:2208.07339; bitsandbytes 0.50)
 //   fp8    an fp32 scale for each 128 x 128 block (arXiv:2412.19437; transformers' FP8Linear)
 Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out);  // not AsWeights
+// Of these, what every rank has whole however weights are sharded: bitsandbytes holds scales and
+// tables beside the parameter (nn/modules.py Params4bit.quant_state, Int8Params.SCB), fp8's scales
+// are parameters themselves.
+Bytes unsharded_bytes(FrozenBase base, std::int64_t in, std::int64_t out);  // not AsWeights
 
 // What is trained and how, whatever the layout. Frozen weights have no gradient, no states, no
 // master copy and no weight-gradient work; with LoRA everything but the adapters is frozen, and

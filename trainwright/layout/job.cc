@@ -184,6 +184,17 @@ Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
   TW_CHECK(false, "what is not quantised has no bytes of its own");
 }
 
+Bytes unsharded_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
+  const std::int64_t numbers = checked_mul(in, out);
+  switch (base) {
+    case FrozenBase::Nf4: return stored_bytes(base, in, out) - Bytes(ceil_div(numbers, 2));
+    case FrozenBase::Int8: return stored_bytes(base, in, out) - Bytes(numbers);
+    case FrozenBase::AsWeights:
+    case FrozenBase::Fp8: break;
+  }
+  return Bytes(0);
+}
+
 Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
                                    const Trainer& trainer) {
   ParameterBytes model = TW_TRY(parameter_bytes(trainer, precision, job.optimizer));

@@ -195,6 +195,10 @@ TEST_CASE("a quantised matrix has its bits, its scales and their tables") {
   CHECK(stored_bytes(FrozenBase::Nf4, 7, 10) == Bytes(1133));
   CHECK(stored_bytes(FrozenBase::Int8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 11008));
   CHECK(stored_bytes(FrozenBase::Fp8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 32 * 86));
+  // Beside the parameter: 704,512 scales, 2,752 of them in fp32, their mean and 272 fp32 of tables.
+  CHECK(unsharded_bytes(FrozenBase::Nf4, 4096, 11008) == Bytes(704512 + 4 * 2752 + 4 + 1088));
+  CHECK(unsharded_bytes(FrozenBase::Int8, 4096, 11008) == Bytes(4 * 11008));
+  CHECK(unsharded_bytes(FrozenBase::Fp8, 4096, 11008) == Bytes(0));
 }
 
 }  // namespace

@@ -467,6 +467,7 @@ TEST_CASE("facts are the numbers of the layout, the model and the machine") {
   is_kind(Variable::Placement, "loop");
   is_kind(Variable::Recompute, "modules");
   is_kind(Variable::Precision, "fp8-delayed");
+  is_kind(Variable::FrozenBase, "as-weights");
   is_kind(Variable::Optimizer, "adamw");
   is_kind(Variable::Sharding, "zero");
   is_kind(Variable::Dispatcher, "all-to-all");

@@ -97,9 +97,11 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
   const Numbers stored = spread_over(sharding, held, cut, held.dense - held.quantised_dense,
                                      held.expert - held.quantised_expert);
   if (!rules.offload_parameters) {
-    of.weights = times(rules, &ParameterBytes::weight, stored) +
-                 shared(held.stored_dense, cut ? sharding.dense.ways : 1) +
-                 shared(held.stored_expert, cut ? sharding.expert.ways : 1);
+    of.weights =
+        times(rules, &ParameterBytes::weight, stored) +
+        shared(held.stored_dense - held.unsharded_dense, cut ? sharding.dense.ways : 1) +
+        shared(held.stored_expert - held.unsharded_expert, cut ? sharding.expert.ways : 1) +
+        real(held.unsharded_dense + held.unsharded_expert);
   }
   of.weights += RealBytes(rules.bytes.weight_copies * number(held.low_precision));
   // What travels in low precision is kept so, and nothing wider beside it (megatron-core 0.12.0

@@ -59,7 +59,8 @@ enum class Variable {
   RecomputeMoeActivation, RecomputeSharedExperts, DistributeSaved,
   // Flags: what lives in host memory.
   OffloadOptimizer, OffloadActivations, OffloadParameters,
-  Prepared,  // flag: norms and what else has not few bits are made fp32 under adapters
+  Prepared,    // flag: norms and what else has not few bits are made fp32 under adapters
+  FrozenBase,  // kind: what the frozen matrices beside adapters are stored in
   // Flags: what is hidden behind compute, and what is switched on.
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
   OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, Fp8ParameterGather,

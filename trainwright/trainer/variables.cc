@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "dispatcher", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
     "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation",
     "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
-    "offload_parameters", "prepared", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
+    "offload_parameters", "prepared", "base", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
     "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts",
     "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "graphs", "part_graphs", "node_size",
     "blackwell", "capability", "max_connections", "transformer_engine", "cuda",
@@ -53,6 +53,7 @@ std::span<const std::string_view> symbols(Variable variable) {
   if (variable == Variable::Precision) return all_names(PrecisionKind{});
   if (variable == Variable::Optimizer) return all_names(OptimizerKind{});
   if (variable == Variable::CpKind) return all_names(CpKind{});
+  if (variable == Variable::FrozenBase) return all_names(FrozenBase{});
   if (variable == Variable::Sharding) return all_names(ShardingKind{});
   if (variable == Variable::Dispatcher) return all_names(DispatcherKind{});
   return {};

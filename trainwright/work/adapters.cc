@@ -161,6 +161,7 @@ void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) 
   const std::int64_t numbers = checked_mul(op.matrix.in, op.matrix.out);
   const Bytes whole = Bytes(checked_mul(numbers, byte_size(b.recipe.compute)));
   op.stored = stored_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
+  op.unsharded = unsharded_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
   op.forward.read = op.input_gradient.read = op.stored;
   // Made whole, written and read.
   const bool whole_forward = adapters->base == FrozenBase::Nf4;

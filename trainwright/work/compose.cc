@@ -57,6 +57,8 @@ void HeldParameters::add(const HeldParameters& other, std::int64_t times) {
   quantised_expert += other.quantised_expert * times;
   stored_dense += other.stored_dense * times;
   stored_expert += other.stored_expert * times;
+  unsharded_dense += other.unsharded_dense * times;
+  unsharded_expert += other.unsharded_expert * times;
   states_dense += other.states_dense * times;
   states_expert += other.states_expert * times;
   step_dense += other.step_dense * times;

@@ -19,8 +19,9 @@ struct HeldParameters {
   Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
   Params quantised_dense, quantised_expert;  // of the first two, or prepared, and their bytes
   Bytes stored_dense, stored_expert;
-  Bytes states_dense, states_expert;  // that an optimizer makes for what is trained
-  Bytes step_dense, step_expert;      // temporaries of its step
+  Bytes unsharded_dense, unsharded_expert;  // of these, scales that no sharding cuts
+  Bytes states_dense, states_expert;        // that an optimizer makes for what is trained
+  Bytes step_dense, step_expert;            // temporaries of its step
   Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
   Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
   void add(const HeldParameters& other, std::int64_t times);

@@ -152,6 +152,7 @@ struct Operator {
   MatrixShape matrix;            // the weight of a product; 0 x 0: none
   std::int64_t matrices = 1;     // of that shape: experts of this rank
   Bytes stored;                  // of all of them with their scales, where they are quantised
+  Bytes unsharded;               // of these, what no sharding cuts (`unsharded_bytes`)
   Bytes waiting;                 // gradients of its weights that stay until the pass has ended
   MatrixShape stand_in;          // an empty gradient of that shape stays for good; 0 x 0: none
   bool trained = false;          // has weights of its own that get a gradient

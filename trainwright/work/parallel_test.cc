@@ -379,6 +379,8 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
                       .quantised_expert = Params(0),
                       .stored_dense = Bytes(0),
                       .stored_expert = Bytes(0),
+                      .unsharded_dense = Bytes(0),
+                      .unsharded_expert = Bytes(0),
                       .states_dense = Bytes(0),
                       .states_expert = Bytes(0),
                       .step_dense = Bytes(0),

@@ -16,7 +16,7 @@ Bytes times(Params count, double bytes) {
 struct Shared {
   Params count, low_precision;
   Params trained, adapters, quantised;
-  Bytes stored;  // of the quantised ones
+  Bytes stored;  // of the quantised ones, without what every rank has
   const Sharers& sharers;
 };
 
@@ -71,14 +71,16 @@ std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std
   list.reserve(8);  // four of either sort at most
   // Of the copies in low precision, those of experts are all of the experts' matrices.
   const Params expert_low = std::min(stage.expert, stage.low_precision);
-  add_traffic(list,
-              {stage.dense, stage.low_precision - expert_low, stage.trained_dense,
-               stage.adapter_dense, stage.quantised_dense, stage.stored_dense, sharding.dense},
-              units, sharding, recipe, bytes);
-  add_traffic(list,
-              {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert,
-               stage.quantised_expert, stage.stored_expert, sharding.expert},
-              units, sharding, recipe, bytes);
+  add_traffic(
+      list,
+      {stage.dense, stage.low_precision - expert_low, stage.trained_dense, stage.adapter_dense,
+       stage.quantised_dense, stage.stored_dense - stage.unsharded_dense, sharding.dense},
+      units, sharding, recipe, bytes);
+  add_traffic(
+      list,
+      {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert, stage.quantised_expert,
+       stage.stored_expert - stage.unsharded_expert, sharding.expert},
+      units, sharding, recipe, bytes);
   return list;
 }
 

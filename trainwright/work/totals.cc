@@ -39,6 +39,7 @@ void add_parameters(const OperatorList& list, HeldParameters& sum) {
     if (op.stored == Bytes(0)) continue;
     (expert ? sum.quantised_expert : sum.quantised_dense) += numbers;
     (expert ? sum.stored_expert : sum.stored_dense) += op.stored;
+    (expert ? sum.unsharded_expert : sum.unsharded_dense) += op.unsharded;
   }
 }
 
