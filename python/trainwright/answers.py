@@ -469,6 +469,7 @@ class Export(Answer):
     violations: list[Violation] | None = None
     cannot_be_said: list[Unsayable] | None = None
     nearest: str | None = None
+    version: str | None = None  # of the trainer, another that can be told all of it
     into: str | None = None  # a file of the user's own, what would change in it and how it would read
     diff: str | None = None
     changed: str | None = None

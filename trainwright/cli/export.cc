@@ -97,15 +97,51 @@ std::optional<Layout> nearest_layout(const Question& setting, const Target& targ
   return near;
 }
 
+// Whether that version of the trainer runs the plan and has settings for all of it.
+bool can_say(const Question& setting, const Trainer& trainer, std::string_view to) {
+  const auto target = find_target(to, trainer);
+  if (!target) return false;
+  trainwright::Plan plan{.model = setting.model,
+                         .cluster = setting.cluster,
+                         .trainer = trainer,
+                         .layout = setting.read.layout,
+                         .job = setting.job,
+                         .schedule = setting.schedule ? &*setting.schedule : nullptr,
+                         .attention = setting.attention};
+  return is_legal(violations(plan.layout, plan.job, plan.model, plan.cluster, trainer)) &&
+         translate(plan, *target).unsayable.empty();
+}
+
+// "torchtitan@0.2", the newest other version that can.
+std::string version_that_can(const Question& setting, const Target& target,
+                             const Invocation& invocation) {
+  const auto known = invocation.data.trainers();
+  std::string best;
+  Version newest;
+  for (std::size_t i = 0; known && i < (*known)->size(); ++i) {
+    const Trainer& other = (**known)[i];
+    if (other.name != setting.trainer.name || other.to == setting.trainer.to) continue;
+    if (!best.empty() && other.to < newest) continue;
+    const std::string words = fmt::format("{}@{}", other.name, to_text(other.to));
+    const auto trainer = invocation.data.trainer(words);
+    if (!trainer || !can_say(setting, *trainer, target.name)) continue;
+    best = words;
+    newest = other.to;
+  }
+  return best;
+}
+
 Output refused(const Question& setting, const Target& target, const Translation& translation,
                const Invocation& invocation) {
   const auto near = nearest_layout(setting, target, translation);
+  const std::string other = version_that_can(setting, target, invocation);
   if (invocation.json) {
     Json document = Json::object();
     document.add("legal", Json::of(true))
         .add("target", Json::of(target.name))
         .add("cannot_be_said", to_json(translation.unsayable));
     if (near) document.add("nearest", Json::of(to_text(*near)));
+    if (!other.empty()) document.add("version", Json::of(other));
     return {document_text(invocation.data, document), Exit::DoesNotFit};
   }
   std::string text = fmt::format("{} has no settings for part of this plan:\n", target.name);
@@ -115,6 +151,11 @@ Output refused(const Question& setting, const Target& target, const Translation&
   if (near) {
     text += wrapped_lines(
         fmt::format("the nearest layout that it has settings for: {}", to_text(*near)),
+        invocation.width);
+  }
+  if (!other.empty()) {
+    text += wrapped_lines(
+        fmt::format("another version has settings for all of it: --trainer {}", other),
         invocation.width);
   }
   return {text, Exit::DoesNotFit};
