@@ -5,20 +5,12 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/followed.h"
 #include "trainwright/export/export.h"
 #include "trainwright/layout/keys.h"
 
 namespace trainwright::cli {
 namespace {
-
-// "launch.sh" for the one who has to look there.
-std::string named(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-std::string beside(const std::string& config, const std::string& path) {
-  const std::size_t slash = config.rfind('/');
-  if (path.empty() || path.starts_with('/') || slash == std::string::npos) return path;
-  return config.substr(0, slash + 1) + path;
-}
 
 bool has_key(std::string_view layout, std::string_view key) {
   return entry_of(layout, key).has_value();
@@ -166,33 +158,6 @@ Argument config_argument() {
 
 namespace {
 
-// What ds_config.json says of sharding, beside a file that names it.
-std::string deepspeed_entries(const std::string& path, std::vector<std::string>& notes) {
-  const auto text = read_file(path);
-  const auto settings = text ? read_settings(*text, named(path), SettingsForm::Json)
-                             : Result<std::vector<Setting>>(fail(text.error().diagnostics));
-  if (!settings) {
-    notes.push_back(
-        fmt::format("{} cannot be read: zero=... in --layout says what it says.", named(path)));
-    return "";
-  }
-  const auto value = [&](std::string_view key) -> std::string {
-    const auto at = std::find_if(settings->begin(), settings->end(),
-                                 [&](const Setting& one) { return one.key == key; });
-    return at == settings->end() || at->values.empty() ? "" : at->values.front();
-  };
-  std::string entries;
-  if (const std::string stage = value("zero_optimization.stage"); parse_integer(stage))
-    entries = ",zero=" + stage;
-  const bool states = value("zero_optimization.offload_optimizer.device") == "cpu";
-  const bool weights = value("zero_optimization.offload_param.device") == "cpu";
-  if (states || weights) {
-    entries += fmt::format(",offload={}{}{}", states ? "optimizer" : "",
-                           states && weights ? "+" : "", weights ? "parameters" : "");
-  }
-  return entries;
-}
-
 // Another program's file, which has no word of the trainer that its ending stands for.
 bool is_strange(const std::vector<Setting>& settings, const Trainer& trainer, const Target& target,
                 SettingsForm form) {
@@ -203,41 +168,162 @@ bool is_strange(const std::vector<Setting>& settings, const Trainer& trainer, co
   });
 }
 
+// Entries under others that go before them.
+std::string over(const std::string& layout, const std::string& change) {
+  return change.empty() ? layout : layout.empty() ? change : amended(layout, change);
+}
+
 struct Heard {
   Understood understood;
   std::string trainer;  // asked for, or whose file it is
 };
 
-Result<Heard> hear_file(const Invocation& invocation, const Words& given, const std::string& path,
-                        const std::vector<Setting>& settings, SettingsForm form) {
-  std::optional<std::int64_t> world;
-  if (!given.on.empty()) {
-    const Hardware& hardware = *TW_TRY(invocation.data.hardware());
-    const Cluster cluster = TW_TRY(parse_cluster(given.on, hardware));
-    world = accelerator_count(cluster);
-  }
-  if (auto fine = understand_fine_tuning(settings, world, given.layout)) {
-    if (!fine->deepspeed.empty())
-      fine->understood.layout +=
-          deepspeed_entries(beside(path, fine->deepspeed), fine->understood.notes);
-    return Heard{std::move(fine->understood),
-                 given.trainer.empty() ? fine->trainer : given.trainer};
-  }
+// A user's own file, and what it is asked about.
+struct ConfigFile {
+  const Invocation& invocation;
+  const Words& given;
+  const std::string& path;
+  const std::vector<Setting>& settings;
+  SettingsForm form;
+  std::optional<std::int64_t> world = {};  // ranks and nodes of the cluster, if it is known
+  std::int64_t nodes = 1;
+};
+
+Result<Heard> hear_settings(const ConfigFile& asked, const std::string& file) {
+  const auto& [invocation, given, path, settings, form, world, nodes] = asked;
   const std::string called =
       given.trainer.empty() ? trainer_of_settings(settings, form) : given.trainer;
   const Trainer trainer = TW_TRY(invocation.data.trainer(called));
   const Target target = TW_TRY(find_target("", trainer));
   if (given.trainer.empty() && is_strange(settings, trainer, target, form)) {
-    return fail(named(path), fmt::format("none of its settings is one of {}'s", trainer.title),
+    return fail(file, fmt::format("none of its settings is one of {}'s", trainer.title),
                 "say in --layout what it says: tp=..., mbs=..., gbs=..., seq=...");
   }
   std::optional<std::int64_t> layers;
   if (const auto model = find_model(given.model, invocation.data.path());
       !given.model.empty() && model)
     layers = static_cast<std::int64_t>(model->layers.size());
-  return Heard{TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout),
-                              named(path))),
-               called};
+  return Heard{
+      TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout), file)),
+      called};
+}
+
+// Of accelerate's own settings beside arguments of the Trainer: what the Trainer has no word for.
+// How many micro-batches a step has is the Trainer's to say.
+Result<std::optional<Heard>> hear_launch(const ConfigFile& asked, const LaunchSettings& launch) {
+  std::vector<Setting> settings = launch.settings;
+  std::string deepspeed;
+  std::erase_if(settings, [&](const Setting& one) {
+    if (one.key == "deepspeed_config.deepspeed_config_file" && !one.values.empty())
+      deepspeed = one.values.front();
+    return one.key == "deepspeed_config.deepspeed_config_file" ||
+           one.key.ends_with("gradient_accumulation_steps");
+  });
+  const bool sharded = std::any_of(settings.begin(), settings.end(), [](const Setting& one) {
+    return one.key == "distributed_type" || one.key.starts_with("parallelism_config.");
+  });
+  if (!sharded) return std::optional<Heard>();
+  Words given = asked.given;
+  given.trainer.clear();  // whatever is asked about, the file is accelerate's
+  const ConfigFile theirs{asked.invocation,   given,       asked.path, settings,
+                          SettingsForm::Yaml, asked.world, asked.nodes};
+  Heard heard = TW_TRY(hear_settings(theirs, launch.file));
+  if (!deepspeed.empty()) {
+    const std::string entries =
+        TW_TRY(deepspeed_of(asked.path, launch.file + " deepspeed_config_file", deepspeed,
+                            asked.given.layout, heard.understood.notes));
+    heard.understood.layout = over(heard.understood.layout, entries);
+  }
+  if (!asked.given.trainer.empty()) heard.trainer = asked.given.trainer;
+  return std::optional(std::move(heard));
+}
+
+// Where neither says a precision, accelerate's is the one (transformers training_args.py
+// mixed_precision_dtype).
+void add_precision(std::vector<Setting>& settings, const LaunchSettings& launch) {
+  const auto is = [&](std::string_view key) {
+    return std::any_of(settings.begin(), settings.end(), [&](const Setting& one) {
+      return one.key == key || one.key == fmt::format("--{}", key);
+    });
+  };
+  if (is("bf16") || is("fp16")) return;
+  for (const Setting& one : launch.settings) {
+    const bool named = one.key == "mixed_precision" && !one.values.empty();
+    if (named && (one.values.front() == "bf16" || one.values.front() == "fp16"))
+      settings.push_back({.key = one.values.front(), .values = {"true"}, .of = {}, .why = {}});
+  }
+}
+
+// What accelerate says goes behind what the Trainer's own arguments say.
+void join_launch(Understood& understood, Heard launch, const LaunchSettings& told) {
+  for (const char* key :
+       {"tp", "cp", "cp_kind", "sharding", "zero", "dp_replicate", "offload", "recompute"}) {
+    const auto value = entry_of(launch.understood.layout, key);
+    if (value && !has_key(understood.layout, key))
+      understood.layout += fmt::format(",{}={}", key, *value);
+  }
+  launch.understood.ignored = 0;
+  for (std::string& note : notes_on(launch.understood, told.file))
+    understood.notes.push_back(std::move(note));
+}
+
+Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
+                                              const std::optional<LaunchSettings>& told) {
+  std::vector<std::string> notes;
+  std::vector<Setting> settings = TW_TRY(with_fsdp_file(asked.path, asked.settings, notes));
+  if (told) add_precision(settings, *told);
+  const Words& given = asked.given;
+  if (!understand_fine_tuning(settings, asked.world, given.layout, asked.nodes))
+    return std::optional<Heard>();
+  std::optional<Heard> launch;
+  if (told) launch = TW_TRY(hear_launch(asked, *told));
+  const std::string before = launch ? over(launch->understood.layout, given.layout) : given.layout;
+  auto fine = *understand_fine_tuning(settings, asked.world, before, asked.nodes);
+  for (std::string& note : notes) fine.understood.notes.push_back(std::move(note));
+  if (!fine.deepspeed.empty()) {
+    const std::string where = file_named(asked.path) + " deepspeed";
+    const std::string entries = TW_TRY(
+        deepspeed_of(asked.path, where, fine.deepspeed, given.layout, fine.understood.notes));
+    if (!entries.empty()) fine.understood.layout += ',' + entries;
+  }
+  const std::string all = over(fine.understood.layout, given.layout);
+  const bool said = launch || has_key(all, "sharding") || has_key(all, "zero");
+  if (told && !said && told->file == file_named(asked.path)) {
+    fine.understood.notes.emplace_back(
+        "accelerate launch has no --config_file: what `accelerate config` has written on that "
+        "machine is not read here, and no sharding is assumed.");
+  }
+  std::string trainer = fine.trainer;
+  if (launch) {
+    if (launch->trainer == "accelerate-deepspeed") trainer = launch->trainer;
+    join_launch(fine.understood, *std::move(launch), *told);
+  }
+  return std::optional(
+      Heard{std::move(fine.understood), given.trainer.empty() ? trainer : given.trainer});
+}
+
+Result<Heard> hear_file(const Invocation& invocation, const Words& given, const std::string& path,
+                        const std::string& text, SettingsForm form) {
+  const auto settings = TW_TRY(read_settings(text, file_named(path), form));
+  ConfigFile asked{invocation, given, path, settings, form};
+  if (!given.on.empty()) {
+    const Hardware& hardware = *TW_TRY(invocation.data.hardware());
+    const Cluster cluster = TW_TRY(parse_cluster(given.on, hardware));
+    asked.world = accelerator_count(cluster);
+    asked.nodes = node_count(cluster);
+  }
+  const auto told = TW_TRY(launch_settings_of(path, text, form, given.layout));
+  auto fine = TW_TRY(hear_fine_tuning(asked, told));
+  std::optional<Heard> launch;
+  if (!fine && told) launch = TW_TRY(hear_launch(asked, *told));
+  Heard heard = fine     ? *std::move(fine)
+                : launch ? *std::move(launch)
+                         : TW_TRY(hear_settings(asked, file_named(path)));
+  if (told) {
+    auto& notes = heard.understood.notes;
+    notes.insert(notes.end(), told->notes.begin(), told->notes.end());
+  }
+  return heard;
 }
 
 }  // namespace
@@ -246,11 +332,10 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given,
                                 const std::string& where) {
   const auto path = invocation.text("config");
   if (!path) return ConfigWords{std::move(given), {}};
-  const std::string file = named(*path);
+  const std::string file = file_named(*path);
   const SettingsForm form = form_of(*path);
   const std::string text = TW_TRY(read_file(*path));
-  const auto settings = TW_TRY(read_settings(text, file, form));
-  const Heard heard = TW_TRY(hear_file(invocation, given, *path, settings, form));
+  const Heard heard = TW_TRY(hear_file(invocation, given, *path, text, form));
   const Understood& understood = heard.understood;
   given.trainer = heard.trainer;
   const std::string other_one =

@@ -6,20 +6,93 @@
 #include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
 #include "trainwright/export/export.h"
+#include "trainwright/export/misspelt.h"
 #include "trainwright/export/pattern.h"
 
 namespace trainwright {
 namespace {
 
-// Names of settings as the Trainer has them: "per_device_train_batch_size" of an option, too.
+// Keys that are heeded.
+constexpr std::string_view kHeeded[] = {"adapter",
+                                        "attn_implementation",
+                                        "base_model",
+                                        "bf16",
+                                        "context_parallel_size",
+                                        "cutoff_len",
+                                        "deepspeed",
+                                        "disable_gradient_checkpointing",
+                                        "dp_replicate_size",
+                                        "dp_shard_size",
+                                        "eager_attention",
+                                        "enable_liger_kernel",
+                                        "finetuning_type",
+                                        "flash_attention",
+                                        "flash_attn",
+                                        "fp16",
+                                        "fsdp",
+                                        "fsdp_config",
+                                        "fsdp_config.activation_checkpointing",
+                                        "fsdp_config.auto_wrap_policy",
+                                        "fsdp_config.fsdp_version",
+                                        "fsdp_config.offload_params",
+                                        "fsdp_config.reshard_after_forward",
+                                        "fsdp_config.sharding_strategy",
+                                        "fsdp_version",
+                                        "gradient_accumulation_steps",
+                                        "gradient_checkpointing",
+                                        "liger_fused_linear_cross_entropy",
+                                        "load_in_4bit",
+                                        "load_in_8bit",
+                                        "lora_r",
+                                        "lora_rank",
+                                        "lora_target",
+                                        "lora_target_linear",
+                                        "lora_target_modules",
+                                        "max_length",
+                                        "max_seq_length",
+                                        "micro_batch_size",
+                                        "model_max_length",
+                                        "model_name_or_path",
+                                        "optim",
+                                        "optimizer",
+                                        "per_device_train_batch_size",
+                                        "pure_bf16",
+                                        "quantization_bit",
+                                        "sdp_attention",
+                                        "sequence_len",
+                                        "tensor_parallel_size",
+                                        "use_liger_kernel",
+                                        "use_peft",
+                                        "xformers_attention"};
+
+// Keys of these programs that are near to one of those and no slips: axolotl 0.18 utils/schemas,
+// LLaMA-Factory ff6d4d1 hparams, transformers 4.30 to 5.16 TrainingArguments, TRL f2cd577 and
+// peft 0.21 were gone through.
+constexpr std::string_view kOwnWords[] = {"local_rank", "model_name", "quantization",
+                                          "sage_attention"};
+
+// A key as the Trainer has it: "per_device_train_batch_size" of an option, too; of FSDP's keys
+// without what axolotl (utils/schemas/validation.py check_fsdp_config_kwargs_prefix) and
+// transformers (training_args.py) take off.
+std::string plain_key(std::string_view theirs) {
+  std::string key(theirs.substr(theirs.starts_with("--") ? 2 : 0));
+  std::replace(key.begin(), key.end(), '-', '_');
+  constexpr std::string_view kSection = "fsdp_config.", kPrefix = "fsdp_config.fsdp_";
+  if (key == "fsdp_config.version") return "fsdp_config.fsdp_version";
+  if (key.starts_with(kPrefix) && key != "fsdp_config.fsdp_version")
+    key.erase(kSection.size(), kPrefix.size() - kSection.size());
+  return key;
+}
+
 class Said {
  public:
   explicit Said(const std::vector<Setting>& settings) {
-    for (const Setting& setting : settings) {
-      std::string key = setting.key.substr(setting.key.starts_with("--") ? 2 : 0);
-      std::replace(key.begin(), key.end(), '-', '_');
-      values_.emplace_back(std::move(key), setting.values);
-    }
+    for (const Setting& setting : settings)
+      values_.emplace_back(plain_key(setting.key), setting.values);
+  }
+  bool has_section(std::string_view name) const {
+    return std::any_of(values_.begin(), values_.end(),
+                       [&](const auto& one) { return one.first.starts_with(name); });
   }
   bool has(std::string_view key) const { return find(key) != nullptr; }
   // The first of these keys that is there; mostly empty.
@@ -108,16 +181,73 @@ std::string optimizer_of(const Said& said) {
   return "";
 }
 
-std::string sharding_of(const Said& said) {
-  const std::string fsdp = said.text({"fsdp", "fsdp_config.fsdp_sharding_strategy"});
-  const bool on = !fsdp.empty() || said.has("fsdp_version") || said.has("fsdp_config.fsdp_version");
-  if (!on) return "";
-  const bool offloads = fsdp.find("offload") != std::string::npos ||
-                        said.on({"fsdp_config.offload_params", "fsdp_config.fsdp_offload_params"});
-  const bool whole = lower_case(fsdp).find("grad_op") == std::string::npos &&
-                     lower_case(said.text({"fsdp_config.reshard_after_forward"})) != "false";
-  return fmt::format("sharding=fsdp,zero={}{}", whole ? 3 : 2,
+// "full_shard auto_wrap" of transformers, FULL_SHARD or its number of accelerate
+// (utils/constants.py FSDP_SHARDING_STRATEGY, from 1).
+enum class Strategy { Whole, GradientsOnly, None, Hybrid, HybridGradientsOnly };
+Strategy strategy_of(const Said& said) {
+  std::string text = lower_case(said.text({"fsdp"}));
+  if (const std::string own = lower_case(said.text({"fsdp_config.sharding_strategy"}));
+      !own.empty())
+    text = own;
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
+  if (has("hybrid_shard_zero2") || text == "5") return Strategy::HybridGradientsOnly;
+  if (has("hybrid_shard") || text == "4") return Strategy::Hybrid;
+  if (has("no_shard") || text == "3") return Strategy::None;
+  if (has("grad_op") || text == "2") return Strategy::GradientsOnly;
+  return Strategy::Whole;
+}
+
+bool has_fsdp(const Said& said, Program program) {
+  const std::string fsdp = lower_case(said.text({"fsdp"}));
+  if (!fsdp.empty() && fsdp != "false" && fsdp != "[]") return true;
+  if (said.has("fsdp_version") || said.has("fsdp_config.fsdp_version")) return true;
+  // Of axolotl any key will do (core/builders/base.py), of the Trainer only `fsdp`.
+  return said.has("fsdp_config.sharding_strategy") ||
+         (program == Program::Axolotl && said.has_section("fsdp_config."));
+}
+
+std::string sharding_of(const Said& said, Program program, std::int64_t nodes) {
+  if (!has_fsdp(said, program)) return "";
+  const Strategy strategy = strategy_of(said);
+  if (strategy == Strategy::None) return "sharding=ddp";
+  const bool offloads = lower_case(said.text({"fsdp"})).find("offload") != std::string::npos ||
+                        said.on({"fsdp_config.offload_params"});
+  const bool kept = strategy == Strategy::GradientsOnly ||
+                    strategy == Strategy::HybridGradientsOnly ||
+                    lower_case(said.text({"fsdp_config.reshard_after_forward"})) == "false";
+  const bool hybrid = strategy == Strategy::Hybrid || strategy == Strategy::HybridGradientsOnly;
+  // Shards within a node, copies between them.
+  const std::int64_t copies = said.number({"dp_replicate_size"}).value_or(hybrid ? nodes : 1);
+  return fmt::format("sharding={},zero={}{}{}", copies > 1 ? "hsdp" : "fsdp", kept ? 2 : 3,
+                     copies > 1 ? fmt::format(",dp_replicate={}", copies) : "",
                      offloads ? ",offload=optimizer+parameters" : "");
+}
+
+// What is not shared out layer by layer, as all of ours is.
+std::string wrapping_note(const Said& said) {
+  const std::string policy = said.text({"fsdp_config.auto_wrap_policy"});
+  const bool by_layer = policy.empty() || policy == "TRANSFORMER_BASED_WRAP";
+  return by_layer ? ""
+                  : fmt::format("fsdp_config.auto_wrap_policy {} is counted as units of a layer.",
+                                policy);
+}
+
+// Keys that nobody knows and that were meant for one that is heeded.
+std::vector<std::string> slips_in(const std::vector<Setting>& settings) {
+  const std::vector<std::string> known(std::begin(kHeeded), std::end(kHeeded));
+  std::vector<std::string> notes;
+  for (const Setting& setting : settings) {
+    const std::string key = plain_key(setting.key);
+    const bool theirs =
+        std::find(std::begin(kOwnWords), std::end(kOwnWords), key) != std::end(kOwnWords);
+    if (theirs || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const auto meant = detail::meant_by(key, known);
+    if (!meant) continue;
+    const bool option = setting.key.starts_with("--");
+    notes.push_back(fmt::format("{} is not heeded: did you mean {}{}?", setting.key,
+                                option ? "--" : "", *meant));
+  }
+  return notes;
 }
 
 // Sequences of a step are those of a micro-batch, times micro-batches, times ranks with their own.
@@ -170,9 +300,47 @@ void add_batch(const Said& said, std::optional<std::int64_t> world, std::string_
 
 }  // namespace
 
+std::string deepspeed_entries(const std::vector<Setting>& settings, std::string_view section) {
+  const auto value = [&](std::string_view key) -> std::string {
+    const auto at = std::find_if(settings.begin(), settings.end(), [&](const Setting& one) {
+      return one.key.starts_with(section) && one.key.substr(section.size()) == key;
+    });
+    return at == settings.end() || at->values.empty() ? "" : at->values.front();
+  };
+  std::vector<std::string> entries;
+  if (const std::string stage = value("zero_optimization.stage"); parse_integer(stage))
+    entries.push_back("zero=" + stage);
+  const bool states = value("zero_optimization.offload_optimizer.device") == "cpu";
+  const bool weights = value("zero_optimization.offload_param.device") == "cpu";
+  if (states || weights) {
+    entries.push_back(fmt::format("offload={}{}{}", states ? "optimizer" : "",
+                                  states && weights ? "+" : "", weights ? "parameters" : ""));
+  }
+  return join(entries, ",");
+}
+
+namespace {
+
+// LLaMA-Factory recomputes unless told otherwise (src/llamafactory/model/model_utils/
+// checkpointing.py prepare_model_for_training).
+bool recomputes(const Said& said, Program program) {
+  if (program == Program::LlamaFactory) return !said.on({"disable_gradient_checkpointing"});
+  return said.on({"gradient_checkpointing"}) ||
+         said.text({"gradient_checkpointing"}) == "offload" ||
+         said.on({"fsdp_config.activation_checkpointing"});
+}
+
+std::string attention_of(const Said& said) {
+  const bool eager =
+      said.text({"attn_implementation", "flash_attn"}) == "eager" || said.on({"eager_attention"});
+  return eager ? "eager" : "";
+}
+
+}  // namespace
+
 std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& settings,
                                                  std::optional<std::int64_t> world,
-                                                 std::string_view beside) {
+                                                 std::string_view beside, std::int64_t nodes) {
   const Said said(settings);
   const auto program = program_of(said);
   if (!program) return std::nullopt;
@@ -180,17 +348,11 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   Understood& understood = fine.understood;
   std::vector<std::string> entries;
   add_batch(said, world, beside, entries, understood);
-  // LLaMA-Factory recomputes unless told otherwise (src/llamafactory/model/model_utils/
-  // checkpointing.py prepare_model_for_training).
-  const bool recomputes = *program == Program::LlamaFactory
-                              ? !said.on({"disable_gradient_checkpointing"})
-                              : said.on({"gradient_checkpointing"}) ||
-                                    said.text({"gradient_checkpointing"}) == "offload" ||
-                                    said.on({"fsdp_config.activation_checkpointing"});
-  if (recomputes) entries.emplace_back("recompute=full");
+  if (recomputes(said, *program)) entries.emplace_back("recompute=full");
   const bool bf16 = said.on({"bf16"}) || said.text({"bf16"}) == "full" || said.on({"pure_bf16"});
   const bool fp16 = !bf16 && said.on({"fp16"});
   entries.emplace_back(fp16 ? "precision=fp16" : "precision=bf16");
+  understood.notes = slips_in(settings);
   understood.notes.push_back(fmt::format("Read as a file of {}.", name_of(*program)));
   if (!bf16 && !fp16) {
     understood.notes.emplace_back(
@@ -198,13 +360,18 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   }
   if (said.on({"use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"}))
     entries.emplace_back("loss=liger");
-  if (const std::string sharding = sharding_of(said); !sharding.empty())
-    entries.push_back(sharding);
+  const std::string sharding = sharding_of(said, *program, nodes);
+  if (!sharding.empty()) entries.push_back(sharding);
+  if (std::string note = wrapping_note(said); !sharding.empty() && !note.empty())
+    understood.notes.push_back(std::move(note));
   fine.deepspeed = said.text({"deepspeed"});
-  fine.trainer = fine.deepspeed.empty() ? "accelerate" : "accelerate-deepspeed";
+  const std::string inside = deepspeed_entries(settings, "deepspeed.");
+  if (!inside.empty()) entries.push_back(inside);
+  const bool deepspeed = !fine.deepspeed.empty() || said.has_section("deepspeed.");
+  fine.trainer = deepspeed ? "accelerate-deepspeed" : "accelerate";
   understood.layout = join(entries, ",");
   understood.model = said.text({"base_model", "model_name_or_path"});
-  if (said.text({"attn_implementation", "flash_attn"}) == "eager") understood.attention = "eager";
+  understood.attention = attention_of(said);
   understood.job = adapters_of(said, *program);
   if (const std::string optimizer = optimizer_of(said); !optimizer.empty())
     understood.job += fmt::format("{}optimizer={}", understood.job.empty() ? "" : ",", optimizer);

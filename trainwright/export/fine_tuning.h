@@ -17,10 +17,25 @@ struct FineTuning {
   std::string trainer;    // "accelerate", "accelerate-deepspeed"
   std::string deepspeed;  // the path of its ds_config.json; mostly empty
 };
-// On so many ranks; `beside` are entries of a layout that go before what the settings say. Nothing
-// where the settings are none of these.
+// On so many ranks of so many nodes; `beside` are entries of a layout that go before what the
+// settings say. Nothing where the settings are none of these.
 std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& settings,
                                                  std::optional<std::int64_t> world,
-                                                 std::string_view beside = {});
+                                                 std::string_view beside = {},
+                                                 std::int64_t nodes = 1);
+
+// "zero=3,offload=optimizer" of a ds_config.json, or of a section of another file.
+std::string deepspeed_entries(const std::vector<Setting>& settings, std::string_view section = {});
+// The same of one that axolotl or LLaMA-Factory brings along, by its name; empty for all others.
+std::string shipped_deepspeed_entries(std::string_view path);
+
+// What `accelerate launch` in a script is told: settings of its own file, as that file has them.
+struct AccelerateLaunch {
+  std::vector<Setting> settings;
+  std::string config_file, config_where;  // the path of that file and where it is named, "run.sh:3"
+};
+// Nothing where a script does not start its training so.
+std::optional<AccelerateLaunch> accelerate_launch(std::string_view text, std::string_view origin,
+                                                  SettingsForm form);
 
 }  // namespace trainwright

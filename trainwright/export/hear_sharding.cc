@@ -3,6 +3,8 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/export/hear.h"
+#include "trainwright/export/misspelt.h"
+#include "trainwright/model/megatron_options.h"
 
 namespace trainwright::detail {
 namespace {
@@ -205,21 +207,12 @@ std::vector<std::string> understood_keys(const Hearing& hearing) {
   return keys;
 }
 
-// A key of ours that differs from this one by a letter or two, if it is long enough to tell. Digits
-// are no slips: fp4 is not fp8.
-std::optional<std::string> meant_by(const std::string& key, const std::vector<std::string>& known) {
-  constexpr std::size_t kLong = 10;
-  constexpr int kSlips = 2;
-  if (key.size() < kLong) return std::nullopt;
-  const auto digits = [](std::string text) {
-    std::erase_if(text, [](char c) { return c < '0' || c > '9'; });
-    return text;
-  };
-  const auto found = std::find_if(known.begin(), known.end(), [&](const std::string& one) {
-    const bool near = std::abs(std::ssize(key) - std::ssize(one)) <= kSlips;  // free to compute
-    return near && digits(key) == digits(one) && edit_distance(key, one) <= kSlips;
-  });
-  return found == known.end() ? std::nullopt : std::optional(*found);
+// Options of Megatron-LM (megatron/training/arguments.py of August 2026) that are a letter or two
+// from ones that are heeded.
+constexpr std::string_view kOwnWords[] = {"--vocab-file"};
+
+bool is_theirs(std::string_view key) {
+  return std::find(std::begin(kOwnWords), std::end(kOwnWords), key) != std::end(kOwnWords);
 }
 
 }  // namespace
@@ -227,6 +220,11 @@ std::optional<std::string> meant_by(const std::string& key, const std::vector<st
 void hear_unknown(const Hearing& hearing, const Target& target,
                   const std::vector<std::string>& model_keys, Understood& understood) {
   const auto known = known_keys(hearing.trainer, target);
+  // Whatever is heeded might be meant.
+  std::vector<std::string> words = known;
+  if (target.launcher == Launcher::Megatron) {
+    for (std::string& word : megatron_model_options()) words.push_back(std::move(word));
+  }
   const auto heeded = understood_keys(hearing);
   const auto has = [](const std::vector<std::string>& sorted, const std::string& key) {
     return std::binary_search(sorted.begin(), sorted.end(), key);
@@ -236,7 +234,8 @@ void hear_unknown(const Hearing& hearing, const Target& target,
     if (setting.of == kUnasked || has(heeded, setting.key)) continue;
     if (std::find(model_keys.begin(), model_keys.end(), setting.key) != model_keys.end()) continue;
     if (has(known, setting.key) && says_nothing(setting)) continue;
-    if (const auto meant = has(known, setting.key) ? std::nullopt : meant_by(setting.key, known)) {
+    const bool strange = !has(known, setting.key) && !is_theirs(setting.key);
+    if (const auto meant = strange ? meant_by(setting.key, words) : std::nullopt) {
       understood.notes.push_back(
           fmt::format("{} is not heeded: did you mean {}?", setting.key, *meant));
       continue;

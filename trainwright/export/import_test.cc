@@ -195,6 +195,111 @@ TEST_CASE("arguments of Hugging Face's Trainer are read from a command line, too
              .has_value());
 }
 
+TEST_CASE("a misspelt key of fine-tuning is told with the one that is heeded") {
+  const auto slip = [](const std::string& key) {
+    const auto notes =
+        tuned("base_model: a/b\nmicro_batch_size: 1\n" + key + ": 8\n").understood.notes;
+    return notes.front();
+  };
+  const auto meant = [](const std::string& key, const std::string& other) {
+    return key + " is not heeded: did you mean " + other + "?";
+  };
+  const std::pair<const char*, const char*> slips[] = {
+      {"gradient_acumulation_steps", "gradient_accumulation_steps"},
+      {"lora_ranks", "lora_rank"},
+      {"gradient_checkpoint", "gradient_checkpointing"},
+      {"flash_atention", "flash_attention"},
+      {"micro_batchsize", "micro_batch_size"},
+      {"load_in_4bits", "load_in_4bit"},
+      {"adaptor", "adapter"},
+      {"deepsped", "deepspeed"},
+      {"context_parapllel_size", "context_parallel_size"}};  // axolotl's own examples/alst
+  for (const auto& [key, other] : slips) CHECK(slip(key) == meant(key, other));
+  // Keys that these programs have, and one that is too short to tell.
+  for (const char* key : {"local_rank", "quantization", "sage_attention", "model_name",
+                          "lora_alpha", "max_steps", "eval_accumulation_steps", "seed", "bf17"}) {
+    CHECK(slip(key) == "Read as a file of axolotl.");
+  }
+  const auto inside = tuned("base_model: a/b\nfsdp_config:\n  ofload_params: true\n");
+  CHECK(inside.understood.notes.front() ==
+        "fsdp_config.ofload_params is not heeded: did you mean fsdp_config.offload_params?");
+  const auto option = tuned("python train.py --per_device_train_batch_size 1 --lora_ranks 64",
+                            SettingsForm::Options);
+  CHECK(option.understood.notes.front() == meant("--lora_ranks", "--lora_rank"));
+}
+
+TEST_CASE("keys of fsdp_config are heeded with and without their prefix") {
+  const auto sharding = [](const std::string& keys, std::int64_t nodes) {
+    const auto settings =
+        *read_settings("base_model: a/b\nfsdp_config:\n" + keys, "a.yaml", SettingsForm::Yaml);
+    const std::string layout = understand_fine_tuning(settings, 16, {}, nodes)->understood.layout;
+    const std::string first = "precision=bf16";
+    return (layout.find("recompute=full") == layout.npos ? "" : "again ") +
+           layout.substr(layout.find(first) + first.size());
+  };
+  const std::string none = ",sharding=fsdp,zero=3";
+  for (const std::string prefix : {"  ", "  fsdp_"}) {
+    CHECK(sharding(prefix + "activation_checkpointing: true\n", 1) == "again " + none);
+    CHECK(sharding(prefix + "offload_params: true\n", 1) == none + ",offload=optimizer+parameters");
+    CHECK(sharding(prefix + "reshard_after_forward: false\n", 1) == ",sharding=fsdp,zero=2");
+    CHECK(sharding(prefix + "version: 2\n", 1) == none);
+    CHECK(sharding(prefix + "sharding_strategy: SHARD_GRAD_OP\n", 1) == ",sharding=fsdp,zero=2");
+    CHECK(sharding(prefix + "sharding_strategy: NO_SHARD\n", 1) == ",sharding=ddp");
+    CHECK(sharding(prefix + "sharding_strategy: HYBRID_SHARD\n", 1) == none);
+    CHECK(sharding(prefix + "sharding_strategy: HYBRID_SHARD\n", 2) ==
+          ",sharding=hsdp,zero=3,dp_replicate=2");
+    CHECK(sharding(prefix + "state_dict_type: FULL_STATE_DICT\n", 1) == none);
+  }
+  // Of the Trainer's the section alone does nothing.
+  const auto args = tuned(
+      "model_name_or_path: a/b\nper_device_train_batch_size: 1\nbf16: true\n"
+      "fsdp_config:\n  fsdp_offload_params: true\n");
+  CHECK(args.understood.layout.find("sharding") == std::string::npos);
+}
+
+TEST_CASE("DeepSpeed's settings may stand in the file itself") {
+  const auto fine = tuned(
+      "base_model: a/b\nbf16: true\ndeepspeed:\n  zero_optimization:\n    stage: 3\n"
+      "    offload_param: {device: cpu}\n");
+  CHECK(fine.trainer == "accelerate-deepspeed");
+  CHECK(fine.deepspeed.empty());
+  CHECK(fine.understood.layout == "precision=bf16,zero=3,offload=parameters");
+  CHECK(shipped_deepspeed_entries("deepspeed_configs/zero3_bf16.json") == "zero=3");
+  CHECK(shipped_deepspeed_entries("mine/zero3.json").empty());
+}
+
+TEST_CASE("what accelerate launch is told is told as in its own file") {
+  const auto launch = accelerate_launch(
+      "accelerate launch --config_file fsdp.yaml --use_fsdp --fsdp_offload_params true \\\n"
+      "  --num_processes=8 train.py --bf16 --zero_stage 1\n",
+      "run.sh", SettingsForm::Options);
+  REQUIRE(launch.has_value());
+  CHECK(launch->config_file == "fsdp.yaml");
+  CHECK(launch->config_where == "run.sh:1");
+  std::vector<std::string> told;
+  for (const Setting& one : launch->settings) told.push_back(one.key + '=' + one.values.front());
+  const std::vector<std::string> all = {"distributed_type=FSDP",
+                                        "fsdp_config.fsdp_offload_params=true", "num_processes=8"};
+  CHECK(told == all);
+  CHECK(!accelerate_launch("torchrun train.py --config_file a.yaml", "a", SettingsForm::Options));
+}
+
+TEST_CASE("options that describe Megatron-LM's model are spelt like others") {
+  const auto notes = [](const std::string& option) {
+    return understood(
+               "train.py --num-layers 32 --micro-batch-size 1 --global-batch-size 8 "
+               "--seq-length 512 " +
+                   option,
+               SettingsForm::Options, "megatron@0.19")
+        .notes;
+  };
+  CHECK(notes("--attention-dropuot 0") ==
+        std::vector<std::string>{
+            "--attention-dropuot is not heeded: did you mean --attention-dropout?"});
+  CHECK(notes("--attention-dropout 0 --vocab-file a --decoder-seq-length 8 --lr-decay-iters 9")
+            .empty());
+}
+
 TEST_CASE("a misspelt option is told with the one that was meant") {
   const Understood read = understood(
       "train.py --num-layers 32 --micro-batch-size 1 --global-batch-size 8 --seq-length 512 "

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trainwright/base/json.h"
+#include "trainwright/export/export.h"
 
 namespace trainwright::detail {
 
@@ -24,9 +25,12 @@ struct Script {
   // words of the command that starts the training, from its program on; if there is none, what
   // arrays, strings and lines hold.
   std::vector<std::vector<ShellWord>> groups;
-  std::vector<std::string> notes;  // what was left out, "12: ..." by its line
+  std::vector<ShellWord> launcher;  // that command's words before its program
+  std::vector<std::string> notes;   // what was left out, "12: ..." by its line
 };
 Script read_script(std::string_view text);
+// The options among a command's words.
+std::vector<Setting> settings_among(const std::vector<ShellWord>& words, std::string_view origin);
 
 // The words and operators of a script as they stand, quotes and all.
 struct ShellToken {

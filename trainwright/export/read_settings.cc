@@ -108,6 +108,17 @@ void name_options(std::vector<Setting>& settings) {
   }
 }
 
+}  // namespace
+
+std::vector<Setting> settings_among(const std::vector<ShellWord>& words, std::string_view origin) {
+  std::vector<Setting> settings;
+  take_group(words, origin, settings);
+  for (Setting& setting : settings) drop_unset(setting);
+  return settings;
+}
+
+namespace {
+
 std::vector<Setting> settings_of_script(const Script& script, std::string_view origin) {
   std::vector<Setting> settings;
   for (const auto& group : script.groups) take_group(group, origin, settings);

@@ -344,8 +344,8 @@ void run_text(Run& run, std::string_view text, std::size_t line, int depth) {
   end("");
 }
 
-// The words from the program on: what stands before is the launcher's.
-ShellWords of_program(const ShellWords& words) {
+// Where the program stands: the words before are the launcher's.
+std::size_t program_at(const ShellWords& words) {
   std::size_t first = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const bool value =
@@ -353,7 +353,7 @@ ShellWords of_program(const ShellWords& words) {
     const bool module = i > 0 && words[i - 1].text == "-m";
     if ((words[i].text.ends_with(".py") && !value) || module) first = i;
   }
-  return {words.begin() + static_cast<std::ptrdiff_t>(first), words.end()};
+  return first;
 }
 
 bool launches(const ShellWords& words) {
@@ -413,7 +413,13 @@ Script read_script(std::string_view text) {
     else
       held.push_back(one.words);
   }
-  if (starts) held = {of_program(best->words)};
+  if (starts) {
+    const auto program = best->words.begin() + static_cast<std::ptrdiff_t>(program_at(best->words));
+    held = {{program, best->words.end()}};
+    // A program that cannot be told from an option's value leaves its launcher's options to it.
+    script.launcher = {best->words.begin(),
+                       program == best->words.begin() ? best->words.end() : program};
+  }
   script.groups.insert(script.groups.end(), held.begin(), held.end());
   script.notes = std::move(run.notes);
   return script;

@@ -4,8 +4,11 @@
 // made of them). Its switches decide what in other families the entry says.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainwright/model/build.h"
 #include "trainwright/model/family_tables.h"
+#include "trainwright/model/megatron_options.h"
 
 namespace trainwright::detail {
 namespace {
@@ -204,3 +207,18 @@ Family megatron_family() {
 }
 
 }  // namespace trainwright::detail
+
+namespace trainwright {
+
+std::vector<std::string> megatron_model_options() {
+  std::vector<std::string> options;
+  const detail::Family family = detail::megatron_family();
+  for (const std::string_view name : detail::field_names(family)) {
+    std::string option = fmt::format("--{}", name);
+    std::replace(option.begin(), option.end(), '_', '-');
+    options.push_back(std::move(option));
+  }
+  return options;
+}
+
+}  // namespace trainwright
