@@ -1,5 +1,5 @@
 #pragma once
-// Which arguments of Megatron-LM describe a model.
+// Public: which arguments of Megatron-LM describe a model.
 #include <string>
 #include <vector>
 
