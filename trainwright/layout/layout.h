@@ -22,7 +22,7 @@
 //   layers                                   of each stage: 5/6*14/3
 //   count_embedding count_loss               alone, or how many layers they are worth
 //   mtp_stage                                from 0
-//   sp vocab_parallel                        alone; the latter puts embedding and head on all stages
+//   sp vocab_parallel                        alone; the latter: embedding, head on all stages
 //   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
 //   precision cp_kind dispatcher cp_ulysses  likewise
 //   offload                                  optimizer+activations+parameters
