@@ -17,8 +17,8 @@ namespace trainwright {
 // collective has used. 0.0: there is none, or it is not known.
 struct LibraryFacts {
   Version torch, nccl, cuda, transformer_engine;
-  // Generation of FlashAttention: 1, 2, 3; 0: the accelerator's best kernel. That one also runs from
-  // a compute capability on, 0 nowhere (cuDNN's, where PyTorch is told to prefer it).
+  // Generation of FlashAttention: 1, 2, 3; 0: the accelerator's best kernel. That one also runs
+  // from a compute capability on, 0 nowhere (cuDNN's, where PyTorch is told to prefer it).
   std::int64_t flash = 0;
   double best_attention_from = 0;
   double attention_takes = 1;          // of that one's time, where another kernel stands in for it
