@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {

@@ -40,59 +40,71 @@ std::optional<Layout> with_copies(Layout layout, std::int64_t times, std::int64_
   return layout;
 }
 
+// A cluster of `times / parts` as many accelerators.
+struct Size {
+  std::int64_t times, parts, count;
+  Cluster cluster;
+};
+std::vector<Size> sizes_around(const Cluster& here, const ClusterOf& cluster_of) {
+  const std::int64_t all = accelerator_count(here);
+  std::vector<Size> sizes;
+  for (const auto& [times, parts] : kSizes) {
+    if (all % parts != 0) continue;
+    const std::int64_t count = all * times / parts;
+    if (const auto cluster = cluster_of(count)) sizes.push_back({times, parts, count, *cluster});
+  }
+  return sizes;
+}
+
 struct Curve {
   Json points = Json::array();
   std::vector<std::string> left_out;  // "512 (does not fit)"
 };
 
 // Each with its fastest layout.
-Result<Curve> searched(const Plan& plan, const SearchQuestion& question, const ClusterOf& sizes) {
+Result<Curve> searched(const Plan& plan, const SearchQuestion& question,
+                       const std::vector<Size>& sizes) {
   Curve curve;
-  for (const auto& [times, parts] : kSizes) {
-    const std::int64_t all = accelerator_count(question.cluster), count = all * times / parts;
-    if (all % parts != 0) continue;
-    const auto cluster = sizes(count);
-    if (!cluster) continue;
-    SearchQuestion other = with_cluster(question, *cluster);
+  for (const Size& size : sizes) {
+    SearchQuestion other = with_cluster(question, size.cluster);
     other.most = 1;
     std::vector<PlannedLayout> best = plan.result.best;
-    if (times != parts) {
+    if (size.times != size.parts) {
       SearchResult result = TW_TRY(search(other));
       if (result.stopped == SearchStop::Interrupt || result.stopped == SearchStop::Time) break;
       best = std::move(result.best);
     }
     if (best.empty()) {
-      curve.left_out.push_back(fmt::format("{} (nothing fits)", with_thousands(count)));
+      curve.left_out.push_back(fmt::format("{} (nothing fits)", with_thousands(size.count)));
       continue;
     }
-    curve.points.push(point_json(count, best.front().layout, best.front().time, plan.wanted.model));
+    curve.points.push(
+        point_json(size.count, best.front().layout, best.front().time, plan.wanted.model));
   }
   return curve;
 }
 
 // Each with the recommended layout, on more or fewer copies.
-Result<Curve> copied(const Plan& plan, const SearchQuestion& question, const ClusterOf& sizes) {
+Result<Curve> copied(const Plan& plan, const SearchQuestion& question,
+                     const std::vector<Size>& sizes) {
   Curve curve;
-  for (const auto& [times, parts] : kSizes) {
-    const std::int64_t all = accelerator_count(question.cluster), count = all * times / parts;
-    if (all % parts != 0) continue;
-    const auto cluster = sizes(count);
-    if (!cluster) continue;
+  for (const Size& size : sizes) {
     const auto leave_out = [&](const char* why) {
-      curve.left_out.push_back(fmt::format("{} ({})", with_thousands(count), why));
+      curve.left_out.push_back(fmt::format("{} ({})", with_thousands(size.count), why));
     };
-    const auto layout = with_copies(plan.result.best[plan.result.recommended].layout, times, parts);
+    const auto layout =
+        with_copies(plan.result.best[plan.result.recommended].layout, size.times, size.parts);
     if (!layout) {
       leave_out("copies do not divide");
       continue;
     }
-    const Judged found = TW_TRY(judged(with_cluster(question, *cluster), *layout));
+    const Judged found = TW_TRY(judged(with_cluster(question, size.cluster), *layout));
     if (!found.refused.empty()) {
       leave_out("refused");
     } else if (fit_of(found.memory->oom, question.risk) != Fit::Fits) {
       leave_out("does not fit");
     } else {
-      curve.points.push(point_json(count, *layout, *found.time, plan.wanted.model));
+      curve.points.push(point_json(size.count, *layout, *found.time, plan.wanted.model));
     }
   }
   return curve;
@@ -113,11 +125,12 @@ Result<Json> scaling_json(const Plan& plan, const SearchQuestion& question,
                           const Hardware& hardware) {
   Json json = Json::object();
   if (plan.result.best.empty()) return json.add("points", Json::array());
-  const ClusterOf sizes = sizes_of(question.cluster, hardware);
-  if (!sizes(accelerator_count(question.cluster))) {
+  const ClusterOf cluster_of = sizes_of(question.cluster, hardware);
+  if (!cluster_of(accelerator_count(question.cluster))) {
     json.add("points", Json::array());
     return json.add("says", Json::of("Not drawn: other sizes of this cluster are not known."));
   }
+  const std::vector<Size> sizes = sizes_around(question.cluster, cluster_of);
   const std::string why = why_copies(plan, question);
   Curve curve =
       TW_TRY(why.empty() ? searched(plan, question, sizes) : copied(plan, question, sizes));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainwright/work/eager.h"
 #include "trainwright/work/steps.h"
 #include "trainwright/work/vocabulary.h"
 
