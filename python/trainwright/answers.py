@@ -332,7 +332,7 @@ class WithMoreMemory:
 
 @dataclass
 class Beside:
-    """A layout that was not asked for: `job` of adapters and the `trainer` of another, `host` where it offloads."""
+    """A layout that was not asked for: `job` of leaner states and adapters, the `trainer` of another, `host` where it offloads."""
     layout: str
     step: float
     driver: int
@@ -390,6 +390,7 @@ class Plan(Answer):
     with_more_memory: WithMoreMemory | None = None
     host: HostMemory | None = None  # what the recommended layout offloads
     with_offload: Beside | None = None  # faster, where layouts fit without and memory makes them slow
+    with_lean_states: Beside | None = None  # AdamW with states in fewer bits, where memory makes the best slow or nothing fits
     change: Beside | None = None  # where nothing fits: near `smallest`, with what is not searched
     adapters: Beside | None = None  # where nothing fits on few accelerators: with the weights frozen
     riskier: Riskier | None = None

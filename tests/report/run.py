@@ -76,6 +76,15 @@ def says_nothing_odd(browser, name):
         check(word not in browser.value("document.querySelector('main').innerHTML"), f"{name}: the page says {word}")
 
 
+def everything_has_a_colour(browser, name):
+    black = browser.value("(() => { const {parts, categories} = JSON.parse(document.getElementById('data').textContent).details.names; "
+                          "const one = document.querySelector('svg').appendChild(document.createElementNS('http://www.w3.org/2000/svg', 'rect')); "
+                          "const black = [...Object.keys(parts), ...Object.keys(categories)].filter(what => { "
+                          "one.setAttribute('class', `f-${what}`); return getComputedStyle(one).fill === 'rgb(0, 0, 0)'; }); "
+                          "one.remove(); return black; })()")
+    check(black == [], f"{name}: {black} have no colour")
+
+
 def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
     wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
@@ -113,6 +122,7 @@ def is_complete(browser, name, fits):
     tells_of_the_search(browser, name)
     tells_of_wishes(browser, name)
     breaks_commands_between_words(browser, name)
+    everything_has_a_colour(browser, name)
     says_nothing_odd(browser, name)
 
 

@@ -145,13 +145,6 @@ std::string prepared_note(const Answer& answer, const MemoryConstants& constants
       lora->base == FrozenBase::Nf4 ? ", prepared=trl for TRL before 0.27" : "");
 }
 
-std::string muon_note(const Job& job) {
-  if (job.optimizer != OptimizerKind::Muon) return {};
-  return "Muon's own products, a few Newton-Schulz steps for every matrix, are not timed: a step "
-         "of "
-         "few tokens takes visibly longer.";
-}
-
 std::string untaught_note(const Cluster& cluster) {
   if (!is_untaught(cluster)) return {};
   return "No run on such accelerators taught the constants of step times, so that their interval "
@@ -203,7 +196,6 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
   add(prepared_note(answer, constants));
   add(hooks_note(answer));
   add(fp32_note(answer.setting));
-  add(muon_note(answer.setting.job));
   add(untaught_note(answer.setting.cluster));
   add(doubt_text(answer.estimate.ground, answer.setting.trainer));
   add(assumed_note(answer));

@@ -55,8 +55,9 @@ std::vector<Argument> limit_arguments();
 
 // What more memory would be worth is told for twice as much.
 inline constexpr double kMoreMemory = 2;
-// A best that would take so much less with it may be beaten by one that offloads.
-inline constexpr double kWorthOffloading = 0.25;
+// A best that would take so much less with it may be beaten by one that offloads, or by leaner
+// states.
+inline constexpr double kWorthLooking = 0.25;
 
 // Of so many families with a pipeline, the fastest first, an order of its own is looked for.
 inline constexpr std::size_t kOrdered = 3;
@@ -73,6 +74,11 @@ struct Adapters {
   Job job;
   std::string trainer;  // to ask for instead; empty: the one that was asked for
   PrecisionKind precision;
+  PlannedLayout plan;
+};
+// The same with AdamW whose states have fewer bits, where the trainer has one.
+struct LeanStates {
+  Job job;
   PlannedLayout plan;
 };
 // "lora=16", without an optimizer that goes without saying.
@@ -95,6 +101,9 @@ struct Plan {
   // Offloading is searched where nothing fits without. Where memory makes the best so slow that it
   // may pay, the fastest of all, if it offloads and is at least kMargin faster.
   std::optional<PlannedLayout> with_offload = {};
+  // Where memory makes the best so slow, and leaner states at least kMargin faster; or nothing
+  // fits.
+  std::optional<LeanStates> with_lean_states = {};
   // Where nothing fits: a layout near `smallest` that does, with what a search leaves alone.
   std::optional<PlannedLayout> change = {};
   std::optional<Adapters> adapters = {};  // where nothing fits
@@ -122,8 +131,8 @@ std::string changes_text(const Layout& from, const Layout& to);
 // "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
 std::string today_text(const Plan& plan);
 // Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
-// "memory", "offload", "host", "run", "order", "search", "measured", "experts", "within", "change",
-// "adapters", "larger".
+// "memory", "offload", "states", "host", "run", "order", "search", "measured", "experts", "within",
+// "change", "adapters", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;
@@ -131,6 +140,13 @@ struct PlanNote {
 std::vector<PlanNote> plan_notes(const Plan& plan);
 // "It fits with zero=1."; empty where nothing near does, or it fits.
 std::string why_not_fits_text(const Plan& plan);
+// Those about what was not asked.
+std::string limit_text(const Plan& plan);
+std::string offload_text(const Plan& plan);
+std::string lean_states_text(const Plan& plan);
+std::string change_text(const Plan& plan);
+std::string adapters_text(const Plan& plan);
+std::string riskier_text(const Plan& plan);
 // What `export` would refuse of the recommended layout.
 std::vector<Unsayable> not_exported(const Plan& plan);
 // Why there is no layout to show.

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include "trainwright/base/text.h"
@@ -105,7 +106,7 @@ Result<std::optional<PlannedLayout>> faster_with_offload(const Plan& plan,
     return std::nullopt;
   }
   const Seconds best = plan.result.best.front().time.step;
-  if (plan.with_more_memory->time.step > best * (1 - kWorthOffloading)) return std::nullopt;
+  if (plan.with_more_memory->time.step > best * (1 - kWorthLooking)) return std::nullopt;
   SearchQuestion offloading = question;
   offloading.offload = true;
   offloading.most = 1;
@@ -195,6 +196,31 @@ Result<std::optional<Adapters>> adapters_that_fit(const Wanted& wanted, const Se
   return std::nullopt;
 }
 
+// AdamW with states in fewer bits: what it learns differs little, yet nobody gets it unasked.
+constexpr std::array kLeanAdamW = {OptimizerKind::AdamWPrecisionAware, OptimizerKind::AdamW8bit};
+
+// Of those that the trainer has, the first that helps.
+Result<std::optional<LeanStates>> lean_states(const Plan& plan, const SearchQuestion& question) {
+  const Wanted& wanted = plan.wanted;
+  if (wanted.job.optimizer != OptimizerKind::AdamW || wanted.from) return std::nullopt;
+  std::optional<Seconds> enough;
+  if (!plan.result.best.empty()) {
+    const Seconds best = plan.result.best.front().time.step;
+    if (!plan.with_more_memory) return std::nullopt;
+    if (plan.with_more_memory->time.step > best * (1 - kWorthLooking)) return std::nullopt;
+    enough = best * (1 - kMargin);
+  }
+  for (const OptimizerKind kind : kLeanAdamW) {
+    Wanted lean = wanted;
+    lean.job.optimizer = kind;
+    auto found = TW_TRY(fastest_of(lean, question));
+    if (found && (!enough || found->time.step <= *enough)) {
+      return LeanStates{lean.job, *std::move(found)};
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<HostMemory> host_of(const SearchQuestion& question, const PlannedLayout& plan) {
   return host_memory(memory_question(question, plan.layout), plan.memory);
 }
@@ -265,6 +291,7 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
   }
   plan.with_offload = TW_TRY(faster_with_offload(plan, question));
   if (plan.with_offload) plan.host_with_offload = host_of(question, *plan.with_offload);
+  plan.with_lean_states = TW_TRY(lean_states(plan, question));
   if (wanted.within) {
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
     plan.fewest = TW_TRY(fewest(question, sizes, rate));

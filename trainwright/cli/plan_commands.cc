@@ -87,6 +87,11 @@ Result<std::vector<WayOut>> ways_out(const Invocation& invocation, const Plan& p
                     found_text(wanted, plan.larger->plan),
                     plan_again(invocation, {{"on", plan.larger->cluster.name}})});
   }
+  if (plan.with_lean_states) {
+    ways.push_back({"optimizer states in fewer bits",
+                    found_text(wanted, plan.with_lean_states->plan),
+                    plan_again(invocation, {{"job", job_text(plan.with_lean_states->job)}})});
+  }
   if (plan.adapters) ways.push_back(adapters_way(invocation, wanted, *plan.adapters));
   if (wanted.seq >= 4096) {
     const Wanted shorter = with_quarter(wanted);

@@ -135,6 +135,10 @@ void add_ways_out(Json& json, const Plan& plan) {
     if (plan.host_with_offload) offload.add("host", to_json(*plan.host_with_offload));
     json.add("with_offload", std::move(offload));
   }
+  if (plan.with_lean_states) {
+    json.add("with_lean_states", beside_json(plan.with_lean_states->plan)
+                                     .add("job", Json::of(to_text(plan.with_lean_states->job))));
+  }
   if (plan.change) json.add("change", beside_json(*plan.change));
   if (plan.adapters) {
     Json adapters = beside_json(plan.adapters->plan);

@@ -277,58 +277,6 @@ std::string runner_up_text(const SearchResult& result) {
                      differences_text(first, second));
 }
 
-// What more memory would be worth.
-std::string limit_text(const Plan& plan) {
-  const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_more_memory;
-  if (other.time.step >= first.time.step) {
-    return "Memory does not limit it: no layout is faster with twice as much.";
-  }
-  constexpr double kHardly = 0.01;
-  const double gain = 1 - other.time.step / first.time.step;
-  return fmt::format("Memory {} it: with twice as much {} would take {}, {} less.",
-                     gain < kHardly ? "hardly limits" : "limits",
-                     short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
-                     percent(gain));
-}
-
-// What was not searched, since layouts fit without.
-std::string offload_text(const Plan& plan) {
-  const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_offload;
-  std::string text =
-      fmt::format("Not searched, since layouts fit without: offloading. {} would take {}, {} less",
-                  short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
-                  percent(1 - other.time.step / first.time.step));
-  if (plan.host_with_offload)
-    text += fmt::format("; host memory: {}", to_text(*plan.host_with_offload));
-  return text + fmt::format(". --fix offload={} lists such layouts.",
-                            value_of(Knob::Offload, other.layout));
-}
-
-// "24.1 GiB, 5.1 s a step"
-std::string size_text(const PlannedLayout& of) {
-  return fmt::format("{}, {} a step", to_text(of.memory.classes[of.memory.worst].driver),
-                     seconds_text(of.time.step));
-}
-
-std::string change_text(const Plan& plan) {
-  const Layout &from = plan.result.smallest->layout, &to = plan.change->layout;
-  const std::string what =
-      change_to(to_text(from), to, layout_context(plan.wanted.cluster, plan.wanted.trainer));
-  std::string text =
-      fmt::format("Not searched, but fits: the same with {} ({}).", what, size_text(*plan.change));
-  if (what.starts_with("loss=") && what.find(',') == std::string::npos)
-    text += fmt::format(" --fix {} searches such layouts.", what);
-  return text;
-}
-
-std::string adapters_text(const Plan& plan) {
-  const Adapters& of = *plan.adapters;
-  return fmt::format("Adapters {}would fit: --job {}{}: {} ({}).",
-                     of.job.lora->base == FrozenBase::AsWeights ? "" : "over weights in four bits ",
-                     job_text(of.job), of.trainer.empty() ? "" : " --trainer " + of.trainer,
-                     short_text(of.plan.layout, plan.wanted.model), size_text(of.plan));
-}
-
 RankLoad busiest_of(const Wanted& wanted, const Layout& layout) {
   return busiest_rank(wanted.constants.expert_load, wanted.model, slice_of(layout, wanted.trainer),
                       layout.pp);
@@ -423,16 +371,6 @@ std::string nothing_text(const Plan& plan) {
 
 constexpr double kNone = 0.0005;  // would be shown as 0.0 %
 
-std::string riskier_text(const Plan& plan) {
-  const PlannedLayout& other = *plan.result.riskier;
-  std::string text = fmt::format(
-      "At a higher risk, a chance of OOM of {}, {} would take {}", chance_text(other.memory.oom),
-      short_text(other.layout, plan.wanted.model), seconds_text(other.time.step));
-  if (plan.result.best.empty()) return text + ".";
-  const Seconds first = plan.result.best.front().time.step;
-  return text + fmt::format(", {} less.", percent(1 - other.time.step / first));
-}
-
 // The step with the fixed kind, where the clock over all of its actions tells another than the
 // table.
 std::string same_clock_text(const Plan& plan, const OrderedFamily& of) {
@@ -525,6 +463,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
+    if (plan.with_lean_states) notes.push_back({"states", lean_states_text(plan)});
     if (plan.host) {
       notes.push_back(
           {"host", fmt::format("Offloaded to host memory by {}: {}, not counting buffers.",
@@ -550,6 +489,9 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   }
   if (wanted.within) notes.push_back({"within", within_text(plan)});
   if (plan.change) notes.push_back({"change", change_text(plan)});
+  if (result.best.empty() && plan.with_lean_states) {
+    notes.push_back({"states", lean_states_text(plan)});
+  }
   if (plan.adapters) notes.push_back({"adapters", adapters_text(plan)});
   if (result.end == SearchEnd::NothingFits) {
     notes.push_back({"larger", larger_text(plan)});

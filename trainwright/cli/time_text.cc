@@ -58,6 +58,7 @@ std::string_view words_of(TimePart part) {
     case TimePart::AttentionCores: return "attention";
     case TimePart::Streams: return "memory-bound kernels";
     case TimePart::Loss: return "loss";
+    case TimePart::Launches: return "kernel launches";
     case TimePart::Host: return "waiting for the host";
     case TimePart::Tensor: return "tensor parallel";
     case TimePart::Context: return "context parallel";

@@ -114,7 +114,8 @@ std::size_t running_loss(const Layout& layout, const Trainer& trainer) {
   const auto found =
       std::find_if(trainer.losses.begin(), trainer.losses.end(), [&](const Loss& loss) {
         if (!layout.loss.empty()) return loss.name == layout.loss;
-        return loss.with_compile == compiled && loss.use >= Use::ByDefault;
+        const bool usual = loss.with_compile == compiled && loss.use >= Use::ByDefault;
+        return usual || loss.use == Use::Always;  // one that a run's own file names
       });
   return found == trainer.losses.end() ? 0
                                        : static_cast<std::size_t>(found - trainer.losses.begin());

@@ -338,6 +338,10 @@ TEST_CASE("the loss that runs is the one asked for, the compiled one with compil
   CHECK(named("loss=chunked,on=compile") == "chunked");
   trainer.losses.pop_back();
   CHECK(named("on=compile") == "eager");
+  // What a run's own file names comes first and runs with and without.
+  trainer.losses.insert(trainer.losses.begin(), loss("compiled", Use::Always, true));
+  CHECK(named("tp=1") == "compiled");
+  CHECK(named("on=compile") == "compiled");
 }
 
 TEST_CASE("what a trainer does unasked holds where the layout is silent") {

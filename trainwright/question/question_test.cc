@@ -187,6 +187,10 @@ TEST_CASE(
   for (const Workspace& workspace : trainer.workspaces) {
     if (workspace.library == "cublas") CHECK(workspace.bytes == 1 << 20);
   }
+  words.trainer = R"({"based_on": "pytorch@2.4", "loss": "compiled",
+                      "code": {"joined_projections": true}})";
+  const Trainer compiled = read_question(words, DataDirectory(kShippedData))->trainer;
+  CHECK(compiled.losses.front().name == "compiled");
 }
 
 TEST_CASE("what a variant cannot switch is named with its place") {

@@ -106,7 +106,7 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
     seconds = std::max(attention_time(unfused, rates_), streamed_time(moved, backward, rates_));
   } else if (op.kind == OperatorKind::Loss) {
     piece = Piece::Loss;
-    seconds = streamed_time(moved, backward, rates_);
+    seconds = streamed_time(moved, false, rates_);  // no sum over rows slows its backward pass
   } else {
     seconds = streamed_time(moved, backward && !elementwise, rates_);
   }

@@ -9,6 +9,7 @@
 #include "trainwright/base/hash.h"
 #include "trainwright/simulate/dealt_stages.h"
 #include "trainwright/simulate/list_time.h"
+#include "trainwright/simulate/stepping.h"
 #include "trainwright/simulate/wires.h"
 
 namespace trainwright {
@@ -26,14 +27,13 @@ using detail::Link;
 using detail::LinksByKind;
 using detail::ListTime;
 using detail::ListTimer;
+using detail::muon_time;
+using detail::MuonTime;
 using detail::placed;
+using detail::Stepped;
+using detail::SteppedAt;
+using detail::stepping;
 using detail::Wires;
-
-constexpr double kOptimizerPasses = 2;  // states, masters and gradients are read, most are written
-// What a host moves in its own memory while it steps an optimizer; the ranks of a node share it.
-// DeepSpeed's CPU Adam took some 10 s for the 18.2 B parameters of an A100 node (its issue 6834)
-// and 8.2 s for 11.6 B (its pull request 735): at 2 x 18 bytes a parameter 65 and 51 GB/s.
-constexpr BytesPerSecond kHostUpdates(58e9);
 
 // Every rank of a layout goes at the pace of the slowest accelerator.
 const Accelerator& slowest_accelerator(const Cluster& cluster) {
@@ -88,7 +88,7 @@ struct StepModel::State {
   ExpertLoad expert_load;
   struct StageSums {
     std::vector<Portion> portions;
-    HeldParameters held;
+    Stepped steps;
     std::array<Flops, 4> flops{};  // by pass
   };
   // By precision: recipes differ.
@@ -98,6 +98,7 @@ struct StepModel::State {
     std::optional<WorkCache> for_others;  // once they ask
     ListTimer timer;
     std::unordered_map<const Totals*, ListTime> timed = {};
+    std::unordered_map<const Totals*, MuonTime> stepped = {};
     std::unordered_map<std::int64_t, Flops> needed = {};  // of a token, by length of the sequence
     std::unordered_map<Slice, StageSums, SliceHash> whole = {};  // all layers as one stage
 
@@ -148,7 +149,7 @@ struct StepModel::State {
   };
   struct KnownStage {
     StagePieces pieces;
-    HeldParameters held;
+    Stepped steps;
     std::array<Flops, 4> flops{};  // by pass
   };
   using StagesByContent = std::unordered_map<std::int64_t, KnownStage>;
@@ -211,7 +212,7 @@ struct StepModel::State {
   };
   std::optional<Twig> last = {};
 
-  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 13>;
+  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 14>;
   // What a stage adds to its rank.
   struct StageWork {
     Shares shares = {};
@@ -246,6 +247,17 @@ struct StepModel::State {
         .first->second;
   }
 
+  // Of layers that are run again together the list is that of one.
+  const MuonTime& stepped(Lists& of, const Portion& portion) {
+    const auto [found, fresh] = of.stepped.try_emplace(portion.totals);
+    if (fresh) {
+      const OperatorList list = make_list(model, of.recipe, *portion.list);
+      const auto weights = held_weights(model, of.recipe, *portion.list, list);
+      found->second.add(muon_time(weights, rates), real(portion.list->slice.recompute.n));
+    }
+    return found->second;
+  }
+
   const StagePieces& layer(Lists& of, const Portion& portion, Wires& wires, OnLinks& known) {
     const auto found = known.layers.find(portion.totals);
     if (found != known.layers.end()) return found->second;
@@ -271,10 +283,13 @@ struct StepModel::State {
   }
 
   StageSums sums_of(Lists& of, const Stage& stage, const Slice& slice) {
-    StageSums sums{.portions = of.work.stage(stage, slice), .held = {}};
+    StageSums sums{.portions = of.work.stage(stage, slice), .steps = {}};
     for (const Portion& share : of.work.shares(stage, slice)) sums.portions.push_back(share);
     for (const Portion& portion : sums.portions) {
-      sums.held.add(portion.totals->parameters, portion.count);
+      sums.steps.held.add(portion.totals->parameters, portion.count);
+      if (job.optimizer == OptimizerKind::Muon) {
+        sums.steps.muon.add(stepped(of, portion), real(portion.count));
+      }
       for (std::size_t pass = 0; pass < sums.flops.size(); ++pass) {
         sums.flops[pass] += portion.totals->effort[pass].matmul * real(portion.count);
       }
@@ -294,11 +309,11 @@ struct StepModel::State {
         .first->second;
   }
 
-  Shares parameter_shares(const HeldParameters& held, std::int64_t layers, const Recipe& recipe,
+  Shares parameter_shares(const Stepped& steps, std::int64_t layers, const Recipe& recipe,
                           const TrainedBytes& trained, const Sharding& sharding, Wires& wires) {
     Shares shares;
     for (const ParameterTraffic& traffic :
-         parameter_traffic(held, layers, sharding, recipe, trained)) {
+         parameter_traffic(steps.held, layers, sharding, recipe, trained)) {
       const std::int64_t calls = std::max<std::int64_t>(traffic.calls, 1);
       const Seconds one =
           wires.time(traffic.kind, traffic.group, traffic.bytes / calls) * real(calls);
@@ -310,42 +325,14 @@ struct StepModel::State {
         shares.push_back({reduced ? &RankPieces::reduced : &RankPieces::gathered, one});
       }
     }
-    add_optimizer(shares, held, sharding, trained.model, wires.layout);
+    const SteppedAt at{sharding, offloaded(wires.layout, trainer), cluster,
+                       slowest_accelerator(cluster).host_link, rates};
+    const RankPieces rank = stepping(steps, trained.model, at);
+    for (const auto part : {&RankPieces::optimizer, &RankPieces::orthogonal, &RankPieces::host_step,
+                            &RankPieces::every_forward, &RankPieces::every_backward}) {
+      if (rank.*part > Seconds(0)) shares.push_back({part, rank.*part});
+    }
     return shares;
-  }
-
-  // Where states lie on the host, it steps them: gradients go there and weights come back. Weights
-  // that lie there come for every pass.
-  void add_optimizer(Shares& shares, const HeldParameters& held, const Sharding& sharding,
-                     const ParameterBytes& bytes, const Layout& layout) {
-    const auto of_rank = [&](Params dense, Params expert, bool cut) {
-      return real(dense.value()) / (cut ? real(sharding.dense.ways) : 1.0) +
-             real(expert.value()) / (cut ? real(sharding.expert.ways) : 1.0);
-    };
-    const double trained = of_rank(held.trained_dense + held.adapter_dense,
-                                   held.trained_expert + held.adapter_expert, sharding.states);
-    const double states = of_rank(Params(held.states_dense.value()),
-                                  Params(held.states_expert.value()), sharding.states);
-    const double each = bytes.master + bytes.gradient_at_step + bytes.weight;
-    const double moved = (trained * each + states) * kOptimizerPasses;
-    const Flags<Offload> away = offloaded(layout, trainer);
-    const auto crossing = [&](double of) {
-      return rounded(RealBytes(of)) / slowest_accelerator(cluster).host_link;
-    };
-    if (away.has(Offload::Optimizer)) {
-      shares.push_back({&RankPieces::host_step,
-                        rounded(RealBytes(moved * real(largest_node(cluster)))) / kHostUpdates +
-                            crossing(trained * (bytes.gradient + bytes.weight))});
-    } else {
-      shares.push_back({&RankPieces::optimizer,
-                        streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, rates)});
-    }
-    if (away.has(Offload::Parameters)) {
-      const Seconds once =
-          crossing(of_rank(held.dense, held.expert, sharding.weights) * bytes.weight);
-      shares.push_back({&RankPieces::every_forward, once});
-      shares.push_back({&RankPieces::every_backward, once});
-    }
   }
 
   // What the layers of a stage keep of a micro-batch crosses to the host. Head and loss run
@@ -376,7 +363,7 @@ struct StepModel::State {
     if (fresh) {
       ++stages_known;
       const StageSums sums = sums_of(*twig.lists, kind.stage, slice);
-      found->second = {stage(*twig.lists, sums.portions, wires, *twig.on_links), sums.held,
+      found->second = {stage(*twig.lists, sums.portions, wires, *twig.on_links), sums.steps,
                        sums.flops};
     }
     return found->second;
@@ -424,7 +411,7 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const detail::De
     const KnownStage& known = known_stage(twig, kind, own, wires);
     StageWork& work = works.emplace_back();
     work.flops = known.flops;
-    work.shares = parameter_shares(known.held, kind.stage.count, twig.lists->recipe, twig.trained,
+    work.shares = parameter_shares(known.steps, kind.stage.count, twig.lists->recipe, twig.trained,
                                    twig.sharding, wires);
     add_offloaded(work.shares, own, kind.stage, *twig.lists, layout);
     step.kinds.push_back(known.pieces);
@@ -550,7 +537,7 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   Wires wires = s.wires_of(layout);
   RankPieces rank;
   for (const auto& [part, seconds] :
-       s.parameter_shares(s.whole_sums(lists, slice).held, s.one_stage.front().count, lists.recipe,
+       s.parameter_shares(s.whole_sums(lists, slice).steps, s.one_stage.front().count, lists.recipe,
                           trained, sharding_of(layout, s.trainer), wires)) {
     rank.*part += seconds;
   }

@@ -21,9 +21,9 @@
 //                    takes as long as the slowest rank
 //
 // 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
-//    the optimizer, at the pace of the host where its states are offloaded. Activations
-//    there cross in every pass, which shows where it takes longer or the trainer waits. All ranks
-//    wait for each other, the longer the more there are:
+//    the optimizer (Muon with products of its own), at the pace of the host where its states are
+//    offloaded. Activations there cross in every pass, which shows where it takes longer or the
+//    trainer waits. All ranks wait for each other, the longer the more there are:
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
@@ -79,7 +79,7 @@ struct StagePieces {
 struct RankPieces {
   Seconds reduced, gathered;                         // once a step
   Seconds every_forward, every_backward, offloaded;  // in each micro-batch; activations each way
-  Seconds optimizer;
+  Seconds optimizer, orthogonal;                     // bytes it moves; products that Muon adds
   Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
 };
 struct StepPieces {
@@ -158,7 +158,7 @@ class StepModel {
 // clang-format off
 enum class TimePart : std::uint8_t {
   Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
-  Host,                                // waiting for launches
+  Launches, Host,                      // what each kernel adds on the device; waiting for the host
   Tensor, Context, Expert,             // collectives that are not hidden
   Pipeline, Bubble,                    // transfers between stages, and waiting for others
   Data, Offload,                       // gradients and weights, activations to the host: not hidden

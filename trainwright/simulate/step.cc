@@ -72,8 +72,8 @@ Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConst
   parts[index(TimePart::Products)] = pass.at(Piece::Products) * factor(StackConstant::Products);
   parts[index(TimePart::AttentionCores)] =
       pass.at(Piece::AttentionCores) * factor(StackConstant::AttentionCores);
-  parts[index(TimePart::Streams)] =
-      pass.at(Piece::Streams) * factor(StackConstant::Streams) + each.device * pass.kernels;
+  parts[index(TimePart::Streams)] = pass.at(Piece::Streams) * factor(StackConstant::Streams);
+  parts[index(TimePart::Launches)] = each.device * pass.kernels;
   parts[index(TimePart::Loss)] = pass.at(Piece::Loss) * factor(StackConstant::Loss);
   parts[index(TimePart::Tensor)] =
       (pass.at(Piece::Tensor) + pass.at(Piece::TensorSums) * factor(StackConstant::Reductions) +
@@ -88,7 +88,7 @@ Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConst
       (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives +
       shown(pass.at(Piece::ExpertBeside), collectives,
             parts[index(TimePart::Products)] + parts[index(TimePart::AttentionCores)] +
-                parts[index(TimePart::Streams)],
+                parts[index(TimePart::Streams)] + parts[index(TimePart::Launches)],
             factor(StackConstant::Exposed));
   const double device = sum(parts).value();
   const double host =
@@ -367,6 +367,16 @@ void StepPieces::add(const StagePieces& stage, std::int64_t rank) {
   kinds.push_back(stage);
 }
 
+namespace {
+
+// What the optimizer takes.
+Seconds optimizer_of(const RankPieces& rank, const StackConstants& stack) {
+  return rank.optimizer * stack.at(StackConstant::Optimizer) +
+         rank.orthogonal * stack.at(StackConstant::Products) + rank.host_step;
+}
+
+}  // namespace
+
 StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   const Pipeline pipeline = pipeline_of(step, stack);
   StepTime time;
@@ -377,8 +387,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   Seconds data, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
     const Seconds travels = data_shown(step, r, pipeline, factor, stack);
-    const Seconds steps =
-        step.ranks[r].optimizer * stack.at(StackConstant::Optimizer) + step.ranks[r].host_step;
+    const Seconds steps = optimizer_of(step.ranks[r], stack);
     if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
   }
   time.parts[index(TimePart::Data)] += std::max(data, least_traffic(step) - sum(time.parts));
@@ -413,10 +422,10 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   };
   const Seconds micro_batch =
       pass(visit.forward, of.every_forward) + pass(visit.backward, of.every_backward);
-  const Seconds end = (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
-                       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
-                       of.optimizer * stack.at(StackConstant::Optimizer) + of.host_step) *
-                      (1 / ranks);
+  const Seconds end =
+      (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
+       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) + optimizer_of(of, stack)) *
+      (1 / ranks);
   return {micro_batch, end, whole.bound * (1 / ranks), real(whole.micro_batches),
           waiting_factor(whole, stack) * stack.at(StackConstant::Scale)};
 }
@@ -444,8 +453,8 @@ double tokens_per_second_per_rank(const StepTime& time) {
 
 std::string_view name_of(TimePart part) {
   constexpr std::array<std::string_view, kTimeParts> kNames = {
-      "products", "attention", "streams", "loss", "host",    "tensor",    "context",
-      "expert",   "pipeline",  "bubble",  "data", "offload", "optimizer", "waiting"};
+      "products", "attention", "streams", "loss", "launches", "host",      "tensor", "context",
+      "expert",   "pipeline",  "bubble",  "data", "offload",  "optimizer", "waiting"};
   return kNames[index(part)];
 }
 

@@ -49,8 +49,9 @@ struct Kernel {
 
 // Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
 // most alive in forward, what stays for backward, the most alive in backward; and what earlier
-// micro-batches leave behind in the buffers of the last stage, which is beside the others. Where
-// plain PyTorch runs operator by operator the bytes follow from its operators.
+// micro-batches leave behind in the buffers of the last stage, which is beside the others; and what
+// its kernels, casts among them, read and write, which is what takes time. Where plain PyTorch runs
+// operator by operator the bytes follow from its operators.
 struct Loss {
   std::string name;  // "vocabulary-parallel"
   Use use = Use::OptIn;
@@ -58,6 +59,7 @@ struct Loss {
   double kept = 0;
   double backward = 0;
   double left_behind = 0;
+  double moved_forward = 0, moved_backward = 0;
   bool split_by_tp = false;
   bool keeps_logits = false;   // they are part of what stays; so they are if it is as large as they
   bool by_operators = false;   // cast to fp32, log-softmax, likelihood, one after the other

@@ -25,10 +25,17 @@ std::string name_in(JsonFields& fields, std::string_view key, const Names& known
   return name;
 }
 
-double bytes_in(JsonFields& fields, std::string_view key) {
-  const double bytes = fields.optional_number(key).value_or(0);
+double plausible_bytes(JsonFields& fields, std::string_view key, double bytes) {
   if (bytes < 0 || bytes > 1000) fields.fault(key, "not a plausible number of bytes", "0 to 1000");
   return bytes;
+}
+
+double bytes_in(JsonFields& fields, std::string_view key) {
+  return plausible_bytes(fields, key, fields.optional_number(key).value_or(0));
+}
+
+double needed_bytes_in(JsonFields& fields, std::string_view key) {
+  return plausible_bytes(fields, key, fields.number(key));
 }
 
 std::string setting_in(JsonFields& fields) {
@@ -126,6 +133,9 @@ void read(JsonFields& fields, Loss& loss) {
   loss.split_by_tp = fields.boolean("split_by_tp");
   loss.keeps_logits = fields.optional_bool("keeps_logits").value_or(false);
   loss.by_operators = fields.optional_bool("by_operators").value_or(false);
+  const auto moved = loss.by_operators ? bytes_in : needed_bytes_in;
+  loss.moved_forward = moved(fields, "moved_forward");
+  loss.moved_backward = moved(fields, "moved_backward");
   loss.with_compile = fields.optional_bool("with_compile").value_or(false);
   loss.piece_tokens =
       fields.optional_integer("piece_tokens", {.least = 0, .most = 1 << 20}).value_or(0);
@@ -417,7 +427,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_all("kernels", trainer.kernels);
   read_all("losses", trainer.losses);
   std::stable_partition(trainer.losses.begin(), trainer.losses.end(), [](const Loss& loss) {
-    return loss.use >= Use::ByDefault && !loss.with_compile;
+    return loss.use == Use::Always || (loss.use == Use::ByDefault && !loss.with_compile);
   });
   read_all("overlaps", trainer.overlaps);
   read_all("schedules", trainer.schedules);

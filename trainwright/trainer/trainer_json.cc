@@ -96,6 +96,8 @@ Json losses(const Trainer& trainer) {
         .add("kept", Json::of(entry.kept))
         .add("backward", Json::of(entry.backward))
         .add("left_behind", Json::of(entry.left_behind))
+        .add("moved_forward", Json::of(entry.moved_forward))
+        .add("moved_backward", Json::of(entry.moved_backward))
         .add("split_by_tp", Json::of(entry.split_by_tp))
         .add("keeps_logits", Json::of(entry.keeps_logits))
         .add("by_operators", Json::of(entry.by_operators))

@@ -8,6 +8,7 @@ namespace {
 
 // The bytes that an operator's tensors make it move.
 void add_moved(const OperatorList& list, const std::vector<Bytes>& sizes, Operator& op) {
+  if (op.moves_counted) return;
   Bytes in, out, in_gradients, out_gradients, saved_for_inputs, saved_for_weights;
   for (const TensorId id : op.inputs) {
     in += sizes[id.at()];

@@ -24,6 +24,10 @@ TensorId log_softmax(Builder& b, TensorId wide) {
   Operator& op = each(b, "log_softmax", {wide}, logs, 4);
   op.kind = OperatorKind::Loss;
   op.saves.push_back({logs, Half::Input});
+  // torch 2.13 aten/src/ATen/native/cuda/SoftMax.cu: rows longer than the shared memory are read
+  // for their maximum, their sum and the result; backward the gradient for its sum and the result.
+  op.forward.read = b.at(wide).bytes() * 2;
+  op.input_gradient.read = b.at(wide).bytes();
   return logs;
 }
 
@@ -69,6 +73,9 @@ void eager_loss(Builder& b, TensorId logits, std::int64_t rows) {
   Operator& likelihood = b.add("likelihood", OperatorKind::Loss, {logs}, {loss, labels, weight});
   likelihood.saves = {{logs, Half::Input}, {labels, Half::Input}, {weight, Half::Input}};
   likelihood.forward.other = Flops(real(rows));
+  // It reads the labels' places alone; its gradient is zeros with these filled in.
+  likelihood.moves_counted = true;
+  likelihood.input_gradient.written = b.at(logs).bytes();
   // The callers' variables.
   likelihood.held.push_back(logits);
   if (wide != logits) likelihood.held.push_back(wide);

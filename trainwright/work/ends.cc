@@ -45,6 +45,10 @@ void counted_loss(Builder& b, TensorId logits, std::int64_t rows) {
   op.backward_workspace = bytes(facts.backward + piece - facts.kept - size);
   op.forward.other = Flops(5 * real(of.elements));
   op.input_gradient.other = Flops(2 * real(of.elements));
+  op.moves_counted = true;  // of all pieces that are made in turn
+  const double pieces = real(std::max<std::int64_t>(1, facts.chunks));
+  op.forward.read = bytes(facts.moved_forward * pieces);
+  op.input_gradient.read = bytes(facts.moved_backward * pieces);
   if (keeps_logits && facts.backward <= size) b.overwritten = logits;
   if (facts.split_by_tp && b.recipe.code.vocabulary_split && b.slice.tp > 1) {
     // The largest logit, the one of the label and the sum, of every token in fp32.

@@ -160,6 +160,7 @@ struct Operator {
   bool has_weight = false;       // has a weight-gradient half that can be put off
   bool gradients_apart = false;  // that of each input is a product by itself
   bool low_precision = false;    // a product that fp8 and fp4 recipes take
+  bool moves_counted = false;    // forward and input_gradient tell it, whatever its tensors are
   std::int64_t head_width = 0;   // of an attention core that is one kernel; 0: it is none
   std::int64_t keys = 0;         // and the tokens of a sequence that one call sees
   // So many of the first inputs have the gradient of the output itself, as the terms of a sum.

@@ -148,6 +148,34 @@ TEST_CASE("Megatron's vocabulary-parallel loss holds 6 bytes per logit and keeps
   }
 }
 
+TEST_CASE("a loss moves what its kernels read and write for every logit, in one piece or many") {
+  const Model model = llama_model(4096, 32, 32, 11008);
+  const Slice slice{.mbs = 1, .seq = 4096};
+  const std::int64_t logits = std::int64_t{4096} * 32000;
+  const auto moved = [&](const Recipe& recipe) {
+    Effort forward, backward;
+    for (const Operator& op : head_work(model, slice, recipe).operators) {
+      if (op.kind != OperatorKind::Loss) continue;
+      forward.read += op.forward.read + op.forward.written;
+      backward.read += op.input_gradient.read + op.input_gradient.written;
+    }
+    return std::pair(forward.read, backward.read);
+  };
+  // Megatron's: a cast of 2 + 4 bytes, maximum 4, difference, powers, sum and quotient 8 + 8 + 4 +
+  // 8; backward a product of 8 and a cast of 4 + 2.
+  Recipe recipe = paper_recipe();
+  recipe.loss.moved_forward = 38;
+  recipe.loss.moved_backward = 14;
+  CHECK(moved(recipe) == std::pair(Bytes(38 * logits), Bytes(14 * logits)));
+  recipe.loss.chunks = 8;
+  CHECK(moved(recipe) == std::pair(Bytes(38 * logits), Bytes(14 * logits)));
+  // PyTorch's log-softmax in fp32: three times read and once written; backward the gradient is
+  // filled in, read twice, and read with the result to write that of the logits.
+  recipe.loss = Loss();
+  recipe.loss.by_operators = true;
+  CHECK(moved(recipe) == std::pair(Bytes(16 * logits), Bytes((4 + 8 + 4 + 4) * logits)));
+}
+
 TEST_CASE("flash attention keeps the same whatever the window") {
   Model model = llama_model(4096, 32, 8, 14336);
   const Slice slice{.mbs = 1, .seq = 8192};

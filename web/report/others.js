@@ -23,7 +23,7 @@ function whyNot(asked) {
 }
 
 export function others(plan) {
-  const notes = plan.details.notes.filter(one => ["recommended", "runner-up", "memory", "offload", "host", "order", "risk", "run"].includes(one.about));
+  const notes = plan.details.notes.filter(one => ["recommended", "runner-up", "memory", "offload", "states", "host", "order", "risk", "run"].includes(one.about));
   const node = section("others", "Why not the others", ...notes.map(one => el("p", one.text)), found(plan));
   if (plan.details.why_not) node.append(...whyNot(plan.details.why_not));
   if (plan.details.neighbours.length) {
