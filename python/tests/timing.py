@@ -65,7 +65,8 @@ def simulated(text: str, seconds: list[Seconds3], own: OwnCost = OwnCost()) -> f
         return expected
     full = [seconds[stage % len(seconds)] for stage in range(stages)]
     by_clock = making.simulated_step(text, full, own.action)
-    assert abs(by_clock - expected) <= 1e-9 * expected, f"clock {by_clock}, replay {expected}\n{text}"
+    # The program prints nine digits.
+    assert abs(by_clock - expected) <= 5e-9 * expected, f"clock {by_clock}, replay {expected}\n{text}"
     return by_clock
 
 

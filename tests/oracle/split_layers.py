@@ -20,9 +20,13 @@ KINDS = {"all_reduce": "all-reduce", "allreduce_": "all-reduce", "all_gather_int
          "all_to_all_single": "all-to-all", "alltoall_base_": "all-to-all", "send": "ring"}
 
 
+# FSDP2's copies from the buffer of a gather to its weights, and from gradients to the one that is reduced.
+COPIES = ("split_with_sizes_copy", "chunk_cat")
+
+
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """One collective. Bytes of the larger side on this rank."""
+    """One collective, bytes of the larger side on this rank; or one copy of FSDP2, bytes read and written."""
     kind: str
     backward: bool
     size: int
@@ -30,7 +34,7 @@ class Call:
 
 
 class Calls(TorchDispatchMode):
-    """Collects the collectives called while it is entered."""
+    """Collects the collectives, and FSDP2's copies, called while it is entered."""
 
     def __init__(self):
         super().__init__()
@@ -46,6 +50,9 @@ class Calls(TorchDispatchMode):
                 tensors = [leaf for leaf in tree_leaves((args, results)) if isinstance(leaf, torch.Tensor)]
                 backward = torch._C._current_graph_task_id() != -1
                 self.calls.append(Call(KINDS[name], backward, max(one.nbytes for one in tensors), tensors[0].dtype))
+        if function.namespace == "fsdp" and function._schema.name.partition("::")[2] in COPIES:
+            tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+            self.calls.append(Call("copy", torch._C._current_graph_task_id() != -1, sum(one.nbytes for one in tensors), tensors[0].dtype))
         return results
 
 

@@ -62,6 +62,9 @@ def test_sharded_layers(ranks, shard, replicate):
     layout = {"dp_shard": shard, "dp_replicate": replicate, "hsdp" if replicate > 1 else "fsdp": True, "zero": 3}
     [listed] = lists([request(LLAMA, **layout)])
     expected = collections.Counter((call["kind"], call["pass"] != "forward", call["bytes"]) for call in listed["parameters"])
+    copied = collections.Counter(("copy", call["pass"] != "forward", call["copied"]) for call in listed["parameters"] if call["copied"])
+    assert copied.total() == 3  # out of both gathers, into the reduction
+    expected += copied
     assert all(call["calls"] == 1 for call in listed["parameters"])
     agree(listed, ranks.run(split_layers.sharded_layer, LLAMA, shard, replicate), expected)
 

@@ -35,7 +35,6 @@ LARGE = {  # for screens only
     "deepseek": ("deepseek-v3 --on 2048xH800 --batch 15360 --seq 4096", True),
 }
 DOUBTED = {"unsayable", "lora"}  # torchtitan, adapters: no published run of theirs is scored
-PIPELINED = {"pipeline", "today"}  # recommended with one
 DEEP = "llama-3.1-405b --on 8192xH100 --batch 8192 --seq 8192 --fix pp=64 --fix vpp=1"  # 640 classes of ranks
 MOST_BYTES = 1_000_000
 
@@ -88,7 +87,10 @@ def everything_has_a_colour(browser, name):
 def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
     wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
-    if name in PIPELINED:
+    data = "JSON.parse(document.getElementById('data').textContent)"
+    pipelined = fits and browser.value(f"(p => /\\bpp=(?!1\\b)/.test(p.best[p.recommended].layout))({data})")
+    check(pipelined or name not in ("pipeline", "today"), f"{name}: no pipeline is recommended")
+    if pipelined:
         wanted.insert(3, "timeline")
     if name == "today":
         wanted.insert(1, "today")
@@ -97,7 +99,6 @@ def is_complete(browser, name, fits):
     check(sections == wanted, f"{name}: parts are {sections}")
     links = browser.value("[...document.querySelectorAll('nav a')].map(one => one.getAttribute('href'))")
     check(links == [f"#{one}" for one in wanted], f"{name}: links are {links}")
-    data = "JSON.parse(document.getElementById('data').textContent)"
     bars = browser.value(f"(() => {{ const p = {data}, one = p.best[p.recommended] || p.smallest; return "
                          "one.memory.classes.flatMap(c => Object.values(c.bytes)).filter(b => b > 0).length; })()")
     drawn = browser.value("document.querySelectorAll('#memory .picture rect.seg').length")

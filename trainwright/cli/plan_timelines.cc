@@ -11,7 +11,7 @@ namespace trainwright::cli {
 namespace {
 
 // What a screen can show and a page below 1 MB can hold: of more actions and ranks some are drawn.
-constexpr std::int64_t kMostActions = 6000;
+constexpr std::int64_t kMostActions = 6000, kMostOnRank = 400;
 constexpr std::int64_t kMostRanks = 16, kLeastRanks = 6;
 constexpr std::size_t kMostTimelines = 4;
 // Of as many micro-batches as there are ranks: any kind has warmed up in less than two.
@@ -28,8 +28,9 @@ Part part_of(const Layout& layout) {
   const std::int64_t wanted = std::min(all, kRounds * layout.pp);
   const std::int64_t ranks =
       std::min(layout.pp, std::clamp(kMostActions / (actions * wanted), kLeastRanks, kMostRanks));
+  const std::int64_t legible = std::max(kRounds, kMostOnRank / (actions * layout.pp));
   const std::int64_t rounds =
-      std::max<std::int64_t>(kMostActions / (actions * ranks * layout.pp), 1);
+      std::clamp<std::int64_t>(kMostActions / (actions * ranks * layout.pp), 1, legible);
   return {std::min(all, rounds * layout.pp), ranks};
 }
 

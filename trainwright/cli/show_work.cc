@@ -118,6 +118,7 @@ Json parameter_traffic_json(const WorkQuestion& question, const WorkPiece& piece
         .add("pass", Json::of(name_of(one.pass)))
         .add("calls", Json::of(one.calls))
         .add("bytes", Json::of(one.bytes.value()))
+        .add("copied", Json::of(one.copied.value()))
         .add("every_micro_batch", Json::of(one.every_micro_batch));
     calls.push(std::move(json));
   }

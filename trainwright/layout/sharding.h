@@ -18,6 +18,11 @@
 // backward_maybe_with_nosync; torchtitan 0.2 apply_fsdp). Megatron's FSDP cuts what its strategy
 // says and frees weights after every pass, pipeline or not (megatron-core 0.14
 // distributed/fsdp/src/megatron_fsdp: param_and_grad_buffer.py, megatron_fsdp.py _post_forward).
+//
+// FSDP2 copies gathered weights out of the buffer they came in, and gradients into the one that is
+// reduced (torch 2.13 _fsdp_collectives.py foreach_all_gather_copy_out, foreach_reduce: both on the
+// stream that computes). DeepSpeed's ZeRO-3 joins the parts of each gathered weight
+// (partition_parameters.py AllGatherCoalescedHandle.wait: torch.cat); compute waits for it.
 #include <cstdint>
 
 #include "trainwright/layout/decision.h"
@@ -48,9 +53,10 @@ struct Sharding {
   bool states = false, gradients = false, weights = false;  // what is cut
   Gather gather = Gather::Never;
   Reduce reduce = Reduce::Step;
-  bool by_unit = false;       // a call for every layer
-  bool flat_buffers = false;  // FSDP2: each through a flat buffer
-  bool fp8_gather = false;    // low-precision weights travel as they are
+  bool by_unit = false;         // a call for every layer
+  bool flat_buffers = false;    // FSDP2: each through a flat buffer
+  bool copies_weights = false;  // gathered ones are copied out of the buffer they came in
+  bool fp8_gather = false;      // low-precision weights travel as they are
   GradientLife life = GradientLife::Buffer;
   Seconds host_per_module = {};  // what seeing to cut weights takes of the host, in every pass
   friend bool operator==(const Sharding&, const Sharding&) = default;

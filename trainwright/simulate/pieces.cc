@@ -212,7 +212,7 @@ struct StepModel::State {
   };
   std::optional<Twig> last = {};
 
-  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 14>;
+  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 24>;
   // What a stage adds to its rank.
   struct StageWork {
     Shares shares = {};
@@ -317,12 +317,19 @@ struct StepModel::State {
       const std::int64_t calls = std::max<std::int64_t>(traffic.calls, 1);
       const Seconds one =
           wires.time(traffic.kind, traffic.group, traffic.bytes / calls) * real(calls);
+      const Seconds copied = streamed_time(traffic.copied, false, rates);
       const bool forward = traffic.pass == Pass::Forward;
       const bool reduced = traffic.pass == Pass::WeightGradient;
-      if (traffic.every_micro_batch) {
-        shares.push_back({forward ? &RankPieces::every_forward : &RankPieces::every_backward, one});
+      const auto add = [&](Seconds RankPieces::* travels, Seconds RankPieces::* copies) {
+        shares.push_back({travels, one});
+        if (copied > Seconds(0)) shares.push_back({copies, copied});
+      };
+      if (!traffic.every_micro_batch) {
+        add(reduced ? &RankPieces::reduced : &RankPieces::gathered, &RankPieces::copied);
+      } else if (forward) {
+        add(&RankPieces::every_forward, &RankPieces::copied_forward);
       } else {
-        shares.push_back({reduced ? &RankPieces::reduced : &RankPieces::gathered, one});
+        add(&RankPieces::every_backward, &RankPieces::copied_backward);
       }
     }
     const SteppedAt at{sharding, offloaded(wires.layout, trainer), cluster,

@@ -20,10 +20,10 @@
 //      all others    the clock of schedule.h over their actions; beyond 4 p micro-batches each
 //                    takes as long as the slowest rank
 //
-// 4. Gradients and weights travel behind the passes as far as the trainer overlaps them; then comes
-//    the optimizer (Muon with products of its own), at the pace of the host where its states are
-//    offloaded. Activations there cross in every pass, which shows where it takes longer or the
-//    trainer waits. All ranks wait for each other, the longer the more there are:
+// 4. Gradients and weights travel behind the passes where the trainer overlaps them; copies out of
+//    and into their buffers are streams. Then comes the optimizer (Muon with products of its own),
+//    at the host's pace if its states are there. Activations there cross in every pass, shown where
+//    that takes longer or the trainer waits. All ranks wait for each other:
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
@@ -79,6 +79,7 @@ struct StagePieces {
 struct RankPieces {
   Seconds reduced, gathered;                         // once a step
   Seconds every_forward, every_backward, offloaded;  // in each micro-batch; activations each way
+  Seconds copied_forward, copied_backward, copied;   // out of and into their buffers; once a step
   Seconds optimizer, orthogonal;                     // bytes it moves; products that Muon adds
   Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
 };
@@ -111,11 +112,11 @@ struct StepPieces {
   FlopsPerSecond peak;  // of the whole cluster
 };
 
-struct TimeConstants {  // everything that no list can tell
+struct TimeConstants {  // all that no list can tell
   Kernels kernels;
   Stacks stacks;
 };
-// Of a data directory; with the stacks of another file where one is given.
+// Of a data directory; with the stacks of another file if one is given.
 Result<TimeConstants> load_time_constants(const std::string& data_directory,
                                           const std::optional<std::string>& file = {});
 
@@ -195,6 +196,5 @@ double tokens_per_second_per_rank(const StepTime& time);
 Json to_json(const StepTime& time);
 
 }  // namespace trainwright
-
 // The rest of the public face: the order of a step's actions, and of any other.
 #include "trainwright/simulate/pipeline.h"

@@ -413,6 +413,34 @@ TEST_CASE("states on the host are stepped at its pace, weights there come for ev
         doctest::Approx((both.every_forward - here.every_forward).value()));
 }
 
+TEST_CASE("FSDP copies whole weights and gradients on the device, in every micro-batch") {
+  Eight eight;
+  eight.trainer = *find_trainer("torchtitan@0.2", kData);
+  const auto rank = [&](const char* text) { return eight.pieces(text).ranks.front(); };
+  const RankPieces three = rank("fsdp,zero=3,mbs=1,gbs=64,seq=4096");
+  // 6.74 B weights in bf16, read and written; their gradients read in bf16 and written in fp32. At
+  // 3.35 TB/s, of which copies reach most.
+  const double forward = 6.74e9 * 4 / 3.35e12, backward = 6.74e9 * (4 + 6) / 3.35e12;
+  CHECK(three.copied_forward.value() > forward);
+  CHECK(three.copied_forward.value() < forward * 1.3);
+  CHECK(three.copied_backward.value() ==
+        doctest::Approx(three.copied_forward.value() * backward / forward).epsilon(1e-3));
+  CHECK(three.copied == Seconds(0));
+  // Gathered once, they are copied once. Stages of a pipeline do both once a step.
+  CHECK(rank("fsdp,zero=2,mbs=1,gbs=64,seq=4096").copied_backward.value() ==
+        doctest::Approx(three.copied_forward.value() * 6 / 4).epsilon(1e-3));
+  const RankPieces staged = rank("fsdp,zero=2,pp=2,dp=4,mbs=1,gbs=64,seq=4096");
+  CHECK(staged.copied_forward == Seconds(0));
+  CHECK(staged.copied.value() ==
+        doctest::Approx(three.copied_forward.value() / 2 * (4 + 6) / 4).epsilon(0.05));
+  // They are streams, which nothing hides.
+  StepPieces without = eight.pieces("fsdp,zero=3,mbs=1,gbs=64,seq=4096");
+  const StepTime with = step_time(without, eight.stack);
+  without.ranks.front().copied_forward = without.ranks.front().copied_backward = Seconds(0);
+  CHECK((part(with, TimePart::Streams) - part(step_time(without, eight.stack), TimePart::Streams))
+            .value() > (forward + backward) * 8 * 0.8);
+}
+
 TEST_CASE(
     "Muon multiplies every hidden matrix fifteen times, ranks that share states each a part") {
   Eight eight;

@@ -251,6 +251,9 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
     if (first_alike(step, r) != r) continue;
     Visit& rank = ranks[r];
     const RankPieces& of = step.ranks[r];
+    const double streams = stack.at(StackConstant::Streams);
+    rank.forward[index(TimePart::Streams)] += of.copied_forward * streams;
+    rank.backward[index(TimePart::Streams)] += of.copied_backward * streams;
     rank.forward[index(TimePart::Data)] +=
         shown(of.every_forward, data, sum(rank.forward), exposed);
     rank.backward[index(TimePart::Data)] +=
@@ -369,6 +372,10 @@ void StepPieces::add(const StagePieces& stage, std::int64_t rank) {
 
 namespace {
 
+Seconds copied_once(const RankPieces& rank, const StackConstants& stack) {
+  return rank.copied * stack.at(StackConstant::Streams);
+}
+
 // What the optimizer takes.
 Seconds optimizer_of(const RankPieces& rank, const StackConstants& stack) {
   return rank.optimizer * stack.at(StackConstant::Optimizer) +
@@ -384,12 +391,16 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   time.parts[index(TimePart::Bubble)] = pipeline.makespan - sum(pipeline.busy);
   // The rank with the longest end.
   const double factor = data_factor(step, stack);
-  Seconds data, optimizer;
+  Seconds data, copied, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
     const Seconds travels = data_shown(step, r, pipeline, factor, stack);
+    const Seconds copies = copied_once(step.ranks[r], stack);
     const Seconds steps = optimizer_of(step.ranks[r], stack);
-    if (travels + steps > data + optimizer) std::tie(data, optimizer) = std::tie(travels, steps);
+    if (travels + copies + steps > data + copied + optimizer) {
+      std::tie(data, copied, optimizer) = std::tie(travels, copies, steps);
+    }
   }
+  time.parts[index(TimePart::Streams)] += copied;
   time.parts[index(TimePart::Data)] += std::max(data, least_traffic(step) - sum(time.parts));
   time.parts[index(TimePart::Optimizer)] = optimizer;
   time.parts[index(TimePart::Waiting)] = sum(time.parts) * (waiting_factor(step, stack) - 1);
@@ -416,16 +427,17 @@ LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
   const Visit visit = visit_of(whole.kinds.front(), Seconds(0), launching_of(whole, stack), stack);
   // A rank has at least one stage, whose passes wait for what they get and send.
   const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
-  const auto pass = [&](const Parts& parts, Seconds travels) {
-    const Seconds alone = sum(parts) * (1 / ranks) + waits;
+  const double streams = stack.at(StackConstant::Streams);
+  const auto pass = [&](const Parts& parts, Seconds copied, Seconds travels) {
+    const Seconds alone = (sum(parts) + copied * streams) * (1 / ranks) + waits;
     return alone + shown(travels * (1 / ranks), data, alone, exposed);
   };
-  const Seconds micro_batch =
-      pass(visit.forward, of.every_forward) + pass(visit.backward, of.every_backward);
-  const Seconds end =
-      (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
-       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) + optimizer_of(of, stack)) *
-      (1 / ranks);
+  const Seconds micro_batch = pass(visit.forward, of.copied_forward, of.every_forward) +
+                              pass(visit.backward, of.copied_backward, of.every_backward);
+  const Seconds end = (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
+                       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
+                       copied_once(of, stack) + optimizer_of(of, stack)) *
+                      (1 / ranks);
   return {micro_batch, end, whole.bound * (1 / ranks), real(whole.micro_batches),
           waiting_factor(whole, stack) * stack.at(StackConstant::Scale)};
 }

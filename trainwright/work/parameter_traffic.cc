@@ -20,13 +20,23 @@ struct Shared {
   const Sharers& sharers;
 };
 
+double adapter_bytes(const Recipe& recipe) {
+  const auto& adapters = recipe.training.adapters;
+  return adapters ? static_cast<double>(byte_size(adapters->dtype)) : 0;
+}
+
+// As the backward pass makes them: in the dtype of the weights.
+Bytes made_gradients(const Shared& weights, const Recipe& recipe) {
+  return times(weights.trained, static_cast<double>(byte_size(recipe.weight))) +
+         times(weights.adapters, adapter_bytes(recipe));
+}
+
 // Of gathered weights: in fp8 if asked for and taken. Those that are not cut are gathered when the
 // step has changed them.
 Bytes gathered_bytes(const Shared& weights, const Sharding& sharding, const Recipe& recipe) {
   const Params count = sharding.weights ? weights.count : weights.trained;
   const double whole = static_cast<double>(byte_size(recipe.weight));
-  const auto& adapters = recipe.training.adapters;
-  const double adapter = adapters ? static_cast<double>(byte_size(adapters->dtype)) : 0;
+  const double adapter = adapter_bytes(recipe);
   const Params low = sharding.fp8_gather ? std::min(count, weights.low_precision) : Params(0);
   const Params quantised = sharding.weights ? weights.quantised : Params(0);
   const Bytes stored = sharding.weights ? weights.stored : Bytes(0);
@@ -42,23 +52,27 @@ void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std
   const bool every = sharding.reduce == Reduce::MicroBatch;
   const Bytes gradients = times(weights.trained, bytes.model.gradient) +
                           times(weights.adapters, bytes.adapter.gradient);
-  const auto add = [&](CollectiveKind kind, GroupKind group, Pass pass, Bytes moved, bool each) {
-    if (moved > Bytes(0)) list.push_back({kind, group, pass, calls, moved, each});
+  const auto add = [&](CollectiveKind kind, GroupKind group, Pass pass, Bytes moved, Bytes copied,
+                       bool each) {
+    if (moved > Bytes(0)) list.push_back({kind, group, pass, calls, moved, copied, each});
   };
   if (among.ways > 1 && sharding.gather != Gather::Never) {
     const Bytes whole = gathered_bytes(weights, sharding, recipe);
-    add(CollectiveKind::AllGather, among.shard, Pass::Forward, whole,
+    const Bytes copied = sharding.copies_weights ? whole * 2 : Bytes(0);
+    add(CollectiveKind::AllGather, among.shard, Pass::Forward, whole, copied,
         sharding.gather != Gather::Step);
     if (sharding.gather == Gather::Pass) {
-      add(CollectiveKind::AllGather, among.shard, Pass::InputGradient, whole, true);
+      add(CollectiveKind::AllGather, among.shard, Pass::InputGradient, whole, copied, true);
     }
   }
   if (among.ways > 1) {
-    add(CollectiveKind::ReduceScatter, among.shard, Pass::WeightGradient, gradients, every);
+    const Bytes copied =
+        sharding.flat_buffers ? made_gradients(weights, recipe) + gradients : Bytes(0);
+    add(CollectiveKind::ReduceScatter, among.shard, Pass::WeightGradient, gradients, copied, every);
   }
   if (among.replicas > 1) {
     add(CollectiveKind::AllReduce, among.replicate, Pass::WeightGradient, gradients / among.ways,
-        every);
+        Bytes(0), every);
   }
 }
 

@@ -182,7 +182,8 @@ struct ParameterTraffic {
   GroupKind group = GroupKind::DpCp;  // of the sharding's sharers
   Pass pass = Pass::Forward;          // before which weights are gathered, after which gradients go
   std::int64_t calls = 0;
-  Bytes bytes;                     // of all calls, the larger side
+  Bytes bytes;   // of all calls, the larger side
+  Bytes copied;  // read and written between its buffer and the weights or gradients themselves
   bool every_micro_batch = false;  // or once a step
 };
 std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std::int64_t units,
