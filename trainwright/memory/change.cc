@@ -1,8 +1,10 @@
 // The smallest change that fits.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <queue>
+#include <vector>
 
 #include "trainwright/memory/memory.h"
 
@@ -29,6 +31,7 @@ bool recompute(Layout& layout, RecomputeKind kind) {
   return true;
 }
 bool selective(Layout& layout) { return recompute(layout, RecomputeKind::Selective); }
+bool by_operators(Layout& layout) { return recompute(layout, RecomputeKind::OpSelective); }
 bool full(Layout& layout) { return recompute(layout, RecomputeKind::Full); }
 
 bool more_sharding(Layout& layout) {
@@ -85,17 +88,26 @@ bool offers_liger(const Trainer& trainer) {
   });
 }
 
+bool offers_operators(const Trainer& trainer) {
+  return find_kind(trainer.recomputes, RecomputeKind::OpSelective) != nullptr;
+}
+bool any_trainer(const Trainer&) { return true; }
+
 // One thing to change, false when it cannot be changed (further), and roughly what it costs in
 // speed: only the order of their sums matters.
 struct Step {
   bool (*change)(Layout&);
   int cost;
+  bool (*offered)(const Trainer&) = any_trainer;
 };
 constexpr Step kSteps[] = {
-    {sequence_parallel, 1},    {liger_loss, 1},     {half_micro_batch, 2},
-    {smallest_micro_batch, 4}, {selective, 3},      {more_sharding, 4},
-    {twice_expert, 5},         {twice_pipeline, 6}, {full, 6},
-    {twice_tensor, 7},         {twice_context, 7},  {offload_optimizer, 20},
+    {sequence_parallel, 1},  {liger_loss, 1, offers_liger},
+    {half_micro_batch, 2},   {smallest_micro_batch, 4},
+    {selective, 3},          {by_operators, 4, offers_operators},
+    {more_sharding, 4},      {twice_expert, 5},
+    {twice_pipeline, 6},     {full, 6},
+    {twice_tensor, 7},       {twice_context, 7},
+    {offload_optimizer, 20},
 };
 
 // Half a second's worth.
@@ -107,8 +119,10 @@ constexpr int kOverTheNetwork = 30;
 // Layouts reached from one by steps, cheapest first; equal costs in the order they were reached.
 class Nearest {
  public:
-  Nearest(const Layout& layout, std::int64_t layers, std::int64_t domain, bool liger)
-      : layers_(layers), domain_(domain), liger_(liger) {
+  Nearest(const Layout& layout, const Trainer& trainer, std::int64_t layers, std::int64_t domain)
+      : layers_(layers), domain_(domain) {
+    std::copy_if(std::begin(kSteps), std::end(kSteps), std::back_inserter(steps_),
+                 [&](const Step& step) { return step.offered(trainer); });
     reach(layout, 0);
   }
   std::optional<Layout> next() {
@@ -116,9 +130,8 @@ class Nearest {
     const auto [cost, order] = waiting_.top();
     waiting_.pop();
     const Layout from = reached_[order];
-    for (const Step& step : kSteps) {
+    for (const Step& step : steps_) {
       Layout to = from;
-      if (step.change == liger_loss && !liger_) continue;
       if (!step.change(to)) continue;
       const bool leaves = to.tp > from.tp && to.tp > domain_;
       const int more = step.cost + (leaves ? kOverTheNetwork : 0);
@@ -141,7 +154,7 @@ class Nearest {
   }
 
   std::int64_t layers_, domain_;
-  bool liger_;
+  std::vector<Step> steps_;
   using Waiting = std::pair<int, std::size_t>;  // cost, place in reached_
   std::priority_queue<Waiting, std::vector<Waiting>, std::greater<>> waiting_;
   std::vector<Layout> reached_;
@@ -154,8 +167,8 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question, 
   if (question.layout.schedule == ScheduleKind::Csv) return std::nullopt;
   MemoryModel model(question.model, question.cluster, question.trainer, question.job,
                     question.constants, question.attention);
-  Nearest nearest(question.layout, std::ssize(question.model.layers),
-                  smallest_domain(question.cluster), offers_liger(question.trainer));
+  Nearest nearest(question.layout, question.trainer, std::ssize(question.model.layers),
+                  smallest_domain(question.cluster));
   for (int tried = 0; tried < kMostTried; ++tried) {
     const auto layout = nearest.next();
     if (!layout) break;

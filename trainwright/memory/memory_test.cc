@@ -412,6 +412,16 @@ TEST_CASE("where logits are too large, a loss that makes them by chunks is the s
   CHECK(smallest_change_that_fits(c.question())->layout.loss.empty());
 }
 
+TEST_CASE("where a trainer runs operators again, the smallest change knows it") {
+  const char* words = "fsdp,mbs=1,gbs=8,seq=8192";
+  Case c = llama_case("torchtitan@0.3", words);
+  // Of just that size; and a micro-batch cannot be smaller.
+  c.cluster.groups[0].accelerator.memory_visible = c.estimate().classes[0].driver;
+  const auto change = smallest_change_that_fits(c.question());
+  REQUIRE(change.has_value());
+  CHECK(change_to(words, change->layout) == "recompute=op-selective");
+}
+
 TEST_CASE("the smallest change fits at the risk that is asked for") {
   // Half of the cases of a figure are above it, so a card of just its size is a risk of one half.
   Case c = llama_case("megatron@0.12", "dp=8,mbs=8,gbs=64,seq=4096");

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "trainwright/testing/layout_cases.h"
 #include "trainwright/testing/search_cases.h"
@@ -184,6 +186,21 @@ TEST_CASE("chunks whose layers do not come out even are listed where the trainer
   // of 4 x 5 to 4 x 8 2: the fewest chunks of each.
   CHECK(chunks_listed("torchtitan") == std::set<std::int64_t>{1, 2, 3, 5});
   CHECK(chunks_listed("torchtitan", {*parse_limit("vpp=7", "test")}) == std::set<std::int64_t>{7});
+}
+
+// torchtitan 0.3 config: activation_checkpoint.mode is selective by operators unless said
+// otherwise.
+TEST_CASE("recompute by operators is listed where the trainer has it") {
+  for (const auto& [trainer, has] :
+       {std::pair("torchtitan", true), {"nemo-automodel", true}, {"megatron-core", false}}) {
+    CAPTURE(trainer);
+    Job8 job;
+    job.trainer = *find_trainer(trainer, Job8::kData);
+    const std::vector<Layout> layouts = list_layouts(job.question());
+    CHECK(has == std::any_of(layouts.begin(), layouts.end(), [](const Layout& layout) {
+            return layout.recompute.kind == RecomputeKind::OpSelective;
+          }));
+  }
 }
 
 // docs/trainers.md: with the default loss ten steps end at 2.95288 instead of 2.95261.

@@ -365,7 +365,8 @@ std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
             find_kind(question.trainer.recomputes, kind) != nullptr) &&
            allows(question.limits, "recompute", name_of(kind));
   };
-  for (const RecomputeKind kind : {RecomputeKind::None, RecomputeKind::Selective}) {
+  for (const RecomputeKind kind :
+       {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::OpSelective}) {
     if (offered(kind)) found.push_back({kind, {}, 1});
   }
   const std::int64_t layers = std::ssize(question.model.layers);
