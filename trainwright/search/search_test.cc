@@ -203,6 +203,23 @@ TEST_CASE("recompute by operators is listed where the trainer has it") {
   }
 }
 
+TEST_CASE("recompute that is not looked at unasked is listed where it is fixed") {
+  Job8 job;
+  job.trainer = *find_trainer("pytorch", Job8::kData);
+  SearchQuestion question = job.question();
+  for (const char* kind : {"feed-forward", "every-nth"}) {
+    CAPTURE(kind);
+    const auto is = [&](const Layout& layout) { return name_of(layout.recompute.kind) == kind; };
+    question.limits = {};
+    const std::vector<Layout> unasked = list_layouts(question);
+    CHECK(std::none_of(unasked.begin(), unasked.end(), is));
+    question.limits = {*parse_limit(std::string("recompute=") + kind, "--fix")};
+    const std::vector<Layout> fixed = list_layouts(question);
+    CHECK(!fixed.empty());
+    CHECK(std::all_of(fixed.begin(), fixed.end(), is));
+  }
+}
+
 // docs/trainers.md: with the default loss ten steps end at 2.95288 instead of 2.95261.
 TEST_CASE("a split backward comes with a loss under which torchtitan trains as it should") {
   Job8 job;

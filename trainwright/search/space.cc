@@ -374,6 +374,14 @@ std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
     found.push_back({RecomputeKind::Block, {}, n});
   }
   if (offered(RecomputeKind::Modules)) add_modules(question, found);
+  // These are looked at where they are asked for.
+  const bool fixed = !allows(question.limits, "recompute", std::string_view());
+  if (fixed && offered(RecomputeKind::FeedForwardOnly)) {
+    found.push_back({RecomputeKind::FeedForwardOnly, {}, 1});
+  }
+  for (std::int64_t n = 2; n < layers && fixed && offered(RecomputeKind::EveryNth); n *= 2) {
+    found.push_back({RecomputeKind::EveryNth, {}, n});
+  }
   if (offered(RecomputeKind::Full)) found.push_back({RecomputeKind::Full, {}, 1});
   if (question.from &&
       std::find(found.begin(), found.end(), question.from->recompute) == found.end())
