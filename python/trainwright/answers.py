@@ -182,6 +182,7 @@ class TimeParts:
     attention: float
     streams: float
     loss: float
+    launches: float
     host: float
     tensor: float
     context: float
