@@ -113,6 +113,11 @@ def random_words(pick, models):
     return [kind, model, "--on", on, "--layout", layout(pick), *told, *shown]
 
 
+def is_yaml(path):
+    """A file of YAML, or a script that names one."""
+    return path.suffix in (".yaml", ".yml") or path.suffix == ".sh" and path.is_file() and re.search(r"\.ya?ml\b", path.read_text())
+
+
 def golden_questions():
     for path in sorted([*ROOT.glob("tests/golden/*/cmd"), *ROOT.glob("tests/golden/*/brief")]):
         for line in path.read_text().splitlines():
@@ -120,7 +125,7 @@ def golden_questions():
             # Help lists commands that are not there; nobody fits, reads YAML or runs a trainer's own check in a browser.
             options = {"--help", "--measured", "--check"} & set(words)
             absent = not words or words[0] in NOT_THERE or options or words[0] == "help"
-            beside = any(word.startswith(("/", "..")) or word.endswith((".yaml", ".yml")) for word in words)
+            beside = any(word.startswith(("/", "..")) or is_yaml(path.parent / word) for word in words)
             if not absent and not beside:
                 yield words, path.parent
 
