@@ -116,7 +116,7 @@ def other_answers(browser, page):
     check("Nothing fits" in says(browser, "#answer h1"), "it does not say that nothing fits")
     opened(browser, page + OWN)
     answered(browser)
-    check(says(browser, "#answer h1").startswith("config on 8xH100"), f"a pasted model gives {says(browser, '#answer h1')}")
+    check(says(browser, "#answer h1").startswith("llama of 1.236 B parameters on 8xH100"), f"a pasted model gives {says(browser, '#answer h1')}")
 
 
 def stops(browser, page):
