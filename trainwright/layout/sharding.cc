@@ -57,7 +57,6 @@ Sharding sharding_of(const Layout& layout, const Trainer& trainer) {
   sharding.reduce = sharding.gradients && !whole ? Reduce::MicroBatch : Reduce::Step;
   sharding.by_unit = sharding.weights || layout.sharding == ShardingKind::MegatronFsdp;
   sharding.flat_buffers = fsdp;
-  sharding.copies_weights = sharding.weights && layout.sharding != ShardingKind::MegatronFsdp;
   sharding.fp8_gather = asks(layout, Switch::Fp8ParameterGather, trainer);
   return sharding;
 }

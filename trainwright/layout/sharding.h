@@ -21,8 +21,9 @@
 //
 // FSDP2 copies gathered weights out of the buffer they came in, and gradients into the one that is
 // reduced (torch 2.13 _fsdp_collectives.py foreach_all_gather_copy_out, foreach_reduce: both on the
-// stream that computes). DeepSpeed's ZeRO-3 joins the parts of each gathered weight
-// (partition_parameters.py AllGatherCoalescedHandle.wait: torch.cat); compute waits for it.
+// stream that computes). DeepSpeed's ZeRO-3 joins the parts of weights that travel together, but a
+// weight larger than the prefetch bucket travels alone, where it is used (0031ae3 runtime/zero/
+// partition_parameters.py all_gather_coalesced): most of a large model's do, so none is counted.
 #include <cstdint>
 
 #include "trainwright/layout/decision.h"
@@ -53,10 +54,9 @@ struct Sharding {
   bool states = false, gradients = false, weights = false;  // what is cut
   Gather gather = Gather::Never;
   Reduce reduce = Reduce::Step;
-  bool by_unit = false;         // a call for every layer
-  bool flat_buffers = false;    // FSDP2: each through a flat buffer
-  bool copies_weights = false;  // gathered ones are copied out of the buffer they came in
-  bool fp8_gather = false;      // low-precision weights travel as they are
+  bool by_unit = false;       // a call for every layer
+  bool flat_buffers = false;  // FSDP2: each through a flat buffer, with a copy
+  bool fp8_gather = false;    // low-precision weights travel as they are
   GradientLife life = GradientLife::Buffer;
   Seconds host_per_module = {};  // what seeing to cut weights takes of the host, in every pass
   friend bool operator==(const Sharding&, const Sharding&) = default;

@@ -58,7 +58,7 @@ void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std
   };
   if (among.ways > 1 && sharding.gather != Gather::Never) {
     const Bytes whole = gathered_bytes(weights, sharding, recipe);
-    const Bytes copied = sharding.copies_weights ? whole * 2 : Bytes(0);
+    const Bytes copied = sharding.flat_buffers ? whole * 2 : Bytes(0);
     add(CollectiveKind::AllGather, among.shard, Pass::Forward, whole, copied,
         sharding.gather != Gather::Step);
     if (sharding.gather == Gather::Pass) {
