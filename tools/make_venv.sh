@@ -6,7 +6,7 @@
 # build/types with mypy. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-packages=(transformers==5.22.2 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
+packages=(transformers==5.23.0 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
 stamp="build/venv/.made-with-torch-2.13.0-${packages[*]// /-}"
 stamp=${stamp// /_}
 if [ ! -e "$stamp" ]; then

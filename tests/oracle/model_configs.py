@@ -1,15 +1,21 @@
 """Configurations of every model family: the defaults of transformers and seeded variations."""
 import random
 
-FAMILIES = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+KNOWN = """llama llama4_text mistral mixtral qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next gemma
 gemma2 gemma3_text phi3 gpt2 gpt_neox gptj falcon bloom opt mpt starcoder2 cohere2 granite
 granitemoe olmo2 olmo3 olmoe arcee ernie4_5 deepseek_v2 deepseek_v3 gpt_oss glm4 glm4_moe nemotron dbrx seed_oss
-ernie4_5_moe minimax smollm3 phi phimoe stablelm glm bamba falcon_h1 nemotron_h""".split()
+ernie4_5_moe minimax smollm3 phi phimoe stablelm glm bamba falcon_h1 nemotron_h codegen cohere cwm exaone4
+glm4_moe_lite granitemoeshared hunyuan_v1_dense hyperclovax jais2 minimax_m2 ministral3 olmo qwen3_5_moe_text qwen3_5_text
+solar_open vaultgemma internlm3 iquestcoder""".split()
+FAMILIES = [family for family in KNOWN if family in CONFIG_MAPPING_NAMES]  # of the transformers that is installed
 
 # What the class default leaves out and the class cannot do without.
 EXPLICIT = {
     "nemotron": {"num_key_value_heads": 8},
     "dbrx": {"attn_config": {"kv_n_heads": 4, "rope_theta": 10000.0}},
+    "hunyuan_v1_dense": {"head_dim": 128},
 }
 
 
@@ -183,7 +189,60 @@ def variation(family, r):
             "moe_intermediate_size": r.choice([8, 20]),
             "moe_layer_start_index": r.randint(0, 3), "moe_layer_end_index": r.choice([-1, 2, 5]),
             "moe_layer_interval": r.choice([1, 2])}
-    return variation_classic(family, r)
+    related = variation_related(family, r)
+    return variation_classic(family, r) if related is None else related
+
+
+def variation_related(family, r):
+    """Of the families that are another one but for a few things; None of any other."""
+    if family in ("ministral3", "cwm", "exaone4"):
+        config = llama_like(r) | window(r)
+        if family != "ministral3":
+            config["sliding_window"] = r.choice([4, 16])
+        if family == "exaone4":
+            config["sliding_window_pattern"] = r.choice([2, 4])
+        if family == "cwm":
+            config |= flag(r, "mlp_bias")
+        return config if family == "ministral3" else config | layer_types(r, config, SLIDING)
+    if family in ("internlm3", "iquestcoder", "hyperclovax", "hunyuan_v1_dense", "olmo", "jais2"):
+        config = llama_like(r, head_dim=family not in ("olmo", "hunyuan_v1_dense")) | flag(r, "attention_bias")
+        config["hidden_size"] = config["num_attention_heads"] * r.choice([8, 16])
+        if family in ("iquestcoder", "hyperclovax", "jais2"):
+            config |= flag(r, "mlp_bias")
+        if family == "internlm3":
+            config["mlp_bias"] = config["attention_bias"]
+        if family == "hunyuan_v1_dense":
+            config["head_dim"] = r.choice([8, 16, 24])
+        return config | (flag(r, "use_post_norm") if family == "hyperclovax" else {})
+    if family == "cohere":
+        return llama_like(r, head_dim=False) | flag(r, "attention_bias", "use_qk_norm")
+    if family == "vaultgemma":
+        config = llama_like(r) | flag(r, "attention_bias") | {"sliding_window": r.choice([4, 16])}
+        return config | layer_types(r, config, SLIDING)
+    if family == "granitemoeshared":
+        return llama_like(r) | local_experts(r) | flag(r, "attention_bias") | {
+            "shared_intermediate_size": r.choice([0, 12, 44])}
+    if family == "minimax_m2":
+        return llama_like(r) | local_experts(r)
+    if family == "solar_open":
+        config = llama_like(r) | flag(r, "attention_bias")
+        del config["intermediate_size"]
+        return config | {"n_routed_experts": 8, "num_experts_per_tok": r.choice([1, 2, 4]),
+                         "n_shared_experts": r.choice([1, 2]), "moe_intermediate_size": r.choice([8, 20])}
+    if family == "glm4_moe_lite":
+        config = deepseek(r)
+        del config["first_k_dense_replace"]
+        types = {"mlp_layer_types": [r.choice(["dense", "sparse"]) for _ in range(config["num_hidden_layers"])]}
+        return config | r.choice([{}, types])
+    if family in ("qwen3_5_text", "qwen3_5_moe_text"):
+        config = variation_qwen("qwen3_next", r)
+        for name in ("decoder_sparse_step", "mlp_only_layers"):
+            del config[name]
+        if family == "qwen3_5_moe_text":
+            del config["intermediate_size"]
+            return config
+        return {name: value for name, value in config.items() if "expert" not in name and "moe" not in name}
+    return None
 
 
 def variation_experts(family, r):
@@ -273,11 +332,11 @@ def variation_llama4(r):
 
 
 def variation_classic(family, r):
-    if family in ("gpt2", "gptj"):
+    if family in ("gpt2", "gptj", "codegen"):
         names = {"layers": "n_layer", "heads": "n_head", "hidden": "n_embd", "width": "n_inner",
                  "derived": True, "sequence": "n_positions"}
         config = gpt(r, names)
-        return config | ({"rotary_dim": 8} if family == "gptj" else {})
+        return config | ({"rotary_dim": 8} if family in ("gptj", "codegen") else {})
     hugging = {"layers": "num_hidden_layers", "heads": "num_attention_heads",
                "hidden": "hidden_size"}
     if family == "gpt_neox":

@@ -136,6 +136,7 @@ def mamba_work(report):
 
 
 OTHER_WORK = {"llama4_text": llama4_work, "minimax": lightning_work, "qwen3_next": deltanet_work,
+              "qwen3_5_text": deltanet_work, "qwen3_5_moe_text": deltanet_work,
               "bamba": mamba_work, "falcon_h1": mamba_work, "nemotron_h": mamba_work}
 
 

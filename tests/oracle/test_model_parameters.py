@@ -31,7 +31,7 @@ def part_of(name):
         return "head"
     if re.search(r"\.(self_attn|attn|attention|self_attention|linear_attn|mamba)\.", name):
         return "attention"
-    if re.search(r"\.(mlp|ffn|feed_forward|block_sparse_moe|fc1|fc2)\.", name):
+    if re.search(r"\.(mlp|shared_mlp|ffn|feed_forward|block_sparse_moe|fc1|fc2)\.", name):
         return "feed_forward"
     return "norm"
 

@@ -206,6 +206,8 @@ LayerType layer_type(const AttentionNumbers& numbers, std::int64_t i) {
       return i % 2 == 0 && i < numbers.window_layers ? LayerType::Sliding : LayerType::Full;
     case AttentionPlan::FullEveryNth:
       return (i + 1) % numbers.period == 0 ? LayerType::Full : LayerType::Sliding;
+    case AttentionPlan::FullFirstOfN:
+      return i % numbers.period == 0 ? LayerType::Full : LayerType::Sliding;
     case AttentionPlan::NoRotaryNth:
       return has_rotary(numbers, i) ? LayerType::Full : LayerType::Sliding;
     case AttentionPlan::ChunkedNth:
@@ -246,9 +248,26 @@ void read_shared(const Family& family, ConfigFields& fields, ExpertNumbers& numb
       fields.integer(family.shared_experts, {0, kExpertsRange.most}).value_or(0);
   shared.width = checked_mul(count, numbers.experts.expert.width);
   if (!family.shared_width.names.empty()) {
-    shared.width = required(fields, family.shared_width, kWidthRange);
+    shared.width = required(fields, family.shared_width, {0, kWidthRange.most});
   }
   if (shared.width > 0) numbers.experts.shared = shared;
+}
+
+void read_feed_forward_types(ConfigFields& fields, std::int64_t layers, ExpertNumbers& numbers) {
+  constexpr std::string_view kName = "mlp_layer_types";
+  const auto types = fields.strings(kName, static_cast<std::size_t>(kLayersRange.most));
+  if (!types) return;
+  numbers.has_list = true;
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    const std::string& type = (*types)[i];
+    if (type == "sparse") numbers.listed.push_back(static_cast<std::int64_t>(i));
+    if (type == "sparse" || type == "dense") continue;
+    fields.fault(kName, fmt::format("'{}' is not a known layer type", type.substr(0, 60)),
+                 "dense or sparse");
+    return;
+  }
+  if (static_cast<std::int64_t>(types->size()) == layers) return;
+  fields.fault(kName, fmt::format("{} layer types for {} layers", types->size(), layers));
 }
 
 void read_expert_places(const Family& family, ConfigFields& fields, std::int64_t layers,
@@ -269,6 +288,10 @@ void read_expert_places(const Family& family, ConfigFields& fields, std::int64_t
     for (std::size_t i = 0; i < frequency->listed.size(); ++i) {
       if (frequency->listed[i] == 1) numbers.listed.push_back(static_cast<std::int64_t>(i));
     }
+    return;
+  }
+  if (family.expert_plan == ExpertPlan::Typed) {
+    read_feed_forward_types(fields, layers, numbers);
     return;
   }
   if (auto listed = fields.integers(list, static_cast<std::size_t>(kLayersRange.most))) {
@@ -329,6 +352,7 @@ bool has_experts(const ExpertNumbers& numbers, std::int64_t i, std::int64_t laye
     case ExpertPlan::AfterFirst: return i >= numbers.first;
     case ExpertPlan::SparseStep: return numbers.experts.experts > 0 && !listed && on_step;
     case ExpertPlan::Interleaved: return numbers.has_list ? listed : on_step;
+    case ExpertPlan::Typed: return numbers.has_list ? listed : i >= numbers.first;
     case ExpertPlan::Listed: return numbers.has_list ? listed : i % numbers.step == 0;
     case ExpertPlan::Range: {
       const std::int64_t last = numbers.last == -1 ? layers - 1 : numbers.last;

@@ -67,22 +67,40 @@ TEST_CASE("a misspelt field gets the nearest, a field of another family its read
   CHECK(faults[0].hint.starts_with("it is read by deepseek_v2"));
 }
 
-TEST_CASE("an unknown family is answered with the nearest and what differs") {
+TEST_CASE("an unknown family is answered with the fields that no known one reads") {
   const Diagnostics faults = faults_of(
-      R"({"model_type": "qwen3_5_moe", "hidden_size": 2048, "num_experts": 64,
-          "moe_intermediate_size": 512, "num_experts_per_tok": 8, "decoder_sparse_step": 1,
-          "linear_gate_rank": 16})");
+      R"({"model_type": "deepseek_v32", "hidden_size": 2048, "n_routed_experts": 64,
+          "index_n_heads": 64, "index_topk": 2048})");
   REQUIRE(faults.size() == 1);
-  CHECK(faults[0].what == "the family 'qwen3_5_moe' is not known");
+  CHECK(faults[0].what == "the family 'deepseek_v32' is not known");
   CHECK(faults[0].hint ==
-        "the nearest known family is 'qwen3_moe'; it does not know linear_gate_rank");
+        "no known family reads index_n_heads and index_topk; `trainwright list families` shows "
+        "those that are known");
 }
 
-TEST_CASE("a config without model_type is answered with what it looks like") {
+TEST_CASE("no family is named in the place of one that has the same fields or nearly its name") {
+  // transformers 5.23.0: Mamba-2 or Mamba-1, Jamba with experts; FlexOlmo has one expert's width.
+  for (const char* type : {"jamba", "llama5", "flex_olmo", "qwen4", ""}) {
+    const Diagnostics faults = faults_of(fmt::format(
+        R"({{"model_type": "{}", "hidden_size": 2048, "num_hidden_layers": 4, "head_dim": 64}})",
+        type));
+    REQUIRE(faults.size() == 1);
+    for (const std::string& known : known_families()) {
+      CHECK_MESSAGE(faults[0].hint.find(fmt::format("'{}'", known)) == std::string::npos, type);
+    }
+  }
+}
+
+TEST_CASE("a family's name in other letters is put right") {
+  CHECK(faults_of(R"({"model_type": "GPT-NeoX"})")[0].hint == "write 'gpt_neox'");
+  CHECK(faults_of(R"({"model_type": "Qwen3_MoE"})")[0].hint == "write 'qwen3_moe'");
+}
+
+TEST_CASE("a config without model_type is told to add it") {
   const Diagnostics faults = faults_of(R"({"n_embd": 768, "n_layer": 12, "n_head": 12})");
   REQUIRE(faults.size() == 1);
   CHECK(faults[0].what == "the field 'model_type' is missing");
-  CHECK(faults[0].hint.find("'gpt2'") != std::string::npos);
+  CHECK(faults[0].hint == "add it; `trainwright list families` shows those that are known");
 }
 
 TEST_CASE("two names of one field must agree") {
@@ -197,14 +215,14 @@ TEST_CASE("every family's entry reads its own defaults and says which sizes they
   }
 }
 
-TEST_CASE("layers that attend to images are refused by name") {
+TEST_CASE("layers that attend to images are refused by the field that lists them") {
   // meta-llama/Llama-3.2-11B-Vision, shortened.
   const auto model = parse_model(R"({"model_type": "mllama", "text_config": {
     "model_type": "mllama_text_model", "hidden_size": 4096, "num_hidden_layers": 40,
     "cross_attention_layers": [3, 8]}})",
                                  "config.json");
   REQUIRE(!model);
-  CHECK(to_text(model.error()).find("(cross_attention_layers) are not modelled") !=
+  CHECK(to_text(model.error()).find("no known family reads cross_attention_layers") !=
         std::string::npos);
 }
 
@@ -258,29 +276,47 @@ TEST_CASE("a module for multi-token prediction that only the class has is told")
   CHECK(notes(R"(, "num_nextn_predict_layers": 0)").empty());
 }
 
-TEST_CASE("a config without experts is not most like a family with some") {
-  const auto nearest = [](const char* more) {
-    const auto model =
-        parse_model(fmt::format(R"({{"model_type": "gpt_ox", "hidden_size": 1024, "head_dim": 64,
-                                     "num_attention_heads": 16, "num_key_value_heads": 4,
-                                     "num_hidden_layers": 4, "intermediate_size": 2048{}}})",
-                                more),
-                    "c.json");
-    REQUIRE(!model);
-    return model.error().diagnostics.front().hint;
+TEST_CASE("feed-forwards of a list are dense or sparse, one for each layer") {
+  // transformers 5.23.0 Glm4MoeLiteConfig: without a list the first is dense.
+  const auto experts = [](const std::string& more) {
+    const Model model =
+        parse_model(R"({"model_type": "glm4_moe_lite", "num_hidden_layers": 3)" + more + "}",
+                    "c.json")
+            .value();
+    std::string found;
+    for (const LayerKindId id : model.layers) {
+      const LayerKind& kind = model.kinds[id.at()];
+      found += std::holds_alternative<MixtureOfExperts>(kind.feed_forward) ? 's' : 'd';
+    }
+    return found;
   };
-  CHECK(nearest("").find("gpt_oss") == std::string::npos);
-  CHECK(nearest(R"(, "num_local_experts": 8, "num_experts_per_tok": 2)").find("'gpt_oss'") !=
-        std::string::npos);
+  CHECK(experts("") == "dss");
+  CHECK(experts(R"(, "mlp_layer_types": ["sparse", "dense", "sparse"])") == "sds");
+  CHECK(mentions(faults_of(R"({"model_type": "glm4_moe_lite", "mlp_layer_types": ["sparse"]})"),
+                 "mlp_layer_types", "1 layer types for 47 layers"));
+  CHECK(mentions(faults_of(R"({"model_type": "glm4_moe_lite", "mlp_layer_types": ["moe"]})"),
+                 "mlp_layer_types", "'moe' is not a known layer type"));
 }
 
-TEST_CASE("a config without a type that Llama knows all of is most like Llama") {
-  const auto model = parse_model(R"({"hidden_size": 4096, "num_hidden_layers": 32,
-                                     "num_attention_heads": 32, "vocab_size": 32000})",
-                                 "c.json");
-  REQUIRE(!model);
-  CHECK(model.error().diagnostics.front().hint ==
-        "the nearest known family is 'llama', which knows all its fields");
+TEST_CASE("EXAONE 4 has its pattern from the list, else from a number") {
+  // LGAI-EXAONE/EXAONE-4.0-32B says both, the pattern in letters.
+  const auto windows = [](const char* more) {
+    const Model model =
+        parse_model(fmt::format(R"({{"model_type": "exaone4", "num_hidden_layers": 4{}}})", more),
+                    "c.json")
+            .value();
+    std::int64_t count = 0;
+    for (const LayerKindId id : model.layers) {
+      const LayerKind& kind = model.kinds[id.at()];
+      count += std::get<SoftmaxAttention>(kind.attention).window > 0 ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(windows("") == 3);
+  CHECK(windows(R"(, "sliding_window_pattern": 2)") == 2);
+  CHECK(windows(R"(, "sliding_window_pattern": "LLLG", "layer_types": ["full_attention",
+                     "full_attention", "full_attention", "sliding_attention"])") == 1);
+  CHECK(windows(R"(, "sliding_window": null, "sliding_window_pattern": 4)") == 0);
 }
 
 }  // namespace

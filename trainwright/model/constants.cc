@@ -46,15 +46,17 @@ void read_rotation(const Json& config, Constants& constants) {
       number(config, {"rope_scaling.beta_fast", "rope_parameters.beta_fast"});
 }
 
-// transformers 5.22.2: modeling_deepseek_v3.py and modeling_glm4_moe.py take sigmoids and a bias
-// whatever the config says; modeling_deepseek_v2.py multiplies a softmax over all experts.
+// transformers 5.22.2: modeling_deepseek_v3.py, modeling_glm4_moe.py and modeling_minimax_m2.py
+// take sigmoids and a bias whatever the config says; modeling_deepseek_v2.py multiplies a softmax
+// over all experts.
 void read_router(const Json& config, std::string_view family, Constants& constants) {
-  const bool v3 = family == "deepseek_v3" || family == "kimi_k2", glm = family == "glm4_moe";
+  const bool v3 = family == "deepseek_v3" || family == "kimi_k2";
+  const bool glm = family == "glm4_moe" || family == "glm4_moe_lite" || family == "solar_open";
   const bool v2 = family == "deepseek_v2";
   const bool silent_of_all = family == "qwen2_moe" || family == "qwen3_moe" || family == "olmoe";
   const Json* normed = find_any(config, {"norm_topk_prob"});
   const bool is_normed = normed != nullptr && normed->is_bool() ? normed->boolean : !silent_of_all;
-  if (v3 || glm) {
+  if (v3 || glm || family == "minimax_m2") {
     constants.scores = Constants::Scores::Sigmoid;
     constants.balancing_bias = true;
   } else if (v2 || !is_normed) {

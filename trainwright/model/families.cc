@@ -11,6 +11,7 @@ std::vector<Family> sorted_families() {
   for (Family& family : classic_families()) all.push_back(std::move(family));
   for (Family& family : expert_families()) all.push_back(std::move(family));
   for (Family& family : hybrid_families()) all.push_back(std::move(family));
+  for (Family& family : related_families(all)) all.push_back(std::move(family));
   all.push_back(megatron_family());
   std::sort(all.begin(), all.end(),
             [](const Family& a, const Family& b) { return a.model_type < b.model_type; });
@@ -179,6 +180,7 @@ std::string_view plan_fields(AttentionPlan plan) {
     case AttentionPlan::WindowFromLayer:
     case AttentionPlan::WindowOddBelow:
     case AttentionPlan::FullEveryNth:
+    case AttentionPlan::FullFirstOfN:
     case AttentionPlan::LinearButNth:
     case AttentionPlan::LinearOdd: return "layer_types";
     case AttentionPlan::NoRotaryNth:
@@ -201,6 +203,7 @@ std::string_view plan_fields(ExpertPlan plan) {
     case ExpertPlan::SparseStep: return "mlp_only_layers";
     case ExpertPlan::Interleaved: return "moe_layers";
     case ExpertPlan::Listed: return "moe_layer_freq";
+    case ExpertPlan::Typed: return "mlp_layer_types";
   }
   return {};
 }

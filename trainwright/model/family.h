@@ -2,7 +2,7 @@
 // Private: a family of models as a table entry.
 //
 // An entry says how the family's config.json names things, what the Hugging Face class takes for an
-// absent field (transformers 5.22.2), and what the class builds from them. The defaults written
+// absent field (transformers 5.23.0), and what the class builds from them. The defaults written
 // here are Llama's; an entry states what differs. Adding a family means adding an entry.
 #include <cstdint>
 #include <optional>
@@ -63,6 +63,7 @@ enum class AttentionPlan {
   WindowFromLayer,  // layers >= max_window_layers, if use_sliding_window (Qwen2)
   WindowOddBelow,   // every other layer below max_window_layers (Qwen2-MoE)
   FullEveryNth,     // every n-th layer is full, the others have the window (Gemma, gpt-oss)
+  FullFirstOfN,     // of every n layers the first is full (CWM)
   NoRotaryNth,      // every n-th layer has no positions (SmolLM3)
   ChunkedNth,       // as above, and the others attend within chunks (Llama 4)
   LinearButNth,     // every n-th layer is full, the others Gated DeltaNet (Qwen3-Next)
@@ -81,6 +82,7 @@ enum class ExpertPlan {
   Interleaved,  // moe_layers, or every interleave_moe_layer_step-th (Llama 4)
   Range,        // every moe_layer_interval-th from start to end (ERNIE)
   Listed,       // moe_layer_freq, a number or a pattern (Megatron-LM)
+  Typed,        // mlp_layer_types, dense or sparse; without it as AfterFirst (GLM-4.7-Flash)
   Pattern,      // as the attention plan of that name says (Nemotron-H)
 };
 

@@ -27,83 +27,51 @@ std::vector<std::string> telling_fields(const Json& config) {
   return names;
 }
 
-struct Likeness {
-  const Family* family = nullptr;
-  double score = -2;
-  std::vector<std::string> strange;  // fields of the config the family does not read
-};
-
-bool speaks_of_experts(const std::vector<std::string>& fields) {
-  return std::any_of(fields.begin(), fields.end(), [](const std::string& name) {
-    return name.find("expert") != std::string::npos || name.find("moe_") != std::string::npos;
-  });
-}
-
-// By the share of fields in common and, half as much, by the spelling of the name; families with
-// experts for a config that has some, others for others.
-Likeness nearest_family(const Json& config, std::string_view model_type) {
-  const std::vector<std::string> fields = telling_fields(config);
-  const bool spoken_of = speaks_of_experts(fields);
-  Likeness best;
+// Of those the ones that no known family reads.
+std::vector<std::string> strange_fields(const Json& config) {
+  std::set<std::string_view> read;
   for (const Family& family : detail::families()) {
-    std::set<std::string_view> reads;
-    for (std::string_view name : detail::field_names(family)) reads.insert(name);
-    for (std::string_view name : split(family.ignored, '|')) reads.insert(name);
+    for (std::string_view name : detail::field_names(family)) read.insert(name);
+    for (std::string_view name : split(family.ignored, '|')) read.insert(name);
     for (const auto& assumed : family.assumed) {
-      for (std::string_view name : split(assumed.names, '|')) reads.insert(name);
+      for (std::string_view name : split(assumed.names, '|')) read.insert(name);
     }
-    Likeness likeness{.family = &family, .score = 0, .strange = {}};
-    for (const std::string& name : fields) {
-      if (!reads.contains(name)) likeness.strange.push_back(name);
-    }
-    const double longest =
-        static_cast<double>(std::max(model_type.size(), family.model_type.size()));
-    likeness.score = 0.5 * (1 - edit_distance(model_type, family.model_type) / longest);
-    if (!fields.empty()) {
-      likeness.score +=
-          1 - static_cast<double>(likeness.strange.size()) / static_cast<double>(fields.size());
-    }
-    if (spoken_of != (family.expert_plan != detail::ExpertPlan::None)) likeness.score -= 1;
-    // Of families that know as much, the one that others are made after.
-    const bool plainest = family.model_type == "llama" && likeness.score == best.score;
-    if (likeness.score > best.score || plainest) best = std::move(likeness);
   }
-  return best;
+  std::vector<std::string> strange;
+  for (const std::string& name : telling_fields(config)) {
+    if (!read.contains(name)) strange.push_back(name.substr(0, 60));
+  }
+  return strange;
 }
 
-// Fields that only models with state-space layers have; Mamba-2 is known in some families.
-bool has_state_space(const std::vector<std::string>& fields) {
-  return std::any_of(fields.begin(), fields.end(), [](const std::string& name) {
-    return name.starts_with("mamba_") || name.starts_with("ssm_") || name == "state_size" ||
-           name == "conv_kernel" || name == "hybrid_override_pattern";
-  });
+// A name without its marks and capitals: "GPT-NeoX" is "gptneox".
+std::string letters_of(std::string_view name) {
+  std::string letters = lower_case(name);
+  std::erase_if(letters, [](char c) { return c == '_' || c == '-' || c == '.' || c == ' '; });
+  return letters;
 }
 
-// What to do about a family that is not known. Another one is only named if it reads most of the
-// config, and enough of it to tell.
+// What to do about a family that is not known. None is named in its place but by its own name in
+// other letters: classes with the same fields build different layers. Read as Gemma 3, whose fields
+// it has, EXAONE 4 would have 23 % more parameters.
 std::string family_hint(const Json& config, std::string_view model_type) {
-  const std::vector<std::string> fields = telling_fields(config);
   constexpr std::string_view kList = "`trainwright list families` shows those that are known";
-  if (has_state_space(fields) || lower_case(model_type).starts_with("mamba")) {
-    return fmt::format("state-space layers are known in bamba, falcon_h1 and nemotron_h only; {}",
-                       kList);
+  if (model_type.empty()) return fmt::format("add it; {}", kList);
+  for (const std::string& known : known_families()) {
+    if (letters_of(known) == letters_of(model_type)) return fmt::format("write '{}'", known);
   }
-  if (config.find("cross_attention_layers") != nullptr) {
-    return fmt::format("layers that attend to images (cross_attention_layers) are not modelled; {}",
-                       kList);
+  std::vector<std::string> strange = strange_fields(config);
+  if (strange.empty()) {
+    return fmt::format(
+        "its fields are known, the layers that its class makes of them are not; {}: write the name "
+        "of one if the class has its very layers, and compare the parameters with the checkpoint's",
+        kList);
   }
-  constexpr std::size_t kFewest = 3;
-  Likeness near = nearest_family(config, model_type);
-  if (fields.size() < kFewest || near.strange.size() * 2 > fields.size()) {
-    return did_you_mean(model_type, known_families(), kList);
-  }
-  std::string hint = fmt::format("the nearest known family is '{}'", near.family->model_type);
-  if (near.strange.empty()) return hint + ", which knows all its fields";
-  const std::size_t more = near.strange.size() > 8 ? near.strange.size() - 8 : 0;
-  near.strange.resize(near.strange.size() - more);
-  for (std::string& name : near.strange) name = name.substr(0, 60);
-  return hint + fmt::format("; it does not know {}{}", enumerate(near.strange),
-                            more > 0 ? fmt::format(" and {} more", more) : "");
+  constexpr std::size_t kMost = 8;
+  const std::size_t more = strange.size() > kMost ? strange.size() - kMost : 0;
+  strange.resize(strange.size() - more);
+  return fmt::format("no known family reads {}{}; {}", enumerate(strange),
+                     more > 0 ? fmt::format(" and {} more", more) : "", kList);
 }
 
 tl::unexpected<Error> unknown_family(const Json& config, std::string_view origin,

@@ -16,19 +16,21 @@ bool among(std::string_view family, const std::array<std::string_view, N>& famil
 // Files beside their weights: modeling_qwen.py (c_attn; rms_norm and apply_rotary_emb_func of
 // flash_attn where they are installed, as QwenLM/Qwen docker/Dockerfile does),
 // modeling_baichuan.py (W_pack), modeling_internlm2.py (wqkv).
-constexpr std::array<std::string_view, 4> kOnePlusGain = {"gemma", "gemma2", "gemma3_text",
-                                                          "qwen3_next"};
+constexpr std::array<std::string_view, 7> kOnePlusGain = {
+    "gemma",      "gemma2",       "gemma3_text",     "vaultgemma",
+    "qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"};
 constexpr std::array<std::string_view, 3> kGainInFp32 = {"olmo2", "olmo3", "gpt_oss"};
 constexpr std::array<std::string_view, 1> kOnePlusNormGain = {"nemotron"};
-constexpr std::array<std::string_view, 8> kJoinedAttention = {
-    "gpt2", "gpt_neox", "phi3", "bloom", "megatron", "qwen", "baichuan", "internlm2"};
+constexpr std::array<std::string_view, 9> kJoinedAttention = {
+    "gpt2", "codegen", "gpt_neox", "phi3", "bloom", "megatron", "qwen", "baichuan", "internlm2"};
 constexpr std::array<std::string_view, 3> kJoinedFeedForward = {"phi3", "glm4", "glm"};
 constexpr std::array<std::string_view, 2> kSoftmaxAsIs = {"gpt2", "megatron"};
-constexpr std::array<std::string_view, 8> kRotatesPart = {"gpt_neox", "phi3", "glm4_moe", "glm4",
-                                                          "nemotron", "phi",  "stablelm", "glm"};
-constexpr std::array<std::string_view, 3> kGeluInSteps = {"gpt2", "gptj", "phi"};
+constexpr std::array<std::string_view, 9> kRotatesPart = {
+    "gpt_neox", "phi3", "glm4_moe", "glm4", "nemotron", "phi", "stablelm", "glm", "minimax_m2"};
+constexpr std::array<std::string_view, 4> kGeluInSteps = {"gpt2", "gptj", "codegen", "phi"};
 constexpr std::array<std::string_view, 1> kTakesFlashKernels = {"qwen"};
-constexpr std::array<std::string_view, 2> kRouterInFp32 = {"deepseek_v3", "glm4_moe"};
+constexpr std::array<std::string_view, 4> kRouterInFp32 = {"deepseek_v3", "glm4_moe",
+                                                           "glm4_moe_lite", "solar_open"};
 
 }  // namespace
 
