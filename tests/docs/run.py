@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Every command of the documentation is run, and what it prints compared with the page.
 
-In docs/**/*.md a block fenced as `console` holds commands after `$ `, each followed by what it prints; a
+In docs/**/*.md and examples/*/README.md a block fenced as `console` holds commands after `$ `, each followed by what it prints; a
 command that fails ends with `-> exit N`, as in tests/golden. A block with a `title="FILE"` is an input: it is
-written to that file first. A page's commands share an empty folder. `--update` rewrites what they print; read
+written to that file first. A page's commands share an empty folder, those of an
+example a copy of its folder. `--update` rewrites what they print; read
 the diff before committing.
 
 Commands elsewhere, in running text, in tables and indented, must be understood: exit code 0 or 1. They run in the order of the
@@ -16,11 +17,13 @@ import difflib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 HANGS = 1200  # seconds; a command takes one or two, on a busy host more
 FENCE = re.compile(r"^( *)```(\w*)(.*)$")
 GOLDEN = ROOT / "tests/golden"
@@ -129,12 +132,14 @@ def main():
     def read(path):
         page = Page(path.resolve(), program)
         with tempfile.TemporaryDirectory() as folder:
+            if EXAMPLES in page.path.parents:
+                shutil.copytree(page.path.parent, folder, dirs_exist_ok=True)
             return page, page.renewed(folder)
 
     commands = understood = failed = 0
     left_out = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for page, now in pool.map(read, options.pages or sorted((ROOT / "docs").rglob("*.md"))):
+        for page, now in pool.map(read, options.pages or sorted([*(ROOT / "docs").rglob("*.md"), *EXAMPLES.glob("*/README.md")])):
             name = page.path.relative_to(ROOT)
             commands += len(re.findall(r"^ *\$ ", now, re.M))
             understood, left_out = understood + page.understood, left_out + page.left_out

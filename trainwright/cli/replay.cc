@@ -73,21 +73,40 @@ Result<Output> run_snapshot(const Invocation& invocation, const std::string& pat
                 replayed.mismatches == 0 ? Exit::Ok : Exit::DoesNotFit};
 }
 
+std::string ops_form(const Invocation& invocation, const Trace& trace,
+                     const std::vector<OpMemory>& ops, const std::optional<MemoryBeside>& theirs) {
+  if (invocation.json) return document_text(invocation.data, ops_json(trace, ops, theirs));
+  return ops_text(trace, ops, theirs, invocation.width);
+}
+
 Result<Output> run_trace(const Invocation& invocation, const std::string& path) {
   const ReplayOptions options = TW_TRY(options_of(invocation));
   const Trace trace = TW_TRY(resolved_trace(path, invocation));
+  const std::vector<OpMemory> ops = op_memory(trace, options.rounding);
+  std::optional<MemoryBeside> theirs;
+  if (const auto column = invocation.text("beside")) {
+    const MemoryColumn read = TW_TRY(read_memory_column(*column));
+    theirs = TW_TRY(beside(trace, ops, read));
+  }
   const Replay replayed = replay(trace, options);
   std::vector<File> files;
   if (const auto file = invocation.text("svg")) {
-    files.push_back({*file, replay_svg(trace, replayed)});
+    files.push_back({*file, replay_svg(trace, replayed, theirs)});
   }
   if (const auto file = invocation.text("perfetto")) {
     files.push_back({*file, replay_perfetto(trace, replayed)});
   }
+  if (const auto file = invocation.text("csv")) {
+    files.push_back({*file, ops_csv(trace, ops, theirs)});
+  }
   const bool fits = !replayed.reserved || !replayed.reserved->out_of_memory;
+  const Exit exit = fits ? Exit::Ok : Exit::DoesNotFit;
+  if (invocation.flag("ops") || theirs) {
+    return Output{ops_form(invocation, trace, ops, theirs), exit, std::move(files)};
+  }
   return Output{invocation.json ? document_text(invocation.data, replay_json(trace, replayed))
                                 : replay_text(trace, replayed, invocation.width),
-                fits ? Exit::Ok : Exit::DoesNotFit, std::move(files)};
+                exit, std::move(files)};
 }
 
 Result<Output> run_replay(const Invocation& invocation) {
@@ -128,10 +147,12 @@ Command replay_command() {
           "Reads a trace of ops and storages (docs/trace.md) and says how many bytes are live "
           "when, what is alive at the peak and why, what would lower it, and what a caching "
           "allocator would reserve. A static program's variables die after their last use. "
-          "A converted PyTorch memory snapshot is checked against the allocator model.",
+          "A converted PyTorch memory snapshot is checked against the allocator model. "
+          "--ops lists every operator; --beside puts another column of bytes next to it.",
       .examples = {"trainwright replay trace.jsonl",
                    "trainwright replay trace.jsonl --capacity 80GiB --svg memory.svg",
                    "trainwright replay trace.jsonl --allocator pytorch-expandable --json",
+                   "trainwright replay trace.jsonl --ops --beside measured.csv --csv ops.csv",
                    "trainwright replay --diff before.jsonl after.jsonl"},
       .arguments =
           {{"trace", Argument::Kind::Texts, "trace file, or two with --diff", true, "FILE"},
@@ -147,6 +168,14 @@ Command replay_command() {
            {"--top", Argument::Kind::Integer, "tensors and suggestions to list (default: 10)",
             false, "N"},
            {"--diff", Argument::Kind::Flag, "what changed from the first trace to the second"},
+           {"--ops", Argument::Kind::Flag,
+            "every op in order: live bytes before and after, what it allocates, frees and writes "
+            "into"},
+           {"--beside", Argument::Kind::Text,
+            "with --ops: a measured or published column (CSV: op, before or after) and where it "
+            "first differs, and why",
+            false, "FILE"},
+           {"--csv", Argument::Kind::Text, "write the table of ops", false, "FILE"},
            {"--svg", Argument::Kind::Text, "write a picture of the live bytes", false, "FILE"},
            {"--perfetto", Argument::Kind::Text, "write counter tracks for ui.perfetto.dev", false,
             "FILE"}},

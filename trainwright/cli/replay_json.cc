@@ -138,7 +138,8 @@ Json replay_json(const Trace& trace, const Replay& replay) {
   return json;
 }
 
-std::string replay_svg(const Trace& trace, const Replay& replay) {
+std::string replay_svg(const Trace& trace, const Replay& replay,
+                       const std::optional<MemoryBeside>& theirs) {
   const auto numbers = [](const std::vector<Bytes>& bytes) {
     std::vector<double> values(bytes.size());
     std::transform(bytes.begin(), bytes.end(), values.begin(),
@@ -154,6 +155,18 @@ std::string replay_svg(const Trace& trace, const Replay& replay) {
   if (replay.reserved) {
     curve.values_above = numbers(replay.reserved->after_op);
     curve.caption += "; line: reserved by the allocator";
+  }
+  if (theirs) {
+    // Where the column has no row, its last one holds; its zero is put where this replay's is.
+    Bytes last(0);
+    curve.values_above.clear();
+    for (const std::optional<Bytes>& row : theirs->theirs) {
+      last = row ? *row + theirs->base : last;
+      curve.values_above.push_back(static_cast<double>(last.value()));
+    }
+    curve.caption =
+        fmt::format("{} ops; filled: live bytes; line: the column beside, {} each op",
+                    with_thousands(std::ssize(trace.ops)), theirs->before ? "before" : "after");
   }
   if (replay.peak_op.index() >= 0) {
     curve.marks.push_back({replay.peak_op.at(), op_title(trace, replay.peak_op)});

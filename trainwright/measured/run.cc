@@ -14,7 +14,6 @@ namespace trainwright {
 namespace {
 
 using detail::Column;
-using detail::CsvRecords;
 using detail::TableReader;
 using Header = std::span<const std::string_view>;
 using Runs = std::vector<MeasuredRun>;

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "trainwright/measured/csv.h"
+#include "trainwright/base/csv.h"
 #include "trainwright/measured/measured.h"
 #include "trainwright/testing/growth.h"
 #include "trainwright/testing/skip.h"
@@ -117,7 +117,7 @@ TEST_CASE("a misspelt, a repeated and a missing column are faults of the header"
 }
 
 TEST_CASE("quoted cells may hold commas, quotes and line ends, and lines are still counted") {
-  detail::CsvRecords records("a,\"b\nc,\"\"d\"\"\",e\r\nf\n\"open");
+  CsvRecords records("a,\"b\nc,\"\"d\"\"\",e\r\nf\n\"open");
   CHECK(records.take() == std::vector<std::string_view>{"a", "b\nc,\"d\"", "e"});
   CHECK(records.line() == 1);
   CHECK(records.take() == std::vector<std::string_view>{"f"});

@@ -9,8 +9,8 @@
 #include <variant>
 #include <vector>
 
+#include "trainwright/base/csv.h"
 #include "trainwright/base/text.h"
-#include "trainwright/measured/csv.h"
 #include "trainwright/measured/run.h"
 
 namespace trainwright::detail {

@@ -2,32 +2,29 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "trainwright/base/json.h"
-#include "trainwright/base/text.h"
-#include "trainwright/replay/replay.h"
+#include "trainwright/replay/ops.h"
 #include "trainwright/testing/llama_layer.h"
-#include "trainwright/testing/published_table.h"
 
 using namespace trainwright;
 using testing::Mentions;
 
 namespace {
 
-struct Row {
-  std::string op;
-  Bytes bytes;
-};
+const std::string kExample = TRAINWRIGHT_SOURCE_DIR "/examples/op-by-op/";
 
-// A column of the table (1: estimator, 3: real); empty when the measurements are not there.
-std::vector<Row> published(std::size_t column) {
-  std::vector<Row> rows;
-  for (const auto& cells : testing::published_table("op_by_op_backward_memory.csv")) {
-    if (cells.size() != 5 || !parse_integer(cells[0])) continue;
-    rows.push_back({cells[column], Bytes(*parse_integer(cells[column + 1]))});
-  }
-  return rows;
+// A column of the table beside the program that the example ships.
+MemoryBeside beside_column(const std::string& program, Aliases aliases, const std::string& column) {
+  const auto trace = read_trace(kExample + program);
+  REQUIRE(trace);
+  const Trace resolved = resolve(*trace, aliases);
+  const auto read = read_memory_column(kExample + column);
+  REQUIRE(read);
+  REQUIRE(read->rows.size() == 120);
+  const auto found = beside(resolved, op_memory(resolved), *read);
+  REQUIRE(found);
+  return *found;
 }
 
 Replay replay_layer(Mentions mentions, Aliases aliases) {
@@ -36,45 +33,39 @@ Replay replay_layer(Mentions mentions, Aliases aliases) {
   return replay(resolve(*trace, aliases));
 }
 
-std::size_t next_listed(const std::vector<std::string>& names, std::size_t from) {
-  while (from < names.size() && names[from] == "-") ++from;
-  REQUIRE(from < names.size());
-  return from;
-}
-
 }  // namespace
 
+TEST_CASE("the example's programs are those that the other tests replay") {
+  CHECK(read_file(kExample + "run.jsonl").value() ==
+        testing::llama_layer(Mentions::AreIgnored).text);
+  CHECK(read_file(kExample + "mentions.jsonl").value() ==
+        testing::llama_layer(Mentions::AreUses).text);
+}
+
 TEST_CASE("all 120 rows of the published estimator are reproduced to the byte") {
-  const auto rows = published(1);
-  const Replay replayed = replay_layer(Mentions::AreUses, Aliases::Ignore);
-  const auto names = testing::llama_layer(Mentions::AreUses).estimator_names;
-  std::size_t op = 0;
-  for (const Row& row : rows) {
-    op = next_listed(names, op);
-    CHECK(names[op] == row.op);
-    // The column is the memory before the op.
-    CHECK((op == 0 ? replayed.begin : replayed.after[op - 1]) == row.bytes);
-    ++op;
-  }
+  const MemoryBeside found =
+      beside_column("mentions.jsonl", Aliases::Ignore, "published-estimate.csv");
+  CHECK(found.equal == 120);
+  CHECK(found.base == Bytes(0));
 }
 
 TEST_CASE("all 120 rows of the published real run are reproduced to the byte") {
-  // The real column is the memory after the op, and its zero already holds the hidden state that
-  // enters the layer: 2048 x 4096 x 4 bytes less in every row.
-  const Bytes zero(2048 * 4096 * 4);
-  const auto rows = published(3);
-  const Replay replayed = replay_layer(Mentions::AreIgnored, Aliases::Honour);
-  const auto names = testing::llama_layer(Mentions::AreIgnored).real_names;
-  std::size_t op = 0;
-  for (const Row& row : rows) {
-    op = next_listed(names, op);
-    CHECK(names[op] == row.op);
-    CHECK(replayed.after[op] - zero == row.bytes);
-    ++op;
-  }
+  const MemoryBeside found = beside_column("run.jsonl", Aliases::Honour, "published-run.csv");
+  CHECK(found.equal == 120);
+  // Its zero already holds the hidden state that enters the layer: 2048 x 4096 numbers of 4 bytes.
+  CHECK(found.base == Bytes(2048 * 4096 * 4));
   // The largest row: 2,063,630,336 bytes after the first matmul_grad.
-  const Bytes most = *std::max_element(replayed.after.begin(), replayed.after.end());
-  CHECK(most - zero == Bytes(2'063'630'336));
+  const Replay replayed = replay_layer(Mentions::AreIgnored, Aliases::Honour);
+  CHECK(*std::max_element(replayed.after.begin(), replayed.after.end()) - found.base ==
+        Bytes(2'063'630'336));
+}
+
+TEST_CASE("the estimator first differs where it keeps a tensor that a later op only mentions") {
+  const MemoryBeside found = beside_column("run.jsonl", Aliases::Honour, "published-estimate.csv");
+  REQUIRE(found.first_difference);
+  CHECK(found.first_difference->index() == 3);
+  CHECK(found.apart == Bytes(-2048 * 4096 * 4));
+  CHECK(found.cause.find("frees the output of op 1 pow, 32 MiB") != std::string::npos);
 }
 
 TEST_CASE("rows between ops hide what in-place kernels save inside them") {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "trainwright/replay/ops.h"
+
 using namespace trainwright;
 using namespace trainwright::literals;
 
@@ -270,4 +272,72 @@ TEST_CASE("a snapshot that took more than the model would is told from one that 
         "s:3: for 2 MiB the device gave 2 MiB but the model wants 20 MiB");
   CHECK_FALSE(replay_snapshot("{\"trainwright_snapshot\": 1}\n[0,1]\n", "s"));
   CHECK_FALSE(replay_snapshot("{\"trainwright_snapshot\": 1, \"settings\": \"x:1\"}\n", "s"));
+}
+
+namespace {
+
+// kTwoLayers: before 200, 240, 300 and 380; after 240, 300, 380 and 400 (op 2 makes 140, 60 die; op
+// 3 makes 100, 80 die).
+MemoryColumn column_of(std::vector<std::int64_t> bytes) {
+  MemoryColumn column;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    column.rows.push_back({i < 2 ? "mm" : "mm_backward", std::nullopt, Bytes(bytes[i]), "t"});
+  }
+  return column;
+}
+
+MemoryBeside beside_two_layers(const MemoryColumn& column) {
+  const Trace trace = two_layers();
+  const auto found = beside(trace, op_memory(trace), column);
+  REQUIRE(found);
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("an op allocates what it makes and frees what dies before the next begins") {
+  const std::vector<OpMemory> ops = op_memory(two_layers());
+  REQUIRE(ops.size() == 4);
+  CHECK(ops[2].before == 300_B);
+  CHECK(ops[2].allocated == 140_B);
+  CHECK(ops[2].freed == 60_B);
+  CHECK(ops[2].after == 380_B);
+  for (const OpMemory& op : ops) CHECK(op.before + op.allocated - op.freed == op.after);
+}
+
+TEST_CASE("a column with another zero is equal where it is as far apart as in its first row") {
+  const MemoryBeside found = beside_two_layers(column_of({40, 100, 180, 200}));
+  CHECK(found.base == 200_B);
+  CHECK(found.equal == 4);
+  CHECK_FALSE(found.first_difference);
+}
+
+TEST_CASE("a column that keeps a tensor which the trace frees differs there first") {
+  const MemoryBeside found = beside_two_layers(column_of({240, 300, 440, 460}));
+  CHECK(found.equal == 2);
+  CHECK(found.first_difference == OpId(2));
+  CHECK(found.apart == Bytes(-60));
+  CHECK(found.cause ==
+        "this replay frees the output of op 1 mm, 60 B, after its last use; there it is kept, as "
+        "if an op that "
+        "follows needed it");
+}
+
+TEST_CASE("a column without a tensor that the trace makes differs there first") {
+  const MemoryBeside found = beside_two_layers(column_of({240, 240, 320, 340}));
+  CHECK(found.first_difference == OpId(1));
+  CHECK(found.apart == 60_B);
+  CHECK(found.cause ==
+        "this replay allocates the output of op 1 mm, 60 B; there it is written in place, or never "
+        "made");
+}
+
+TEST_CASE("rows of a column that no op is there for are faults with their place") {
+  const Trace trace = two_layers();
+  MemoryColumn column = column_of({240, 300});
+  column.rows[1].name = "softmax";
+  const auto found = beside(trace, op_memory(trace), column);
+  REQUIRE_FALSE(found);
+  CHECK(found.error().diagnostics[0].where == "t");
+  CHECK(found.error().diagnostics[0].what == "no op 'softmax' follows op 0");
 }

@@ -1,11 +1,11 @@
 #pragma once
-// Private to the module: cells of comma-separated text.
+// Cells of comma-separated text.
 #include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace trainwright::detail {
+namespace trainwright {
 
 // Takes record after record off a text as RFC 4180 has them: cells between commas, a cell in double
 // quotes may hold commas, line ends and doubled quotes. Whatever the bytes, it ends.
@@ -34,4 +34,7 @@ class CsvRecords {
   std::deque<std::string> unquoted_;  // cells that held doubled quotes; cells_ points into them
 };
 
-}  // namespace trainwright::detail
+// A cell as it is written: quoted where it holds a comma, a quote or a line end.
+std::string csv_cell(const std::string& text);
+
+}  // namespace trainwright

@@ -1,8 +1,8 @@
-#include "trainwright/measured/csv.h"
+#include "trainwright/base/csv.h"
 
 #include <algorithm>
 
-namespace trainwright::detail {
+namespace trainwright {
 
 // Takes a cell that begins with a quote; `rest_` then stands behind the closing one.
 std::string_view CsvRecords::take_quoted() {
@@ -72,4 +72,11 @@ const std::vector<std::string_view>& CsvRecords::take() {
   return cells_;
 }
 
-}  // namespace trainwright::detail
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace trainwright
