@@ -134,6 +134,7 @@ std::vector<Case> megatron_cases() {
       {"megatron@0.18", "graphs-experts", kExperts + "graphs=1"},
       {"megatron@0.8", "graphs-recompute", "graphs=1,recompute=full"},
       {"megatron@0.16", "graphs-offload", "graphs=1,offload_activations=1,transformer_engine=209"},
+      {"megatron@0.18", "graphs-offload", "graphs=1,offload_activations=1,transformer_engine=209"},
       {"megatron@0.15", "part-graphs-recompute", "part_graphs=1,recompute=full"},
       {"megatron@0.16", "part-graphs-recompute", "part_graphs=1,recompute=full"},
       {"megatron@0.16", "part-graphs-delayed",
