@@ -2,8 +2,8 @@
 # Makes build/venv, the virtual environment with PyTorch and the oracles that the Python tests use,
 # build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed and
 # build/torchtitan, which add a trainer to the packages of build/venv, and build/megatron*,
-# build/torchtitan-0.2.2 and build/automodel, each with one version of a trainer alone, and
-# build/types with mypy. Does nothing where they are there and complete.
+# build/torchtitan-0.2.2, build/automodel and build/torchao, each with one version of a trainer or
+# library alone, and build/types with mypy. Does nothing where they are there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.23.0 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
@@ -40,8 +40,9 @@ for trainer in deepspeed==0.19.8 torchtitan==0.3.0; do
     touch "build/$name/.made-with-$version"
   fi
 done
-# Their configuration is read with the packages of the environments above.
-for wheel in build/torchtitan-0.2.2:torchtitan==0.2.2 build/automodel:nemo-automodel==0.7.0; do
+# They run with the packages of the environments above.
+for wheel in build/torchtitan-0.2.2:torchtitan==0.2.2 build/automodel:nemo-automodel==0.7.0 \
+  build/torchao:torchao==0.18.0; do
   folder=${wheel%%:*} trainer=${wheel#*:}
   if [ ! -e "$folder/.made" ]; then
     rm -rf "$folder"

@@ -1,4 +1,6 @@
-"""Parameter counts of Megatron-LM's own configs equal those of the GPTModel that Megatron-Core builds."""
+"""Parameter counts of Megatron-LM's own configs equal those of the GPTModel that Megatron-Core builds, whole and by
+pipeline rank."""
+import itertools
 import json
 import os
 import pathlib
@@ -23,7 +25,7 @@ from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_block_spec,
 from megatron.core.transformer import multi_latent_attention
 from megatron.core.transformer.transformer_config import MLATransformerConfig, TransformerConfig
 
-from program import show_models
+from program import answered, show_models
 
 VARIATIONS = 150
 
@@ -119,10 +121,11 @@ class NoCore(torch.nn.Module):
         super().__init__()
 
 
-def build(config):
+def build(config, rank=0, ranks=1):
     kind = MLATransformerConfig if config.get("multi_latent_attention") else TransformerConfig
     made = kind(**as_arguments_do(config), use_cpu_initialization=True, perform_initialization=False,
-                moe_token_dispatcher_type="alltoall", hidden_dropout=0.0)
+                moe_token_dispatcher_type="alltoall", hidden_dropout=0.0, pipeline_model_parallel_size=ranks,
+                pipeline_dtype=torch.bfloat16)
     spec = get_gpt_decoder_block_spec(made, use_transformer_engine=False, normalization=made.normalization)
     if config.get("multi_latent_attention"):
         for layer in spec.layer_specs:
@@ -132,7 +135,7 @@ def build(config):
                     max_sequence_length=config["max_position_embeddings"],
                     position_embedding_type=config["position_embedding_type"],
                     share_embeddings_and_output_weights=not config["untie_embeddings_and_output_weights"],
-                    mtp_block_spec=mtp)
+                    mtp_block_spec=mtp, pre_process=rank == 0, post_process=rank == ranks - 1)
 
 
 def counted(model):
@@ -167,3 +170,28 @@ def test_gpt_models_of_many_arguments(tmp_path):
             mismatches.append(f"{config}: {mine}, not {theirs}")
     print(f"{len(configs)} configs, {len(mismatches)} mismatches")
     assert not mismatches, "\n".join(mismatches[:10])
+
+
+@pytest.mark.parametrize("untied, mtp", itertools.product((True, False), (0, 1)))
+def test_stages_of_a_pipeline(tmp_path, monkeypatch, untied, mtp):
+    """Tables are copied to the last of two ranks for a tied head, and for prediction of more tokens."""
+    config = {"num_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "ffn_hidden_size": 96, "vocab_size": 640,
+              "max_position_embeddings": 64, "position_embedding_type": "rope", "normalization": "RMSNorm",
+              "disable_bias_linear": True, "swiglu": True, "untie_embeddings_and_output_weights": untied}
+    config |= {"mtp_num_layers": mtp} if mtp else {}
+    # Copies are made equal by an all-reduce, which there is nobody for.
+    monkeypatch.setattr(GPTModel, "setup_embeddings_and_output_layer", lambda _: None)
+    parallel_state.set_pipeline_model_parallel_world_size(2)
+    theirs = []
+    for rank in range(2):
+        parallel_state.set_pipeline_model_parallel_rank(rank)
+        theirs.append(sum(parameter.numel() for parameter in build(config, rank, 2).parameters()))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config | {"model_type": "megatron"}))
+    [[code, output, error]] = answered([[
+        "show", "work", str(path), "--on", "2xH100", "--trainer", "megatron@0.16", "--stage", "all", "--json",
+        "--layout", "pp=2,dp=1,mbs=1,gbs=2,seq=64,precision=bf16"]])
+    assert code == 0, error
+    held = [stage["totals"]["parameters"] for stage in json.loads(output)["stages"]]
+    mine = [one["dense"] + one["expert"] for one in held]
+    assert mine == theirs

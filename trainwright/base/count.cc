@@ -15,4 +15,12 @@ std::optional<std::int64_t> parse_count(std::string_view text) {
   return *number * unit;
 }
 
+std::string_view count_fault(std::string_view text) {
+  const std::size_t digits = text.find_first_not_of("0123456789", text.starts_with('-') ? 1 : 0);
+  const std::size_t end = digits == text.npos ? text.size() : digits;
+  const bool unit = end + 1 == text.size() && std::string_view("kKmM").find(text[end]) != text.npos;
+  const bool number = end > (text.starts_with('-') ? 1U : 0U) && (end == text.size() || unit);
+  return number ? "is too large" : "is not a whole number";
+}
+
 }  // namespace trainwright

@@ -57,12 +57,6 @@ void add_argument(CLI::App& app, const Argument& argument, Values& values) {
 constexpr std::string_view kOfTokens = "-tokens";
 constexpr std::int64_t kMostTokens = 1'000'000'000'000'000'000;  // sums with them do not overflow
 
-// Of what is no number that can be counted with.
-std::string_view count_fault(std::string_view text) {
-  const bool digits = text.find_first_not_of("0123456789") == text.npos && !text.empty();
-  return digits ? "is too large" : "is not a whole number";
-}
-
 // What is wrong with a value of this kind, and what it may look like.
 std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argument::Kind kind,
                                                                          const std::string& text) {

@@ -205,7 +205,8 @@ namespace {
 
 // All layouts of the answer, the fastest first, for a trainer's own tuner.
 std::vector<Artefact> tuner_files(const Plan& plan, const std::string& folder) {
-  if (!plan.wanted.trainer.name.starts_with("paddle")) return {};
+  const auto target = find_target("", plan.wanted.trainer);
+  if (!target || target->launcher != Launcher::Paddle) return {};
   std::vector<std::pair<Layout, Seconds>> timed;
   for (const PlannedLayout& one : plan.result.best) {
     timed.emplace_back(one.layout, one.time.step);

@@ -181,7 +181,7 @@ std::optional<std::int64_t> EntryReader::number_in(const Entry& entry, std::stri
                                                    IntegerRange range) {
   const auto number = parse_count(text);
   if (!number) {
-    fault(entry, fmt::format("'{}' is not a whole number", shortened(text)));
+    fault(entry, fmt::format("'{}' {}", shortened(text), count_fault(text)));
     return std::nullopt;
   }
   if (*number < range.least || *number > range.most) {

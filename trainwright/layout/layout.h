@@ -157,6 +157,7 @@ struct Stage {
   // first stage, its columns of the head with its last one, and work beside their passes.
   bool embedding_share = false, head_share = false;
   std::int64_t mtp = 0;  // multi-token-prediction modules
+  bool away = false;  // has these on another stage, or the head on another rank, than the embedding
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 // Even: (layers + count_embedding + count_loss) dealt out over the stages, what is over one each to

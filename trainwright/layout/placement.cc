@@ -173,6 +173,13 @@ RankGroup rank_group(const Layout& layout, GroupKind kind) {
   return group;
 }
 
+RankGroup pipeline_group(const Layout& layout, const Stride& ranks) {
+  const std::int64_t neighbours = axis_stride(layout, Axis::Pp, Weights::Dense);
+  return {.size = ranks.members,
+          .count = world_size(layout) / ranks.members,
+          .strides = {{ranks.members, product_or_most(ranks.stride, neighbours)}}};
+}
+
 Sharing sharing(const RankGroup& group, std::int64_t domain, std::int64_t world) {
   if (domain >= world) return {.together = group.size, .domains = 1, .uniform = true};
   Sharing answer;
@@ -225,7 +232,10 @@ bool is_worse(const GroupPlacement& a, const Group& of_a, const GroupPlacement& 
 }  // namespace
 
 GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster) {
-  const RankGroup group = rank_group(layout, kind);
+  return place_group(layout, rank_group(layout, kind), cluster);
+}
+
+GroupPlacement place_group(const Layout& layout, const RankGroup& group, const Cluster& cluster) {
   const std::int64_t world = world_size(layout);
   GroupPlacement worst = placed_on(cluster.groups.front(), group, world);
   for (std::size_t i = 1; i < cluster.groups.size(); ++i) {

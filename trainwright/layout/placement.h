@@ -54,6 +54,8 @@ struct RankGroup {
   friend bool operator==(const RankGroup&, const RankGroup&) = default;
 };
 RankGroup rank_group(const Layout& layout, GroupKind kind);
+// So many pipeline ranks, each so many behind the one before: first and last share an embedding.
+RankGroup pipeline_group(const Layout& layout, const Stride& ranks);
 
 // How a group lies in the domains of one tier (or in nodes).
 struct Sharing {
@@ -77,6 +79,7 @@ struct GroupPlacement {
 };
 // Ranks are accelerators in order. On a cluster of several groups of accelerators the answer is for
 // the one where a group of ranks touches the most nodes, and not uniform.
+GroupPlacement place_group(const Layout& layout, const RankGroup& group, const Cluster& cluster);
 GroupPlacement place_group(const Layout& layout, GroupKind kind, const Cluster& cluster);
 
 }  // namespace trainwright

@@ -193,6 +193,8 @@ Result<std::vector<Stage>> stage_layers(const Layout& layout, const Model& model
                       .embedding_share = spread && chunk == 0,
                       .head_share = spread && chunk == layout.vpp - 1,
                       .mtp = s == mtp_stage ? static_cast<std::int64_t>(model.mtp.size()) : 0});
+    Stage& stage = stages.back();
+    stage.away = (stage.mtp > 0 && s > 0) || (stage.head && stage.rank != stages.front().rank);
     first += count;
   }
   return stages;

@@ -6,13 +6,6 @@
 namespace trainwright::detail {
 namespace {
 
-HeldParameters tied_copy(const ChunkQuestion& question, const Slice& slice) {
-  const std::vector<Weight> table = {embedding_weights(question.model).front()};
-  HeldParameters held = held_parameters(table, nullptr, slice, question.recipe);
-  add_states(held, held_weights(table, nullptr, slice, question.recipe), question.recipe);
-  return held;
-}
-
 // Logits of one micro-batch, unless the loss keeps them by itself.
 RealBytes logits_bytes(const ChunkQuestion& question, const Slice& slice) {
   const auto size = static_cast<double>(byte_size(question.recipe.compute));
@@ -28,9 +21,10 @@ void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassB
   const double trained = number(held.trained_dense + held.trained_expert);
   const double whole =
       number(held.dense + held.expert - held.quantised_dense - held.quantised_expert);
-  portion.gathered = RealBytes(bytes.compute * whole) +
-                     real(held.stored_dense + held.stored_expert) +
-                     RealBytes(bytes.adapter_compute * adapters);
+  const double low = number(held.low_precision_dense + held.low_precision_expert);
+  portion.gathered =
+      RealBytes(bytes.compute * whole) - RealBytes((bytes.compute - bytes.compute_low) * low) +
+      real(held.stored_dense + held.stored_expert) + RealBytes(bytes.adapter_compute * adapters);
   portion.unreduced = RealBytes(bytes.compute * trained + bytes.adapter_compute * adapters);
   portion.gradients = RealBytes(bytes.gradient * trained + bytes.adapter_gradient * adapters);
 }
@@ -132,10 +126,9 @@ ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& conten
   }
   chunk.gather_buffers = gather_buffers(question, slice);
   if (logits) chunk.left_behind = logits_left_behind(question, slice);
-  if (content.tied_copy) chunk.held += tied_copy(question, slice);
   chunk.shares = cache.shares(content.stage, slice);
   for (const Portion& share : chunk.shares) {
-    chunk.held += share.totals->parameters;
+    chunk.held.add(share.totals->parameters, share.count);
     if (share.list->what == ListOf::What::HeadShare) {
       chunk.head_share = real(share.totals->forward.bytes);
     }

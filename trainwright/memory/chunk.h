@@ -37,7 +37,7 @@ struct ChunkBytes {
   RealBytes half;  // after I
   RealBytes input, output;
   RealBytes left_behind;        // logits of earlier micro-batches
-  std::vector<Portion> shares;  // of a spread vocabulary
+  std::vector<Portion> shares;  // of a spread vocabulary; a copied embedding
   RealBytes head_share;         // of these, for one micro-batch beside all others
   RealBytes gather_buffers;     // of products over tp, that stay
   RealBytes logits;             // of a stage with the head, in the compute type
@@ -47,10 +47,10 @@ struct ChunkBytes {
   StandIns stand_ins;
 };
 
-// Bytes of one parameter of the model and of one of an adapter: as kernels read it, of its gradient
-// as they make it and as it is summed up.
+// Bytes of one parameter of the model and of one of an adapter: as kernels read it (gathered, one
+// that low-precision products take), of its gradient as they make it and as it is summed up.
 struct PassBytes {
-  double compute = 2, gradient = 2;
+  double compute = 2, compute_low = 2, gradient = 2;
   double adapter_compute = 2, adapter_gradient = 2;
 };
 

@@ -18,8 +18,8 @@ struct ChunkContent {
   bool from_other_rank = false, to_other_rank = false;  // its boundaries cross ranks
   std::int64_t frozen = 0;                              // of its layers, the first so many
   bool after_trained = true;                            // something before it is trained
-  bool tied_copy = false;                               // has a copy of the embedding for its head
-  bool shares_embedding = false;  // that copy and the embedding: both have gradients to sum
+  std::int64_t embedding_copies = 0;                    // as work.h counts them
+  bool shares_embedding = false;  // these or the embedding: all have gradients to sum
 };
 
 // Whether they hold the same and do the same with it; how each recomputes is left to the caller.
@@ -37,6 +37,6 @@ struct Partition {
   std::vector<PipelineGroup> groups;  // by their first rank
 };
 // O(stages x contents).
-Result<Partition> partition_of(const Layout& layout, const Model& model, const Training& training);
+Result<Partition> partition_of(const Layout& layout, const Model& model, const Recipe& recipe);
 
 }  // namespace trainwright::detail

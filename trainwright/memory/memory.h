@@ -93,7 +93,7 @@ struct RankClass {
   Bytes between_steps = {};  // allocated when a step has ended: states, and what stays of the last
   // The most in the first step, at whose end the optimizer makes its states.
   Bytes first_allocated = {}, first_reserved = {};
-  bool shares_embedding = false;    // a tied one, with another pipeline rank
+  bool shares_embedding = false;    // with another pipeline rank
   Bytes slack_most = {};            // slack with the host as far ahead as it gets
   std::array<Spread, 3> spreads{};  // by counter
 };

@@ -373,6 +373,78 @@ TEST_CASE("gathered in fp8, matrices are kept in fp8 and its transpose and nothi
   CHECK(weights("") - weights(",on=fp8-parameter-gather") == 2 * matrices);
 }
 
+TEST_CASE("the stage of MTP modules has the embedding's table again where the trainer copies it") {
+  // 51,200 x 1,024 numbers of 2 bytes; Megatron-Core's models by rank in
+  // tests/oracle/test_model_megatron.py. PaddleFormers sends the looked-up rows along.
+  const auto copies = [](const char* trainer, const char* layout, bool tied = false) {
+    Case c{.model = moe(8, 512, 1, 1),
+           .trainer = picked_trainer(trainer),
+           .cluster = h100s(8),
+           .layout = layout_of(std::string("dp=1,mbs=1,gbs=8,seq=2048,") + layout)};
+    c.model.tied = tied;
+    const double table = 2.0 * 51200 * 1024;
+    double weights =
+        -2 * static_cast<double>(
+                 (parameters(c.model).total() + mtp_parameters(c.model).total()).value());
+    double gradients = 2 * weights;
+    for (const RankClass& of : c.estimate().classes) {
+      weights += category(of, Category::Weights);
+      gradients += category(of, Category::Gradients);
+    }
+    CHECK(gradients == 2 * weights);
+    return weights / table;
+  };
+  CHECK(copies("megatron@0.15", "pp=1") == 0);
+  CHECK(copies("megatron@0.15", "pp=2") == 1);
+  CHECK(copies("megatron@0.15", "pp=4") == 1);
+  CHECK(copies("megatron@0.15", "pp=2,vpp=2") == 1);
+  // Megatron-Core makes the tied head's own beside it.
+  CHECK(copies("megatron@0.15", "pp=2", true) == 2);
+  CHECK(copies("paddleformers", "pp=2") == 0);
+  CHECK(copies("paddleformers", "pp=2", true) == 1);
+}
+
+TEST_CASE("torchao keeps fp32 shards of what it gathers in fp8, and gathers half of the bytes") {
+  const auto of = [](const char* on) {
+    Case c =
+        llama_case("torchtitan@0.2", std::string("dp=8,sharding=fsdp,zero=3,mbs=1,gbs=64,seq=2048,"
+                                                 "precision=fp8-tensorwise") +
+                                         on);
+    c.model.vocabulary = 128;  // the peak is in a layer
+    return c.estimate().classes[0];
+  };
+  const RankClass bf16 = of(""), fp8 = of(",on=fp8-parameter-gather");
+  // torchao 0.18 float8/fsdp_utils.py WeightWithDynamicFloat8CastTensor._tensor is the fp32 shard,
+  // fsdp_pre_all_gather casts it (tests/oracle/test_float8_gather.py).
+  CHECK(bytes_of(fp8, Category::Weights) == bytes_of(bf16, Category::Weights));
+  CHECK(category(fp8, Category::GatherBuffers) < 0.51 * category(bf16, Category::GatherBuffers));
+}
+
+TEST_CASE(
+    "stored in fp8 and cut by ZeRO-3, experts are cut over their own ranks, with no transpose") {
+  // 4 layers of h = 1024: attention 4 h^2, 8 experts of 3 h x 512; norms and embeddings stay bf16.
+  const MixtureOfExperts experts{.experts = 8,
+                                 .experts_per_token = 2,
+                                 .expert = Mlp{.width = 512, .gated = true},
+                                 .shared = {}};
+  Case c{.model = deeper(with_experts(llama_model(1024, 8, 8, 512), experts), 4),
+         .trainer = picked_trainer("megatron@0.15"),
+         .cluster = h100s(16),
+         .layout = {}};
+  const auto weights = [&](const char* on) {
+    c.layout = layout_of(std::string("dp=16,ep=8,etp=1,sharding=megatron-fsdp,zero=3,mbs=1,gbs=64,"
+                                     "seq=2048,precision=fp8-delayed") +
+                         on);
+    return category(c.estimate().classes[0], Category::Weights);
+  };
+  const double dense = 4.0 * 4 * 1024 * 1024,
+               expert = 4.0 * 3 * 1024 * 512;  // of one expert a rank
+  // Without the gather Transformer Engine's caches are whole: two bytes of each, gone with it; of
+  // stored weights one byte instead of two, over 16 ranks and over 16 / 8.
+  CHECK(weights("") - weights(",on=fp8-parameter-gather") ==
+        2 * (dense + expert) + dense / 16 + expert / 2);
+}
+
 TEST_CASE("PyTorch's pipeline holds buffers of every micro-batch and what it sent") {
   const auto point_to_point = [](std::int64_t gbs) {
     const Case c = llama_case("pytorch", "pp=4,dp=1,mbs=1,seq=2048,gbs=" + std::to_string(gbs));

@@ -167,8 +167,7 @@ struct MemoryModel::State {
     PartitionKey key = partition_key(layout);
     auto found = partitions.find(key);
     if (found == partitions.end()) {
-      auto made =
-          detail::partition_of(layout, model, precision_for(layout.precision).recipe.training);
+      auto made = detail::partition_of(layout, model, precision_for(layout.precision).recipe);
       std::optional<KnownPartition> shared;
       if (made) shared = KnownPartition{*std::move(made), {}};
       found = partitions.emplace(std::move(key), std::move(shared)).first;

@@ -39,7 +39,7 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
   Prepared work{
       .question = question,
       .rules = TW_TRY(layout_rules(layout, question.job, question.trainer, question.cluster)),
-      .partition = TW_TRY(partition_of(layout, question.model, recipe.training)),
+      .partition = TW_TRY(partition_of(layout, question.model, recipe)),
       .recipe = recipe,
       .cache = WorkCache(question.model, recipe),
       .chunks = {},

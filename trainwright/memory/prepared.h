@@ -46,7 +46,6 @@ class SlackReplay {
   Prepared& work_;
   std::map<const Totals*, StorageEvents> events_ = {};
   std::map<const Totals*, ListWeights> weights_ = {};
-  ListWeights tied_copy_ = {};
   std::optional<Schedule> made_ = {};  // of kinds that are made for all ranks at once
   std::vector<std::int32_t> chunk_of_ = {};
   const PipelineGroup* last_group_ = nullptr;

@@ -4,7 +4,7 @@
 
 namespace trainwright::detail {
 
-// Context and communicators: of every rank, and of those that share a tied embedding.
+// Context and communicators: of every rank, and of those that share an embedding.
 struct Outside {
   BytesRange context, communicators, with_embedding;
 };

@@ -91,12 +91,6 @@ bool run_together(const ListOf& of) {
 }  // namespace
 
 void SlackReplay::build_programs(const PipelineGroup& group) {
-  if (tied_copy_.tensors.empty()) {
-    const MemoryQuestion& of = work_.question;
-    const std::vector<Weight> table = {embedding_weights(of.model).front()};
-    tied_copy_.tensors = held_weights(
-        table, nullptr, slice_of(of.layout, of.trainer, 0, of.attention), work_.recipe);
-  }
   for (const std::size_t content : group.chunks) {
     for (const Portion& share : work_.chunks[content].shares) {
       if (weights_.contains(share.totals)) continue;
@@ -128,11 +122,11 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
       program.weights.insert(program.weights.end(), count, &weights_.at(portion.totals));
       program.portions.insert(program.portions.end(), count, &portion);
     }
-    // Of a spread vocabulary: weights without a place among the lists.
+    // Of a spread vocabulary, or a copied embedding: weights without a place among the lists.
     for (const Portion& share : program.bytes->shares) {
-      program.weights.push_back(&weights_.at(share.totals));
+      program.weights.insert(program.weights.end(), static_cast<std::size_t>(share.count),
+                             &weights_.at(share.totals));
     }
-    if (program.content->tied_copy) program.weights.push_back(&tied_copy_);
   }
   const std::vector<Action> actions = TW_TRY(actions_of(rank));
   return replay_class({chunks, actions, chunk_of_, terms, work_.rules,

@@ -47,6 +47,23 @@ Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cu
   return spread_over(sharding, held, cut, held.trained_dense, held.trained_expert);
 }
 
+// Weights that products take in 8 bits: what is stored of them beyond, or instead of, full width.
+RealBytes low_precision_bytes(const StateRules& rules, const HeldParameters& held) {
+  const Sharding& sharding = rules.sharding;
+  const Params low = held.low_precision_dense + held.low_precision_expert;
+  const RealBytes copies(rules.bytes.weight_copies * number(low));
+  // Copies of bf16 weights are whole on every rank, however these are cut (transformer-engine
+  // 2.20.2 pytorch/module/linear.py:2443, :2568 _fp8_workspaces, unless PyTorch's FSDP2 cuts them).
+  if (!rules.stored_low || rules.offload_parameters) return copies;
+  if (!sharding.weights) return copies - RealBytes(rules.bytes.weight * number(low));
+  // A transpose that is made of a gathered weight goes with it (megatron-core 0.19.2
+  // megatron_fsdp.py :626 release_module_parameters; keep_fp8_transpose_cache is off).
+  const double share =
+      number(held.low_precision_dense) / static_cast<double>(sharding.dense.ways) +
+      number(held.low_precision_expert) / static_cast<double>(sharding.expert.ways);
+  return RealBytes((*rules.stored_low - rules.bytes.weight) * share);
+}
+
 // As states are shared.
 RealBytes of_rank(const Sharding& sharding, Bytes dense, Bytes expert) {
   return shared(dense, sharding.states ? sharding.dense.ways : 1) +
@@ -79,6 +96,13 @@ Result<StateRules> state_rules(const Layout& layout, const Job& job, const Train
   const auto* precision = find_kind(trainer.precisions, layout.precision);
   rules.compute = dtype_bytes(precision->compute).value_or(rules.bytes.weight);
   const Sharding& sharding = rules.sharding = sharding_of(layout, trainer);
+  rules.compute_low = rules.compute;
+  if (sharding.fp8_gather) {
+    rules.stored_low = precision->weight_stored_low;
+    // Gathered weights that are stored in 8 bits have a transpose for the backward pass.
+    const double gathered = rules.stored_low ? rules.bytes.weight_copies : 1;
+    rules.compute_low = std::min(rules.compute, gathered);
+  }
   rules.weights_moved = trainer.code.weights_moved && sharding.states && !sharding.weights;
   if (sharding.gather != Gather::Never && !sharding.weights) {
     rules.step_gathers = static_cast<double>(trainer.code.step_gathers);
@@ -103,13 +127,7 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
         shared(held.stored_expert - held.unsharded_expert, cut ? sharding.expert.ways : 1) +
         real(held.unsharded_dense + held.unsharded_expert);
   }
-  of.weights += RealBytes(rules.bytes.weight_copies * number(held.low_precision));
-  // What travels in low precision is kept so, and nothing wider beside it (megatron-core 0.12.0
-  // --fp8-param-gather: Transformer Engine's fp8_model_init).
-  if (sharding.fp8_gather && !rules.offload_parameters) {
-    const double ways = sharding.weights ? static_cast<double>(sharding.dense.ways) : 1;
-    of.weights -= RealBytes(rules.bytes.weight * number(held.low_precision) / ways);
-  }
+  of.weights += low_precision_bytes(rules, held);
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
     of.main_weights = times(rules, &ParameterBytes::master, stepped);
@@ -152,6 +170,7 @@ PassBytes pass_bytes(const StateRules& rules) {
   // An adapter of another dtype is read as it is.
   const bool alike = rules.adapter.weight == rules.bytes.weight;
   return {.compute = rules.compute,
+          .compute_low = rules.compute_low,
           .gradient = rules.bytes.gradient,
           .adapter_compute = alike ? rules.compute : rules.adapter.weight,
           .adapter_gradient = rules.adapter.gradient};

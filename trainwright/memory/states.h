@@ -11,8 +11,10 @@ namespace trainwright::detail {
 // Everything about weights, gradients and states that does not depend on the stage. Bare numbers
 // are bytes per parameter, or counts of parameters.
 struct StateRules {
-  ParameterBytes bytes, adapter;  // of the model's parameters and of adapters'
-  double compute = 2;             // of a gathered parameter of the model
+  ParameterBytes bytes, adapter;     // of the model's parameters and of adapters'
+  double compute = 2;                // of a gathered parameter of the model
+  double compute_low = 2;            // likewise of one that low-precision products take
+  std::optional<double> stored_low;  // these are stored in 8 bits: where they are cut
   Sharding sharding;
   bool head_stays = false;       // FSDP2: its last unit stays gathered from forward to backward
   bool root_unit = false;        // FSDP2: embedding and head are one unit, which the others are in

@@ -92,7 +92,7 @@ struct CommunicatorBytes {
   std::string group;  // as the trainer's file names it
   CommunicatorShape shape;
   std::int64_t count = 1;
-  bool ends_only = false;  // only ranks that share a tied embedding have it
+  bool ends_only = false;  // only ranks that share an embedding have it: a tied head, MTP
   BytesRange bytes;        // of all `count`
 };
 struct OutsideBytes {

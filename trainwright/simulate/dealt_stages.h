@@ -55,8 +55,8 @@ class DealtStages {
 
   bool hold_the_same(const Stage& a, const Stage& b) const {
     return a.runs == b.runs && a.embedding == b.embedding && a.head == b.head && a.mtp == b.mtp &&
-           a.embedding_share == b.embedding_share && a.head_share == b.head_share &&
-           (all_alike_ || a.first == b.first);
+           a.away == b.away && a.embedding_share == b.embedding_share &&
+           a.head_share == b.head_share && (all_alike_ || a.first == b.first);
   }
 
   std::int64_t content_of(const Stage& stage) {

@@ -221,6 +221,7 @@ struct StepModel::State {
   std::vector<StageWork> works = {};  // scratch, by kind of stage
   Result<Twig*> twig_for(const Layout& layout);
   Result<StepPieces> step(const Layout& layout, const detail::Dealt& of);
+  void sum_embedding(StepPieces& step, const detail::Dealt& of, const Twig& twig, Wires& wires);
   static void fill_ranks(StepPieces& step, const std::vector<StageWork>& works,
                          std::vector<Flops>& flops);
   Result<StepPieces> whole_step(const Layout& layout);
@@ -426,8 +427,31 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const detail::De
   }
   std::vector<Flops> flops(static_cast<std::size_t>(layout.pp));
   fill_ranks(step, works, flops);
+  sum_embedding(step, of, twig, wires);
   set_flops(step, layout, flops);
   return step;
+}
+
+// Megatron-Core 0.19.2 distributed/finalize_model_grads.py:659: after the reduction over data
+// parallel ranks, before the step; DeepSpeed's pipelines likewise (_exec_reduce_tied_grads).
+void StepModel::State::sum_embedding(StepPieces& step, const detail::Dealt& of, const Twig& twig,
+                                     Wires& wires) {
+  std::int64_t farthest = 0;
+  Few<std::int64_t, 3> ranks = {0};  // the first stage's, that of MTP modules, the last stage's
+  for (const StepPieces::StageAt& at : of.stages) {
+    const Stage& stage = of.kinds[static_cast<std::size_t>(at.kind)].stage;
+    if (at.rank <= farthest || embedding_copies(stage, model, twig.lists->recipe) == 0) continue;
+    ranks.push_back(farthest = at.rank);
+  }
+  if (farthest == 0) return;
+  const HeldParameters& table = twig.lists->work.embedding_copy(twig.slice).parameters;
+  if (table.trained_dense == Params(0)) return;
+  const double cut = twig.sharding.gradients ? real(twig.sharding.dense.ways) : 1.0;
+  const RealBytes gradient(real(table.trained_dense.value()) * twig.trained.model.gradient / cut);
+  const auto members = static_cast<std::int64_t>(ranks.size());
+  const Seconds sum = wires.pipeline_sum(
+      {members, std::max<std::int64_t>(1, farthest / (members - 1))}, rounded(gradient));
+  for (const std::int64_t rank : ranks) step.ranks[static_cast<std::size_t>(rank)].embedding = sum;
 }
 
 // Of ranks that are alike the first adds up its stages, the others take its sums.

@@ -292,8 +292,8 @@ Seconds least_traffic(const StepPieces& step) {
   Seconds least;
   for (const RankPieces& rank : step.ranks) {
     const Seconds each = rank.every_forward + rank.every_backward;
-    least =
-        std::max(least, each * real(step.micro_batches) + rank.reduced + rank.gathered + transfers);
+    least = std::max(least, each * real(step.micro_batches) + rank.reduced + rank.gathered +
+                                rank.embedding + transfers);
   }
   return least;
 }
@@ -393,7 +393,7 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   const double factor = data_factor(step, stack);
   Seconds data, copied, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
-    const Seconds travels = data_shown(step, r, pipeline, factor, stack);
+    const Seconds travels = data_shown(step, r, pipeline, factor, stack) + step.ranks[r].embedding;
     const Seconds copies = copied_once(step.ranks[r], stack);
     const Seconds steps = optimizer_of(step.ranks[r], stack);
     if (travels + copies + steps > data + copied + optimizer) {

@@ -12,13 +12,30 @@ Degrees degrees_of(const Layout& of) {
   return degrees;
 }
 
+namespace {
+
+Link& placed_link(Wires& wires, const RankGroup& group) {
+  const auto [entry, fresh] = wires.known.try_emplace(group);
+  if (fresh) entry->second.place = place_group(wires.layout, group, wires.cluster);
+  return entry->second;
+}
+
+}  // namespace
+
 Link& Wires::link(GroupKind kind) {
   Link*& found = links[static_cast<std::size_t>(kind)];
-  if (found != nullptr) return *found;
-  const auto [entry, fresh] = known.try_emplace(rank_group(layout, kind));
-  if (fresh) entry->second.place = place_group(layout, kind, cluster);
-  found = &entry->second;
+  if (found == nullptr) found = &placed_link(*this, rank_group(layout, kind));
   return *found;
+}
+
+Seconds Wires::pipeline_sum(const Stride& ranks, Bytes bytes) {
+  Link& on = placed_link(*this, pipeline_group(layout, ranks));
+  const auto [time, fresh] = on.times.try_emplace(std::array{
+      static_cast<std::int64_t>(CollectiveKind::AllReduce), bytes.value(), std::int64_t{0}});
+  if (fresh) {
+    time->second = collective_time(CollectiveKind::AllReduce, bytes, on.place, cluster, rates);
+  }
+  return time->second;
 }
 
 Seconds Wires::time(CollectiveKind kind, GroupKind group, Bytes bytes) {

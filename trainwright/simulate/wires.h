@@ -54,6 +54,8 @@ struct Wires {
   // Most passes make the same calls.
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes);
   bool hides(Beside beside) const;
+  // An all-reduce of pipeline ranks: so many, each so many behind the one before.
+  Seconds pipeline_sum(const Stride& ranks, Bytes bytes);
 };
 
 // A pass of a list with its collectives.

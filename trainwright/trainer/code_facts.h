@@ -50,6 +50,7 @@ struct CodeFacts {
   bool weights_moved = false;
   bool weights_made_wide = false;
   bool states_whole = false;
+  bool mtp_copies_embedding = false;
   ExpertScores expert_scores = ExpertScores::AtCombine;
   std::string source;
 };
@@ -126,6 +127,10 @@ inline constexpr auto kCodeFacts = std::to_array<CodeFact>({
     {"weights_made_wide", &CodeFacts::weights_made_wide, "weights are made in fp32, then cast"},
     {"states_whole", &CodeFacts::states_whole,
      "ZeRO deals out whole parameters, states are as large as they are"},
+    {"mtp_copies_embedding", &CodeFacts::mtp_copies_embedding,
+     "the stage of multi-token-prediction modules holds a copy of the embedding; else what they "
+     "look "
+     "up comes through the pipeline"},
     {"expert_scores", &CodeFacts::expert_scores, "where the scores of the chosen experts enter"},
 });
 

@@ -34,6 +34,10 @@ struct PrecisionFacts {
   double weight_copies = 0;  // bytes per parameter of cast or transposed weights kept beside it
   // The same on accelerators whose low-precision products take either order of their operands.
   std::optional<double> weight_copies_either_order;
+  // Bytes per parameter of a weight that is itself stored in 8 bits (fp8-parameter-gather) and cut,
+  // as by ZeRO-3; where it is not cut, the copies above are all there is of it. None: weights are
+  // stored as `weight` and cast before they travel.
+  std::optional<double> weight_stored_low;
   double input_copy = 0;  // bytes per element kept of a matrix' input instead of it; 0: itself
   Rounding rounds;
   std::string setting, source;  // what to set, empty if the default; where it is written

@@ -98,6 +98,9 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
   if (fields.raw("weight_copies_either_order") != nullptr) {
     precision.weight_copies_either_order = bytes_in(fields, "weight_copies_either_order");
   }
+  if (fields.raw("weight_stored_low") != nullptr) {
+    precision.weight_stored_low = bytes_in(fields, "weight_stored_low");
+  }
   precision.input_copy = bytes_in(fields, "input_copy");
   precision.rounds = {
       .input = bytes_in(fields, "rounds_input"),

@@ -45,6 +45,9 @@ Json precisions(const Trainer& trainer) {
     if (entry.weight_copies_either_order) {
       json.add("weight_copies_either_order", Json::of(*entry.weight_copies_either_order));
     }
+    if (entry.weight_stored_low) {
+      json.add("weight_stored_low", Json::of(*entry.weight_stored_low));
+    }
     json.add("input_copy", Json::of(entry.input_copy));
     add_rounding(json, entry.rounds);
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));

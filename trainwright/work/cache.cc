@@ -36,6 +36,12 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
     case What::Head: return head_work(model, of.slice, recipe);
     case What::EmbeddingShare: return detail::embedding_share_work(model, of.slice, recipe);
     case What::HeadShare: return detail::head_share_work(model, of.slice, recipe);
+    case What::EmbeddingCopy: {
+      OperatorList nothing;
+      nothing.tensors.push_back({.name = "nothing"});
+      nothing.input = nothing.output = TensorId(0);
+      return nothing;
+    }
     case What::Layer: break;
   }
   Slice one = of.slice;
@@ -176,6 +182,10 @@ const Totals& WorkCache::mtp(const Slice& slice) {
   return *state_->find({What::Mtp, LayerKindId(0), slice}).totals;
 }
 
+const Totals& WorkCache::embedding_copy(const Slice& slice) {
+  return *state_->find({What::EmbeddingCopy, LayerKindId(0), slice}).totals;
+}
+
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
   portions.reserve(stage.runs.size() + 3);
@@ -225,6 +235,11 @@ std::vector<Portion> WorkCache::shares(const Stage& stage, const Slice& slice) {
     const auto layers = static_cast<std::int64_t>(state_->model.layers.size());
     portions.push_back(
         state_->find({What::HeadShare, LayerKindId(0), state_->slice_at(slice, layers)}));
+  }
+  if (const auto copies = embedding_copies(stage, state_->model, state_->recipe); copies > 0) {
+    Portion copy = state_->find({What::EmbeddingCopy, LayerKindId(0), slice});
+    copy.count = copies;
+    portions.push_back(copy);
   }
   return portions;
 }

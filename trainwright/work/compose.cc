@@ -64,7 +64,8 @@ void HeldParameters::add(const HeldParameters& other, std::int64_t times) {
   step_dense += other.step_dense * times;
   step_expert += other.step_expert * times;
   replicated += other.replicated * times;
-  low_precision += other.low_precision * times;
+  low_precision_dense += other.low_precision_dense * times;
+  low_precision_expert += other.low_precision_expert * times;
 }
 
 HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {

@@ -183,8 +183,8 @@ TensorId shared_experts(Builder& b, const MixtureOfExperts& m, TensorId x) {
       feed_forward(b, *m.shared, x, {"shared_gate_up", "shared_gate", "shared_up", "shared_down"});
   if (!m.shared_gate) return y;
   const Output out{"shared_scale", 1};
-  const TensorId logit =
-      replicated(b, {.name = "shared_scale", .in = b.model.hidden}, x, {&out, 1})[0];
+  const TensorId logit = replicated(
+      b, {.name = "shared_scale", .in = b.model.hidden, .low_precision = false}, x, {&out, 1})[0];
   const TensorId scale = b.like(logit, "shared_sigmoid");
   each(b, "sigmoid", {logit}, scale, 4).saves.push_back({scale, Half::Input});
   const TensorId scaled = b.like(y, "shared_scaled");

@@ -22,15 +22,15 @@ struct HeldParameters {
   Bytes unsharded_dense, unsharded_expert;  // of these, scales that no sharding cuts
   Bytes states_dense, states_expert;        // that an optimizer makes for what is trained
   Bytes step_dense, step_expert;            // temporaries of its step
-  Params replicated;     // of `dense`: the same on every rank of tp (norms, router, ...)
-  Params low_precision;  // of both: matrices that a low-precision recipe keeps copies of
+  Params replicated;  // of `dense`: the same on every rank of tp (norms, router, ...)
+  // Of the first two: matrices that low-precision products take.
+  Params low_precision_dense, low_precision_expert;
   void add(const HeldParameters& other, std::int64_t times);
   HeldParameters& operator+=(const HeldParameters& other);
   friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
 };
 // One weight as from layer_weights (of that kind), embedding_weights, head_weights or mtp_weights
-// (no kind). A tied head counts nothing; where it is on another stage than the embedding, that
-// stage holds a copy of the embedding.
+// (no kind). A tied head counts nothing: see embedding_copies.
 HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
                                const Recipe& recipe);
 HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,

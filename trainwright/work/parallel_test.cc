@@ -1,6 +1,8 @@
 // Tensor, sequence, context and expert parallelism: collectives, copies, low precision.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "trainwright/testing/shipped_trainers.h"
 #include "trainwright/testing/work_cases.h"
 
@@ -283,6 +285,25 @@ TEST_CASE("what cannot be counted is said, not thrown") {
   CHECK(compose({&portion, 1}).kept == layer.kept * 1000);
 }
 
+TEST_CASE("the parts of experts enlarge no model without experts") {
+  // Half a million tokens of 2^19 channels in 256 layers: 2^46 numbers, of 2^51 that are counted;
+  // 64 parts of experts gather 64 times as much.
+  const Slice slice{.tp = 64, .etp = 64, .mbs = 1, .seq = 1 << 19};
+  const Model dense = [] {
+    Model model = llama_model(1 << 16, 512, 8, 1 << 18);
+    model.layers.assign(256, LayerKindId(0));
+    return model;
+  }();
+  CHECK(!too_large(dense, slice).has_value());
+  const MixtureOfExperts experts{.experts = 1,
+                                 .experts_per_token = 1,
+                                 .expert = Mlp{.width = 1 << 18, .gated = true},
+                                 .shared = {}};
+  const auto fault = too_large(with_experts(dense, experts), slice);
+  REQUIRE(fault.has_value());
+  CHECK(fault->what.starts_with("a micro-batch of 1 sequence of 524288 tokens"));
+}
+
 TEST_CASE("the parts of an expert gather each other's rows over etp") {
   const MixtureOfExperts experts{.experts = 16,
                                  .experts_per_token = 4,
@@ -339,7 +360,7 @@ TEST_CASE("the facts of Megatron-Core in fp8 keep fp8 inputs of matrices") {
   const Totals sum = layer_totals(model, slice, recipe);
   CHECK(sum.kept == Bytes(2048 * (15 * 4096 + 5 * 11008) + 4 * 32 * 2048 + 2 * 4 * 2048));
   // Every matrix of the layer is cast; what is gathered is the fp8 copy.
-  CHECK(sum.parameters.low_precision == sum.parameters.dense - Params(2 * 4096));
+  CHECK(sum.parameters.low_precision_dense == sum.parameters.dense - Params(2 * 4096));
   CHECK(moved(sum, GroupKind::Tp, CollectiveKind::AllGather, Pass::Forward) ==
         Traffic{2, Bytes(2 * 4096 * 4096)});
 }
@@ -368,6 +389,38 @@ TEST_CASE("weight gradients that can wait hold the inputs of matrices and what e
   CHECK(sum.held_gradients == Bytes(kRow + kRow / 2 + 2 * kRow + 2 * wide));
 }
 
+TEST_CASE("what a stage sends is as wide as what the layer after it reads") {
+  const Slice slice = slice_with(2);
+  Slice autocast = slice;
+  autocast.autocast = true;
+  WorkCache cache(llama(), paper_recipe());
+  // 2 bytes, or 4 where torch.autocast leaves what flows between branches in fp32.
+  CHECK(boundary_bytes(llama(), slice, paper_recipe()) == Bytes(kRow));
+  CHECK(boundary_bytes(llama(), autocast, paper_recipe()) == Bytes(2 * kRow));
+  for (const Slice& of : {slice, autocast}) {
+    CHECK(boundary_bytes(llama(), of, paper_recipe()) == cache.layer(LayerKindId(0), of).input);
+  }
+}
+
+TEST_CASE("the gate of shared experts is no low-precision product, however experts are written") {
+  MixtureOfExperts experts{.experts = 8,
+                           .experts_per_token = 2,
+                           .expert = Mlp{.width = 512},
+                           .shared = Mlp{.width = 512}};
+  experts.shared_gate = true;
+  const Model model = with_experts(llama_model(1024, 8, 8, 512), experts);
+  for (const bool permutes : {true, false}) {
+    Recipe recipe = paper_recipe();
+    recipe.code.permutes_tokens = permutes;
+    const ListOf of{ListOf::What::Layer, LayerKindId(0), {.mbs = 1, .seq = 256}};
+    const OperatorList list = make_list(model, recipe, of);
+    const auto* gate = std::find_if(list.operators.begin(), list.operators.end(),
+                                    [](const Operator& op) { return op.name == "shared_scale"; });
+    REQUIRE(gate != list.operators.end());
+    CHECK(!gate->low_precision);
+  }
+}
+
 TEST_CASE("data parallelism: what ZeRO and FSDP move") {
   HeldParameters held{.dense = Params(1000),
                       .expert = Params(600),
@@ -386,7 +439,8 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
                       .step_dense = Bytes(0),
                       .step_expert = Bytes(0),
                       .replicated = Params(10),
-                      .low_precision = Params(1500)};
+                      .low_precision_dense = Params(900),
+                      .low_precision_expert = Params(600)};
   const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = {}};
   const TrainedBytes bytes{.model = model, .adapter = model};
   Layout layout;

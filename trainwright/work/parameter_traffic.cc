@@ -83,17 +83,14 @@ std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std
                                                 const TrainedBytes& bytes) {
   std::vector<ParameterTraffic> list;
   list.reserve(8);  // four of either sort at most
-  // Of the copies in low precision, those of experts are all of the experts' matrices.
-  const Params expert_low = std::min(stage.expert, stage.low_precision);
+  add_traffic(list,
+              {stage.dense, stage.low_precision_dense, stage.trained_dense, stage.adapter_dense,
+               stage.quantised_dense, stage.stored_dense - stage.unsharded_dense, sharding.dense},
+              units, sharding, recipe, bytes);
   add_traffic(
       list,
-      {stage.dense, stage.low_precision - expert_low, stage.trained_dense, stage.adapter_dense,
-       stage.quantised_dense, stage.stored_dense - stage.unsharded_dense, sharding.dense},
-      units, sharding, recipe, bytes);
-  add_traffic(
-      list,
-      {stage.expert, expert_low, stage.trained_expert, stage.adapter_expert, stage.quantised_expert,
-       stage.stored_expert - stage.unsharded_expert, sharding.expert},
+      {stage.expert, stage.low_precision_expert, stage.trained_expert, stage.adapter_expert,
+       stage.quantised_expert, stage.stored_expert - stage.unsharded_expert, sharding.expert},
       units, sharding, recipe, bytes);
   return list;
 }

@@ -103,6 +103,7 @@ std::vector<Weight> weights_of(const Model& model, const ListOf& of) {
   switch (of.what) {
     case ListOf::What::Layer: return layer_weights(model, *kind_of(model, of));
     case ListOf::What::Mtp: return mtp_weights(model);
+    case ListOf::What::EmbeddingCopy:
     case ListOf::What::EmbeddingShare: return {embedding_weights(model).front()};
     case ListOf::What::HeadShare: return {head_weights(model).back()};
     case ListOf::What::Embedding:
@@ -167,7 +168,10 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
   (weight.part == Part::RoutedExperts ? held.expert : held.dense) = numbers;
   const bool unsplit = cut_of(weight) == Cut::Vocabulary && !recipe.code.vocabulary_split;
   if (cut_of(weight) == Cut::Whole || unsplit) held.replicated = numbers;
-  if (takes_low_precision(weight)) held.low_precision = numbers;
+  if (takes_low_precision(weight)) {
+    held.low_precision_dense = held.dense;
+    held.low_precision_expert = held.expert;
+  }
   const bool few_bits = weight.use == WeightUse::Matrix && has_few_bits(recipe, weight.part);
   if (is_prepared(recipe, weight.part) && !few_bits) {
     held.quantised_dense = held.dense;
@@ -251,9 +255,19 @@ Totals totals(const Model& model, const Recipe& recipe, const ListOf& of,
   return sum;
 }
 
+std::int64_t embedding_copies(const Stage& stage, const Model& model, const Recipe& recipe) {
+  if (!stage.away) return 0;
+  // Megatron-Core 0.16.1, 0.19.2 models/gpt/gpt_model.py: the head's own is made beside that of the
+  // modules, though it then reads theirs.
+  const bool for_head = model.tied && stage.head && !stage.head_share;
+  const bool for_mtp = recipe.code.mtp_copies_embedding && stage.mtp > 0;
+  return (for_head ? 1 : 0) + (for_mtp ? 1 : 0);
+}
+
 Bytes boundary_bytes(const Model& model, const Slice& slice, const Recipe& recipe) {
   const std::int64_t rows = detail::local_rows(slice).outer;
-  return Bytes(checked_mul(checked_mul(rows, model.hidden), byte_size(recipe.compute)));
+  const Dtype stream = settled(recipe, model, slice).wide ? Dtype::Fp32 : recipe.compute;
+  return Bytes(checked_mul(checked_mul(rows, model.hidden), byte_size(stream)));
 }
 
 }  // namespace trainwright

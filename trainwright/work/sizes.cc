@@ -51,6 +51,7 @@ Widths widths_of(const Model& model, const Job& job) {
       widths.channels =
           std::max(widths.channels, std::max(real(weight.out), rank) * real(weight.used));
     }
+    widths.experts |= std::holds_alternative<MixtureOfExperts>(kind.feed_forward);
     widen(widths, kind.attention);
     if (kind.beside_attention) widen(widths, *kind.beside_attention);
   }
@@ -65,15 +66,15 @@ std::optional<Diagnostic> too_large(const Widths& widths, const Slice& slice) {
   const double tokens =
       real(slice.mbs) * std::max(real(slice.seq), real(slice.tp) * real(slice.cp));
   const bool gathers = slice.dispatcher == DispatcherKind::AllGather;
-  const double gathered = real(slice.etp) * (gathers ? real(slice.ep) : 1);
+  const double gathered = widths.experts ? real(slice.etp) * (gathers ? real(slice.ep) : 1) : 1;
   const double numbers = tokens * std::max(widest, real(slice.tp)) * gathered;
   if (numbers <= kMostNumbers && numbers * widths.layers <= kMostNumbersOfLayers) {
     return std::nullopt;
   }
   return Diagnostic{
       "layout",
-      fmt::format("a micro-batch of {} sequences of {} tokens is too large to be counted",
-                  slice.mbs, slice.seq),
+      fmt::format("a micro-batch of {} sequence{} of {} tokens is too large to be counted",
+                  slice.mbs, slice.mbs == 1 ? "" : "s", slice.seq),
       "choose a smaller mbs or seq"};
 }
 

@@ -56,6 +56,7 @@ struct Widths {
   double channels = 0;  // the vocabulary, what a layer makes of a token, of all its experts
   double heads = 0;
   double layers = 0;
+  bool experts = false;  // a token may be sent to
 };
 Widths widths_of(const Model& model, const Job& job = {});  // the rank of adapters among them
 // Why no list can be made, if so: bytes of a tensor, summed over layers, would not fit 64 bits. The

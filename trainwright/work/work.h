@@ -113,9 +113,19 @@ struct StorageEvents {
 };
 StorageEvents storage_events(const OperatorList& list);
 
-// Which list: of a layer kind, of an end, or a rank's share of a spread vocabulary.
+// Which list: of a layer kind, of an end, a rank's share of a spread vocabulary, or a copy of the
+// embedding's table, which is no work but its
+// gradient's.
 struct ListOf {
-  enum class What : std::uint8_t { Embedding, Layer, Mtp, Head, EmbeddingShare, HeadShare };
+  enum class What : std::uint8_t {
+    Embedding,
+    Layer,
+    Mtp,
+    Head,
+    EmbeddingShare,
+    HeadShare,
+    EmbeddingCopy
+  };
   What what = What::Layer;
   LayerKindId kind = LayerKindId(0);  // of a layer
   Slice slice;
@@ -166,14 +176,21 @@ class WorkCache {
   // and into which a gradient flows, is settled here. With `full:n`, layers that are alike and
   // follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
-  // What its rank does of a spread vocabulary, beside its passes.
+  // What a stage holds and does besides: its rank's share of a spread vocabulary, its copy of the
+  // embedding.
   std::vector<Portion> shares(const Stage& stage, const Slice& slice);
+  const Totals& embedding_copy(const Slice& slice);
   std::size_t size() const;  // lists made
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Copies of the embedding's table that a stage holds: one for a tied head on another pipeline rank,
+// one for MTP modules on another stage where the trainer makes it. The gradients of the table and
+// of one copy on each rank are summed up once a step.
+std::int64_t embedding_copies(const Stage& stage, const Model& model, const Recipe& recipe);
 
 // What data parallelism moves for one stage: `units` calls (layers, the embedding, the head) of the
 // shardings that work layer by layer. Gradients are those of trained parameters only.

@@ -148,7 +148,8 @@ Json parameters_json(const HeldParameters& held) {
       .add("step_dense", bytes(held.step_dense))
       .add("step_expert", bytes(held.step_expert))
       .add("replicated", Json::of(held.replicated.value()))
-      .add("low_precision", Json::of(held.low_precision.value()));
+      .add("low_precision",
+           Json::of((held.low_precision_dense + held.low_precision_expert).value()));
   return json;
 }
 
