@@ -414,8 +414,8 @@ TEST_CASE("the gate of shared experts is no low-precision product, however exper
     recipe.code.permutes_tokens = permutes;
     const ListOf of{ListOf::What::Layer, LayerKindId(0), {.mbs = 1, .seq = 256}};
     const OperatorList list = make_list(model, recipe, of);
-    const auto* gate = std::find_if(list.operators.begin(), list.operators.end(),
-                                    [](const Operator& op) { return op.name == "shared_scale"; });
+    const auto gate = std::find_if(list.operators.begin(), list.operators.end(),
+                                   [](const Operator& op) { return op.name == "shared_scale"; });
     REQUIRE(gate != list.operators.end());
     CHECK(!gate->low_precision);
   }
