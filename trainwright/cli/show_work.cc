@@ -66,7 +66,7 @@ std::string_view what_of(const ListOf& of) {
     case ListOf::What::Head: return of.slice.vocabulary_ways > 1 ? "final norm" : "head and loss";
     case ListOf::What::EmbeddingShare: return "share of the embedding";
     case ListOf::What::HeadShare: return "share of head and loss";
-    case ListOf::What::EmbeddingCopy: return "copy of the embedding";
+    case ListOf::What::Copy: return "copy of the embedding";
   }
   return "";
 }

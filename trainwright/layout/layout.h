@@ -153,11 +153,10 @@ struct Stage {
   std::vector<LayerRun> runs;
   bool embedding = false;  // tables and what follows them
   bool head = false;       // final norm, head and loss
-  // With vocab_parallel neither end has its table: a rank's rows of the embedding are with its
-  // first stage, its columns of the head with its last one, and work beside their passes.
+  // With vocab_parallel: rows and columns of the two tables, and work beside its rank's passes.
   bool embedding_share = false, head_share = false;
   std::int64_t mtp = 0;  // multi-token-prediction modules
-  bool away = false;  // has these on another stage, or the head on another rank, than the embedding
+  bool away = false;     // these on another stage, or the head on another rank, than the embedding
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 // Even: (layers + count_embedding + count_loss) dealt out over the stages, what is over one each to

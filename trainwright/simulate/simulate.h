@@ -21,10 +21,9 @@
 //                    takes as long as the slowest rank
 //
 // 4. Gradients and weights travel behind the passes where the trainer overlaps them; copies out of
-//    and into their buffers are streams. The gradient of an embedding with copies on other pipeline
-//    ranks is summed up over these, behind nothing. Then comes the optimizer (Muon with products of
-//    its own), at the host's pace if its states are there. Activations there cross in every pass,
-//    shown where that takes longer or the trainer waits. All ranks wait for each other:
+//    and into their buffers are streams. Then comes the optimizer (Muon with products of its own),
+//    at the host's pace if its states are there. Activations there cross in every pass, shown where
+//    that takes longer or the trainer waits. All ranks wait for each other:
 //
 //      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
 //
@@ -82,8 +81,7 @@ struct RankPieces {
   Seconds every_forward, every_backward, offloaded;  // in each micro-batch; activations each way
   Seconds copied_forward, copied_backward, copied;   // out of and into their buffers; once a step
   Seconds optimizer, orthogonal;                     // bytes it moves; products that Muon adds
-  Seconds embedding;  // all-reduce of its gradient with copies on other ranks, once a step
-  Seconds host_step;  // of states that lie on the host: no constant of a stack speaks of it
+  Seconds host_step, embedding;  // states there, gradients of its copies: no stack's constants
 };
 struct StepPieces {
   struct StageAt {

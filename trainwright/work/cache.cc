@@ -36,7 +36,7 @@ OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& o
     case What::Head: return head_work(model, of.slice, recipe);
     case What::EmbeddingShare: return detail::embedding_share_work(model, of.slice, recipe);
     case What::HeadShare: return detail::head_share_work(model, of.slice, recipe);
-    case What::EmbeddingCopy: {
+    case What::Copy: {
       OperatorList nothing;
       nothing.tensors.push_back({.name = "nothing"});
       nothing.input = nothing.output = TensorId(0);
@@ -183,7 +183,7 @@ const Totals& WorkCache::mtp(const Slice& slice) {
 }
 
 const Totals& WorkCache::embedding_copy(const Slice& slice) {
-  return *state_->find({What::EmbeddingCopy, LayerKindId(0), slice}).totals;
+  return *state_->find({What::Copy, LayerKindId(0), slice}).totals;
 }
 
 std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
@@ -237,7 +237,7 @@ std::vector<Portion> WorkCache::shares(const Stage& stage, const Slice& slice) {
         state_->find({What::HeadShare, LayerKindId(0), state_->slice_at(slice, layers)}));
   }
   if (const auto copies = embedding_copies(stage, state_->model, state_->recipe); copies > 0) {
-    Portion copy = state_->find({What::EmbeddingCopy, LayerKindId(0), slice});
+    Portion copy = state_->find({What::Copy, LayerKindId(0), slice});
     copy.count = copies;
     portions.push_back(copy);
   }

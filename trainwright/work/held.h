@@ -36,6 +36,11 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
 HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,
                                const Slice& slice, const Recipe& recipe);
 
+// Copies of the embedding's table that a stage holds: one for a tied head on another pipeline rank,
+// one for MTP modules on another stage where the trainer makes it. The gradients of the table and
+// of one copy on each rank are summed up once a step.
+std::int64_t embedding_copies(const Stage& stage, const Model& model, const Recipe& recipe);
+
 // Equal tensors of weights that a rank holds.
 struct HeldWeight {
   SteppedWeight tensor;

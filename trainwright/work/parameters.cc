@@ -103,7 +103,7 @@ std::vector<Weight> weights_of(const Model& model, const ListOf& of) {
   switch (of.what) {
     case ListOf::What::Layer: return layer_weights(model, *kind_of(model, of));
     case ListOf::What::Mtp: return mtp_weights(model);
-    case ListOf::What::EmbeddingCopy:
+    case ListOf::What::Copy:
     case ListOf::What::EmbeddingShare: return {embedding_weights(model).front()};
     case ListOf::What::HeadShare: return {head_weights(model).back()};
     case ListOf::What::Embedding:

@@ -113,19 +113,10 @@ struct StorageEvents {
 };
 StorageEvents storage_events(const OperatorList& list);
 
-// Which list: of a layer kind, of an end, a rank's share of a spread vocabulary, or a copy of the
-// embedding's table, which is no work but its
-// gradient's.
+// Which list: of a layer kind, of an end, a rank's share of a spread vocabulary, or none, of a copy
+// of the embedding's table.
 struct ListOf {
-  enum class What : std::uint8_t {
-    Embedding,
-    Layer,
-    Mtp,
-    Head,
-    EmbeddingShare,
-    HeadShare,
-    EmbeddingCopy
-  };
+  enum class What : std::uint8_t { Embedding, Layer, Mtp, Head, EmbeddingShare, HeadShare, Copy };
   What what = What::Layer;
   LayerKindId kind = LayerKindId(0);  // of a layer
   Slice slice;
@@ -176,8 +167,7 @@ class WorkCache {
   // and into which a gradient flows, is settled here. With `full:n`, layers that are alike and
   // follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
-  // What a stage holds and does besides: its rank's share of a spread vocabulary, its copy of the
-  // embedding.
+  // What a stage has besides: shares of a spread vocabulary, copies of the embedding.
   std::vector<Portion> shares(const Stage& stage, const Slice& slice);
   const Totals& embedding_copy(const Slice& slice);
   std::size_t size() const;  // lists made
@@ -186,11 +176,6 @@ class WorkCache {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// Copies of the embedding's table that a stage holds: one for a tied head on another pipeline rank,
-// one for MTP modules on another stage where the trainer makes it. The gradients of the table and
-// of one copy on each rank are summed up once a step.
-std::int64_t embedding_copies(const Stage& stage, const Model& model, const Recipe& recipe);
 
 // What data parallelism moves for one stage: `units` calls (layers, the embedding, the head) of the
 // shardings that work layer by layer. Gradients are those of trained parameters only.
