@@ -1,12 +1,17 @@
 """Reading memory snapshots: plain data comes through, nothing in a hostile file runs."""
+import gc
 import json
 import os
 import pickle
 import subprocess
+import time
+import tracemalloc
 
 import programs
 import pytest
 
+from trainwright.engine import snapshot_command
+from trainwright.engine.__main__ import main
 from trainwright.engine.snapshot import SnapshotError, convert_snapshot, read_plain_pickle
 
 MIB = 2**20
@@ -107,6 +112,123 @@ def test_plain_data_is_read_as_it_is():
 def test_events_with_wrong_fields_are_refused(wrong):
     with pytest.raises(SnapshotError):
         convert_snapshot(snapshot([{**event("alloc", 1, 1), **wrong}]))
+
+
+def nested(times: int) -> list:
+    """[[x, x], [x, x]] and so on: a few bytes of a pickle for each level, and twice the text of the one before."""
+    value: list = []
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+def deep_tuples(depth: int) -> bytes:
+    """A snapshot whose only event has for its address a tuple of a tuple of a tuple, which no pickler writes."""
+    data = snapshot([{**event("alloc"), "addr": 7.5}], padding="x" * 8 * depth)
+    number = pickle.BINFLOAT + b"\x40\x1e" + bytes(6)
+    assert data.count(number) == 1
+    return pickle.PROTO + b"\x04" + data[11:].replace(number, pickle.EMPTY_TUPLE + pickle.TUPLE1 * depth)
+
+
+@pytest.mark.parametrize("field", ["action", "addr", "size", "stream"])
+@pytest.mark.parametrize("value", [nested(40), 1 << 100_000, "x" * 100_000, [1], {}], ids=["nested", "huge", "text", "list", "dict"])
+def test_a_value_that_is_no_field_is_told_in_a_few_words_with_its_event(tmp_path, capsys, field, value):
+    path = tmp_path / "bad.pickle"
+    path.write_bytes(snapshot([event("alloc", 1, 1), {**event("alloc", 1, 1), field: value}]))
+    assert main(["snapshot", str(path), "-o", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"{path}: event 1: ") and len(told) < 300, told
+
+
+def test_deep_values_end_in_a_fault_and_not_in_a_traceback(tmp_path, capsys):
+    path = tmp_path / "deep.pickle"
+    path.write_bytes(deep_tuples(20_000))
+    assert main(["snapshot", str(path), "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err.startswith(f"{path}: event 0: 'addr' is a tuple, not ")
+    with pytest.raises(SnapshotError, match="makes more lists, tuples and dictionaries"):
+        convert_snapshot(pickle.EMPTY_TUPLE + pickle.TUPLE1 * 200_000 + pickle.STOP)
+
+
+def test_names_of_a_dictionary_are_plain():
+    """The hash of a tuple walks through all of it: of 30 tuples of two, a milliard steps."""
+    value: tuple = ()
+    for _ in range(30):
+        value = (value, value)
+    data = pickle.dumps([value], 4).removesuffix(b"e.").removesuffix(b"a.").removeprefix(b"\x80\x04")
+    for dictionary in (b"\x80\x04" + data + b"0}h\x00K\x01s.", b"\x80\x04" + data + b"0}(h\x00K\x01u.",
+                       b"\x80\x04" + data + b"0(h\x00K\x01d."):
+        with pytest.raises(SnapshotError, match="a dictionary has a list for a name"):
+            convert_snapshot(dictionary)
+    with pytest.raises(SnapshotError, match="a dictionary has a tuple for a name"):
+        read_plain_pickle(pickle.dumps({(): 1}))
+
+
+def test_a_stack_of_nested_names_has_no_kind_and_takes_no_time():
+    frames = [{"name": nested(40), "filename": nested(40)}]
+    assert lines(convert_snapshot(snapshot([{**event("alloc", 4096, 8), "frames": frames}])))[1:] == [[0, 4096, 8, 0, 5]]
+
+
+@pytest.mark.parametrize("repeated", ["events", "blocks", "segments"])
+def test_what_is_named_again_and_again_is_refused(repeated):
+    one, block = event("alloc", 1, 1), {"size": 1, "state": "x"}
+    segment = {"address": 1, "total_size": 1, "blocks": [block] * (1000 if repeated == "blocks" else 1)}
+    data = snapshot([one] * (1000 if repeated == "events" else 1), [segment] * (1 if repeated == "events" else 1000))
+    with pytest.raises(SnapshotError, match="it repeats its events or segments"):
+        convert_snapshot(data)
+
+
+def test_a_file_without_an_end_is_refused(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(snapshot_command, "LARGEST", 2**20)
+    assert main(["snapshot", "/dev/zero", "-o", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "/dev/zero: is larger than 1 MiB; record fewer events (max_entries)\n"
+
+
+# What a byte of a file can be made to do, and what it takes to read a snapshot.
+SHAPES = {
+    "lists": lambda n: b"]" * n + b".", "dictionaries": lambda n: b"}" * n + b".", "marks": lambda n: b"(" * n + b".",
+    "tuples": lambda n: b")" + b"\x85" * n + b".", "nothing": lambda n: b"N" * n + b".", "copies": lambda n: b"]" + b"2" * n + b".",
+    "append": lambda n: b"]" + b"Na" * (n // 2) + b".", "numbers": lambda n: b"K\x01" * (n // 2) + b".",
+    "text": lambda n: b"X" + n.to_bytes(4, "little") + b"x" * n + b".", "digits": lambda n: b"I" + b"1" * n + b"\n.",
+    "long": lambda n: b"\x8b" + n.to_bytes(4, "little") + b"x" * n + b".", "memo": lambda n: b"\x80\x04]" + b"\x94" * n + b".",
+    "frames": lambda n: b"\x80\x04" + (b"\x95\x01" + bytes(7) + b"N") * (n // 10) + b".",
+    "texts": lambda n: b"\x8c\x01x" * (n // 3) + b".", "lines": lambda n: b"Vx\n" * (n // 3) + b".",
+    "events": lambda n: snapshot([event("alloc", i, 1) for i in range(n // 40)]),
+    "stacks": lambda n: snapshot([{**event("alloc", i, 1), "frames": stack(("f", "a.py"))} for i in range(n // 90)]),
+    "one stack": lambda n: one_stack(stack(("f", "a.py")) * (n // 20), n // 100),
+    "blocks": lambda n: snapshot([], [{"address": 0, "total_size": 1, "blocks": [{"size": 1, "address": i} for i in range(n // 20)]}]),
+}
+
+
+def one_stack(frames: list[dict], events: int) -> bytes:
+    return snapshot([{**event("alloc", i, 1), "frames": frames} for i in range(events)])
+
+
+def read(data: bytes) -> None:
+    try:
+        convert_snapshot(data)
+    except SnapshotError:
+        pass
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reading_takes_time_and_memory_in_proportion_to_the_bytes(shape):
+    def seconds(data: bytes) -> float:
+        times = []
+        gc.disable()  # Its walks through all that is alive are Python's, not the reader's.
+        for _ in range(3):
+            start = time.process_time()
+            read(data)
+            times.append(time.process_time() - start)
+        gc.enable()
+        return min(times)
+    small, large = SHAPES[shape](15_000), SHAPES[shape](150_000)
+    times = seconds(large) / max(seconds(small), 0.005) * 10 * len(small) / len(large)
+    assert times <= 22  # What is quadratic takes 100 times as long; a busy host's caches, up to twice the 10 of what is linear.
+    tracemalloc.start()
+    read(large)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 64 * len(large), f"{peak / len(large):.1f} bytes a byte"
 
 
 @pytest.mark.skipif(not programs.program(), reason="no program that replays in TRAINWRIGHT_BINARY")

@@ -3,7 +3,8 @@
 A snapshot is a pickle, and a pickle from somebody else is a program. This reader is a machine that
 knows only the instructions for plain data (numbers, text, lists, tuples, dictionaries): those that
 look up a name, call something or set up an object do not exist in it, so nothing in the file can
-run. Sizes that the file claims are never believed, because all of it is in memory already.
+run. Sizes that the file claims are never believed, because all of it is in memory already. What a file holds once it can name
+any number of times: such a value is never walked or printed as a whole, and events and blocks are counted against its bytes.
 
 Of allocations whose stack was recorded the kind is written too, by the rule of docs/trace.md: made inside an optimizer's step;
 inside backward (whose own thread has no stack), a gradient if it outlives that backward pass; inside forward; else weights if
@@ -12,7 +13,7 @@ they stay, and inputs if they go.
 import io
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
 ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
@@ -31,8 +32,18 @@ _DATA = (
 )
 
 
+# One byte of a file makes one of them, which takes a hundred or so.
+_CONTAINERS = (pickle.MARK, pickle.EMPTY_LIST, pickle.EMPTY_DICT, pickle.TUPLE1, pickle.TUPLE2, pickle.TUPLE3,
+               pickle.MEMOIZE)
+
+
 class SnapshotError(ValueError):
     """The file is no snapshot, or does something that a snapshot has no need of."""
+
+
+# An event or a block takes more bytes of a pickle, with its memoised names: a dictionary, a mark, two entries of a name (2)
+# and a number (2), their end.
+_LEAST_BYTES = 12
 
 
 class _Instructions(dict):
@@ -40,9 +51,44 @@ class _Instructions(dict):
         raise SnapshotError(f"instruction {bytes([code])!r} is not for plain data: refused")
 
 
+def _counted(step: Callable[[Any], None]) -> Callable[[Any], None]:
+    def load_counted(machine: Any) -> None:
+        machine.containers -= 1
+        if machine.containers < 0:
+            raise SnapshotError("it makes more lists, tuples and dictionaries than a snapshot of its size has")
+        step(machine)
+    return load_counted
+
+
 class _DataUnpickler(pickle._Unpickler):
     """The one written in Python: its memo is a dictionary, where the other allocates what it is told."""
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
     dispatch = _Instructions({code[0]: pickle._Unpickler.dispatch[code[0]] for code in _DATA})
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(io.BytesIO(data))
+        self.containers = len(data) // 3 + 100  # that it may still make
+
+    for _code in _CONTAINERS:
+        dispatch[_code[0]] = _counted(dispatch[_code[0]])
+
+    # The hash of a tuple is a walk through all of it, by recursion.
+    def load_dict(self) -> None:
+        items = self.pop_mark()
+        self.append({_key(name): value for name, value in zip(items[::2], items[1::2], strict=True)})
+    dispatch[pickle.DICT[0]] = load_dict
+
+    def load_setitem(self) -> None:
+        value, name = self.stack.pop(), self.stack.pop()
+        self.stack[-1][_key(name)] = value
+    dispatch[pickle.SETITEM[0]] = load_setitem
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()
+        self.stack[-1].update({_key(name): value for name, value in zip(items[::2], items[1::2], strict=True)})
+    dispatch[pickle.SETITEMS[0]] = load_setitems
 
     def find_class(self, module: str, name: str):
         raise SnapshotError(f"the file asks for {module}.{name}: refused")
@@ -51,14 +97,20 @@ class _DataUnpickler(pickle._Unpickler):
         raise SnapshotError("the file asks for an object outside it: refused")
 
 
+def _key(name: Any) -> Any:
+    if not isinstance(name, (str, bytes, int)):
+        raise SnapshotError(f"a dictionary has a {type(name).__name__} for a name: refused")
+    return name
+
+
 def read_plain_pickle(data: bytes) -> Any:
     """The data of a pickle that holds nothing else; SnapshotError otherwise."""
     try:
-        return _DataUnpickler(io.BytesIO(data)).load()
+        return _DataUnpickler(data).load()
     except SnapshotError:
         raise
     except Exception as error:  # A damaged pickle can fail anywhere in the machine.
-        raise SnapshotError(f"not a readable pickle: {type(error).__name__}: {error}") from None
+        raise SnapshotError(f"not a readable pickle: {type(error).__name__}: {str(error)[:200]}") from None
 
 
 def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) -> str:
@@ -68,8 +120,14 @@ def convert_snapshot(data: bytes, device: int = 0, capacity: int | None = None) 
     if not 0 <= device < len(traces):
         raise SnapshotError(f"device {device}: the snapshot has {len(traces)}")
     entries = _typed(traces[device], (list, tuple), "the device's trace")
-    trace = [_event(entry) for entry in entries]
-    segments = [_segment(entry) for entry in _typed(snapshot.get("segments", []), (list, tuple), "segments")]
+    listed = _typed(snapshot.get("segments", []), (list, tuple), "segments")
+    blocks = sum(len(entry["blocks"]) for entry in listed
+                 if isinstance(entry, dict) and isinstance(entry.get("blocks"), (list, tuple)))
+    if (len(entries) + len(listed) + blocks) * _LEAST_BYTES > len(data):
+        raise SnapshotError(f"it repeats its events or segments: {len(entries):,} events, {len(listed):,} segments and "
+                            f"{blocks:,} blocks of {len(data):,} bytes")
+    trace = [_event(entry, f"event {at}") for at, entry in enumerate(entries)]
+    segments = [_segment(entry, f"segment {at}") for at, entry in enumerate(listed)]
     before = _before(trace, [segment for segment in segments if segment["device"] == device])
     header = {"trainwright_snapshot": 1, "device": device, "settings": _settings(snapshot)}
     if capacity is not None:
@@ -89,11 +147,15 @@ def _write_events(file: TextIO, events: list[tuple[int, int, int, int]], kinds: 
         file.write(f"[{action},{address},{size},{streams.setdefault(stream, len(streams))}{told}]\n")
 
 
-def _phase(entry: dict) -> int:
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _phase(frames: Any) -> int:
     """What was going on, by the names on the stack: the kind of what is made then if nothing else is known of it."""
-    frames = [frame for frame in entry.get("frames") or [] if isinstance(frame, dict)]
-    names = [str(frame.get("name")) for frame in frames]
-    files = [str(frame.get("filename")) for frame in frames]
+    known = [frame for frame in frames if isinstance(frame, dict)] if isinstance(frames, (list, tuple)) else []
+    names = [_text(frame.get("name")) for frame in known]
+    files = [_text(frame.get("filename")) for frame in known]
     if any(name == "step" and "optim" in file for name, file in zip(names, files)):
         return _OPTIMIZER
     # The engine's thread has frames of C++ at most.
@@ -110,12 +172,14 @@ def _kinds(entries: list[dict], trace: list[tuple[int, int, int, int]]) -> list[
     kinds: list[int | None] = [None] * len(trace)
     if not any(entry.get("frames") for entry in entries):
         return kinds
+    phases: dict[int, int] = {}  # of a stack, which many events may share
     alive: dict[int, int] = {}  # event that made what is at an address
     phase, since = None, 0  # the last allocation's, and the event where it began
     begun: dict[int, int] = {}  # when the phase of an allocation began, by event
     for at, (action, address, _, _) in enumerate(trace):
         if action == alloc:
-            now = _phase(entries[at])
+            frames = entries[at].get("frames")
+            now = phases[id(frames)] if id(frames) in phases else phases.setdefault(id(frames), _phase(frames))
             if now != phase:
                 phase, since = now, at
             kinds[at], begun[at], alive[address] = now, since, at
@@ -137,32 +201,42 @@ def _typed(value: Any, kind: type | tuple[type, ...], what: str) -> Any:
     return value
 
 
-def _number(entry: dict, name: str, default: int | None = None) -> int:
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(value[:40])
+    if isinstance(value, int) and value.bit_length() > 64:
+        return f"a number of {value.bit_length():,} bits"
+    return repr(value) if isinstance(value, (int, float, type(None))) else f"a {type(value).__name__}"
+
+
+def _number(entry: dict, where: str, name: str, default: int | None = None) -> int:
     value = entry.get(name, default)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise SnapshotError(f"'{name}' is {str(value)[:40]!r}, not a number of bytes, an address or a stream")
+        raise SnapshotError(f"{where}: '{name}' is {_shown(value)}, not a number of bytes, an address or a stream")
     return value
 
 
-def _event(entry: Any) -> tuple[int, int, int, int]:
-    entry = _typed(entry, dict, "an event")
+def _event(entry: Any, where: str) -> tuple[int, int, int, int]:
+    entry = _typed(entry, dict, where)
     action = entry.get("action")
-    if action not in ACTIONS:
-        raise SnapshotError(f"action {str(action)[:40]!r} is unknown")
-    address = 0 if action in ("oom", "snapshot") else _number(entry, "addr")
-    return ACTIONS.index(action), address, _number(entry, "size", 0), _number(entry, "stream", 0)
+    if not isinstance(action, str) or action not in ACTIONS:
+        raise SnapshotError(f"{where}: action {_shown(action)} is unknown")
+    address = 0 if action in ("oom", "snapshot") else _number(entry, where, "addr")
+    return ACTIONS.index(action), address, _number(entry, where, "size", 0), _number(entry, where, "stream", 0)
 
 
-def _segment(entry: Any) -> dict:
-    entry = _typed(entry, dict, "a segment")
-    blocks = [_typed(block, dict, "a block") for block in _typed(entry.get("blocks"), (list, tuple), "blocks")]
-    address, placed = _number(entry, "address"), []
+def _segment(entry: Any, where: str) -> dict:
+    entry = _typed(entry, dict, where)
+    blocks = [_typed(block, dict, f"{where}: a block")
+              for block in _typed(entry.get("blocks"), (list, tuple), f"{where}: blocks")]
+    address, placed = _number(entry, where, "address"), []
     for block in blocks:  # Older snapshots give no address: blocks follow one another.
-        at = _number(block, "address", address)
-        placed.append((at, _number(block, "requested_size", _number(block, "size")), block.get("state") != "inactive"))
-        address = at + _number(block, "size")
-    return {"address": _number(entry, "address"), "size": _number(entry, "total_size"), "stream": _number(entry, "stream", 0),
-            "device": _number(entry, "device", 0), "expandable": bool(entry.get("is_expandable")), "blocks": placed}
+        at, size = _number(block, where, "address", address), _number(block, where, "size")
+        placed.append((at, _number(block, where, "requested_size", size), block.get("state") != "inactive"))
+        address = at + size
+    return {"address": _number(entry, where, "address"), "size": _number(entry, where, "total_size"),
+            "stream": _number(entry, where, "stream", 0), "device": _number(entry, where, "device", 0),
+            "expandable": bool(entry.get("is_expandable")), "blocks": placed}
 
 
 def _settings(snapshot: dict) -> str:

@@ -27,9 +27,21 @@ def add_snapshot(commands) -> None:
     parser.set_defaults(run=run_snapshot)
 
 
+LARGEST = 2**30  # bytes of a pickle; what it becomes takes up to some forty times as many
+
+
+def read_at_most(path: str, most: int) -> bytes:
+    """A device or a pipe never ends by itself."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise SnapshotError(f"is larger than {most // 2**20:,} MiB; record fewer events (max_entries)")
+    return data
+
+
 def run_snapshot(options: argparse.Namespace) -> int:
     try:
-        text = convert_snapshot(pathlib.Path(options.pickle).read_bytes(), options.device, options.capacity)
+        text = convert_snapshot(read_at_most(options.pickle, LARGEST), options.device, options.capacity)
         pathlib.Path(options.output).write_text(text)
     except (OSError, SnapshotError) as error:
         print(f"{options.pickle}: {error}", file=sys.stderr)
