@@ -52,6 +52,7 @@ struct Invocation {
   void (*progress)(const std::string& line) = nullptr;
   // Says a line at once, while a command is still at work.
   void (*tell)(const std::string& line) = nullptr;
+  std::string program = {};  // of this program; empty where it is part of another
   Values values = {};
 
   bool flag(const std::string& name) const { return values.contains(name); }

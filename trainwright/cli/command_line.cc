@@ -393,6 +393,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
                         .interrupted = shell.interrupted,
                         .progress = shell.progress,
                         .tell = shell.tell,
+                        .program = shell.program,
                         .values = std::move(values)};
   const Asked by{invocation.data, invocation.json};
   if (const auto width = invocation.integer("width")) {

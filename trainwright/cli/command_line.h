@@ -15,6 +15,7 @@ struct Shell {
   bool (*interrupted)() = nullptr;  // as an Invocation has them
   void (*progress)(const std::string& line) = nullptr;
   void (*tell)(const std::string& line) = nullptr;
+  std::string program = {};  // its path, where trials may be watched by it (tune/process.h)
 };
 
 struct Reply {

@@ -13,14 +13,20 @@
 #include <memory>
 
 #include "trainwright/cli/command_line.h"
+#include "trainwright/tune/tune.h"
 
 namespace trainwright::cli {
 namespace {
 
+std::string own_path() {
+  std::error_code fault;
+  return std::filesystem::read_symlink("/proc/self/exe", fault).string();
+}
+
 // Beside the program in a build tree, under share/ when installed.
 std::string data_beside_program() {
   std::error_code fault;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", fault).parent_path();
+  const auto program = std::filesystem::path(own_path()).parent_path();
   for (const auto& place : {program / "data", program / "../share/trainwright"}) {
     if (std::filesystem::is_directory(place, fault)) {
       return place.lexically_normal().string();
@@ -91,13 +97,16 @@ void tell(const std::string& line) {
 
 Exit run(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  // Started by itself, to watch a trial.
+  if (words.size() == 2 && words[0] == kWatchWord) return static_cast<Exit>(watch_trial(words[1]));
   const DataDirectory data(data_beside_program());
   return carry_out(
       run_command_line(words, {.data = data,
                                .width = terminal_width(),
                                .interrupted = interrupted,
                                .progress = isatty(STDERR_FILENO) != 0 ? show_progress : nullptr,
-                               .tell = tell}));
+                               .tell = tell,
+                               .program = own_path()}));
 }
 
 }  // namespace

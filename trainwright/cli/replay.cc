@@ -74,7 +74,7 @@ Result<Output> run_snapshot(const Invocation& invocation, const std::string& pat
 }
 
 std::string ops_form(const Invocation& invocation, const Trace& trace,
-                     const std::vector<OpMemory>& ops, const std::optional<MemoryBeside>& theirs) {
+                     const std::vector<OpMemory>& ops, const std::optional<ColumnBeside>& theirs) {
   if (invocation.json) return document_text(invocation.data, ops_json(trace, ops, theirs));
   return ops_text(trace, ops, theirs, invocation.width);
 }
@@ -83,7 +83,7 @@ Result<Output> run_trace(const Invocation& invocation, const std::string& path) 
   const ReplayOptions options = TW_TRY(options_of(invocation));
   const Trace trace = TW_TRY(resolved_trace(path, invocation));
   const std::vector<OpMemory> ops = op_memory(trace, options.rounding);
-  std::optional<MemoryBeside> theirs;
+  std::optional<ColumnBeside> theirs;
   if (const auto column = invocation.text("beside")) {
     const MemoryColumn read = TW_TRY(read_memory_column(*column));
     theirs = TW_TRY(beside(trace, ops, read));

@@ -12,18 +12,18 @@ std::string replay_text(const Trace& trace, const Replay& replay, int width);
 Json replay_json(const Trace& trace, const Replay& replay);
 // `theirs`: another column of live bytes by op, drawn as a line.
 std::string replay_svg(const Trace& trace, const Replay& replay,
-                       const std::optional<MemoryBeside>& theirs = {});
+                       const std::optional<ColumnBeside>& theirs = {});
 // Chrome's trace format, which Perfetto opens: counters of live and reserved bytes, one microsecond
 // per op.
 std::string replay_perfetto(const Trace& trace, const Replay& replay);
 
 // --ops: one line an op. `beside`: --beside's column.
 std::string ops_text(const Trace& trace, const std::vector<OpMemory>& ops,
-                     const std::optional<MemoryBeside>& beside, int width);
+                     const std::optional<ColumnBeside>& beside, int width);
 std::string ops_csv(const Trace& trace, const std::vector<OpMemory>& ops,
-                    const std::optional<MemoryBeside>& beside);
+                    const std::optional<ColumnBeside>& beside);
 Json ops_json(const Trace& trace, const std::vector<OpMemory>& ops,
-              const std::optional<MemoryBeside>& beside);
+              const std::optional<ColumnBeside>& beside);
 
 std::string difference_text(const ReplayDifference& difference, int width);
 Json difference_json(const ReplayDifference& difference);

@@ -139,7 +139,7 @@ Json replay_json(const Trace& trace, const Replay& replay) {
 }
 
 std::string replay_svg(const Trace& trace, const Replay& replay,
-                       const std::optional<MemoryBeside>& theirs) {
+                       const std::optional<ColumnBeside>& theirs) {
   const auto numbers = [](const std::vector<Bytes>& bytes) {
     std::vector<double> values(bytes.size());
     std::transform(bytes.begin(), bytes.end(), values.begin(),

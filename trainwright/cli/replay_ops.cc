@@ -32,14 +32,14 @@ std::string bytes_or_nothing(Bytes bytes) {
 }
 
 // What the replay has more than the column, beside its zero: "=" where they are equal.
-std::string apart_text(const OpMemory& op, Bytes theirs, const MemoryBeside& beside) {
+std::string apart_text(const OpMemory& op, Bytes theirs, const ColumnBeside& beside) {
   const Bytes apart = (beside.before ? op.before : op.after) - theirs - beside.base;
   return apart == Bytes(0)
              ? "="
              : fmt::format("{}{}", apart > Bytes(0) ? "+" : "", with_thousands(apart.value()));
 }
 
-std::string verdict(const Trace& trace, const MemoryBeside& beside) {
+std::string verdict(const Trace& trace, const ColumnBeside& beside) {
   const auto rows = static_cast<std::int64_t>(
       std::count_if(beside.theirs.begin(), beside.theirs.end(),
                     [](const auto& theirs) { return theirs.has_value(); }));
@@ -65,7 +65,7 @@ std::string verdict(const Trace& trace, const MemoryBeside& beside) {
 }  // namespace
 
 std::string ops_text(const Trace& trace, const std::vector<OpMemory>& ops,
-                     const std::optional<MemoryBeside>& beside, int width) {
+                     const std::optional<ColumnBeside>& beside, int width) {
   // Beside a column the one that is compared; what stands before an op is what the op before it
   // left.
   Table table{{{"op", Align::Wrap}}, {}};
@@ -103,7 +103,7 @@ std::string ops_text(const Trace& trace, const std::vector<OpMemory>& ops,
 }
 
 std::string ops_csv(const Trace& trace, const std::vector<OpMemory>& ops,
-                    const std::optional<MemoryBeside>& beside) {
+                    const std::optional<ColumnBeside>& beside) {
   std::string text = "index,op,phase,before,allocated,freed,after,writes_into";
   text += beside ? ",beside\n" : "\n";
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -120,7 +120,7 @@ std::string ops_csv(const Trace& trace, const std::vector<OpMemory>& ops,
 }
 
 Json ops_json(const Trace& trace, const std::vector<OpMemory>& ops,
-              const std::optional<MemoryBeside>& beside) {
+              const std::optional<ColumnBeside>& beside) {
   Json list = Json::array();
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const OpMemory& op = ops[i];

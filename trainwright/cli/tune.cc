@@ -11,11 +11,26 @@
 namespace trainwright::cli {
 namespace {
 
+// What measured steps hang on, and not what is known of it: a corrected figure of an accelerator,
+// or a new name of it, keeps the history.
+std::string identity_of(const Model& model) {
+  return fmt::format("{} parameters, {} of them active", parameters(model).total().value(),
+                     active_parameters(model).total().value());
+}
+std::string identity_of(const Cluster& cluster) {
+  std::vector<std::string> groups;
+  for (const trainwright::Group& group : cluster.groups) {
+    groups.push_back(
+        fmt::format("{}x{} in nodes of {}", group.count, group.accelerator.name, group.per_node));
+  }
+  return join(groups, ", ");
+}
+
 HistoryKey key_of(const TuneQuestion& of) {
   const Wanted& wanted = of.wanted;
   HistoryKey key = {
-      {"model", to_line(to_json(wanted.model))},
-      {"cluster", to_line(to_json(wanted.cluster))},
+      {"model", identity_of(wanted.model)},
+      {"cluster", identity_of(wanted.cluster)},
       {"trainer", fmt::format("{}@{}", wanted.trainer.name, to_text(wanted.trainer.version))},
       {"job", to_text(wanted.job)},
       {"step", same_step(wanted.gbs, wanted.seq, wanted.precision)},
@@ -23,15 +38,6 @@ HistoryKey key_of(const TuneQuestion& of) {
       {"software", of.invocation.text("software").value_or("")}};
   if (of.job.sbatch) key["slurm"] = join(*of.job.sbatch, " ");
   return key;
-}
-
-// Words between blanks.
-std::vector<std::string> words_in(const std::string& text) {
-  std::vector<std::string> words;
-  for (const std::string_view word : split(text, ' ')) {
-    if (!word.empty()) words.emplace_back(word);
-  }
-  return words;
 }
 
 void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults) {
@@ -62,7 +68,9 @@ void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults)
       fault && !job.reading.pattern.empty()) {
     faults.push_back({"--step-pattern", *fault, "for instance 'step time: ([0-9.]+) s'"});
   }
-  if (const auto options = invocation.text("slurm")) job.sbatch = words_in(*options);
+  if (const auto options = invocation.text("slurm")) {
+    job.sbatch = value_or_faults(sbatch_options(*options), faults);
+  }
   job.command = invocation.texts("command");
   if (job.command.empty()) {
     faults.push_back({"trainwright tune", "it does not say what to run",
@@ -80,6 +88,8 @@ Result<Output> run_tune(const Invocation& invocation) {
   question->job.trials = TW_TRY(candidates(*question));
   History history =
       TW_TRY(History::begin(*invocation.text("history"), question->key, asked_text(invocation)));
+  question->job.program = invocation.program;
+  question->job.host_is_gone = invocation.flag("host-is-gone");
   TuneHooks hooks;
   hooks.tell = invocation.tell;
   if (invocation.interrupted != nullptr) hooks.interrupted = invocation.interrupted;
@@ -236,6 +246,8 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
   of.job.reading.size = {.ranks = accelerator_count(of.wanted.cluster),
                          .sequences = of.wanted.gbs,
                          .tokens = of.wanted.gbs * of.wanted.seq};
+  of.job.reading.steps = of.job.terms.steps;
+  of.job.reading.endings = TW_TRY(load_endings(of.invocation.data.path()));
   of.steps.emplace(step_model(question_of(of.wanted)));
   of.key = key_of(of);
   if (const std::string orders = TW_TRY(orders_in(of)); !orders.empty()) of.key["orders"] = orders;

@@ -161,9 +161,9 @@ std::vector<OpMemory> op_memory(const Trace& trace, std::optional<Bytes> roundin
   return ops;
 }
 
-Result<MemoryBeside> beside(const Trace& trace, const std::vector<OpMemory>& ops,
+Result<ColumnBeside> beside(const Trace& trace, const std::vector<OpMemory>& ops,
                             const MemoryColumn& column) {
-  MemoryBeside found{.before = column.before,
+  ColumnBeside found{.before = column.before,
                      .theirs = {},
                      .base = {},
                      .first_difference = {},

@@ -36,7 +36,7 @@ Result<MemoryColumn> read_memory_column(const std::string& path);
 
 // The column beside a replay. Its zero may be another: `base` is what this replay has more in the
 // first row, and rows are equal when they are that far apart. O(rows + events).
-struct MemoryBeside {
+struct ColumnBeside {
   bool before = false;                       // as the column
   std::vector<std::optional<Bytes>> theirs;  // by op
   Bytes base;
@@ -45,7 +45,7 @@ struct MemoryBeside {
   Bytes apart;        // there: what this replay has more, without `base`
   std::string cause;  // of the first difference, in words
 };
-Result<MemoryBeside> beside(const Trace& trace, const std::vector<OpMemory>& ops,
+Result<ColumnBeside> beside(const Trace& trace, const std::vector<OpMemory>& ops,
                             const MemoryColumn& column);
 
 }  // namespace trainwright

@@ -15,7 +15,7 @@ namespace {
 const std::string kExample = TRAINWRIGHT_SOURCE_DIR "/examples/op-by-op/";
 
 // A column of the table beside the program that the example ships.
-MemoryBeside beside_column(const std::string& program, Aliases aliases, const std::string& column) {
+ColumnBeside beside_column(const std::string& program, Aliases aliases, const std::string& column) {
   const auto trace = read_trace(kExample + program);
   REQUIRE(trace);
   const Trace resolved = resolve(*trace, aliases);
@@ -43,14 +43,14 @@ TEST_CASE("the example's programs are those that the other tests replay") {
 }
 
 TEST_CASE("all 120 rows of the published estimator are reproduced to the byte") {
-  const MemoryBeside found =
+  const ColumnBeside found =
       beside_column("mentions.jsonl", Aliases::Ignore, "published-estimate.csv");
   CHECK(found.equal == 120);
   CHECK(found.base == Bytes(0));
 }
 
 TEST_CASE("all 120 rows of the published real run are reproduced to the byte") {
-  const MemoryBeside found = beside_column("run.jsonl", Aliases::Honour, "published-run.csv");
+  const ColumnBeside found = beside_column("run.jsonl", Aliases::Honour, "published-run.csv");
   CHECK(found.equal == 120);
   // Its zero already holds the hidden state that enters the layer: 2048 x 4096 numbers of 4 bytes.
   CHECK(found.base == Bytes(2048 * 4096 * 4));
@@ -61,7 +61,7 @@ TEST_CASE("all 120 rows of the published real run are reproduced to the byte") {
 }
 
 TEST_CASE("the estimator first differs where it keeps a tensor that a later op only mentions") {
-  const MemoryBeside found = beside_column("run.jsonl", Aliases::Honour, "published-estimate.csv");
+  const ColumnBeside found = beside_column("run.jsonl", Aliases::Honour, "published-estimate.csv");
   REQUIRE(found.first_difference);
   CHECK(found.first_difference->index() == 3);
   CHECK(found.apart == Bytes(-2048 * 4096 * 4));

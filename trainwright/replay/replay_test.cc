@@ -286,7 +286,7 @@ MemoryColumn column_of(std::vector<std::int64_t> bytes) {
   return column;
 }
 
-MemoryBeside beside_two_layers(const MemoryColumn& column) {
+ColumnBeside beside_two_layers(const MemoryColumn& column) {
   const Trace trace = two_layers();
   const auto found = beside(trace, op_memory(trace), column);
   REQUIRE(found);
@@ -306,14 +306,14 @@ TEST_CASE("an op allocates what it makes and frees what dies before the next beg
 }
 
 TEST_CASE("a column with another zero is equal where it is as far apart as in its first row") {
-  const MemoryBeside found = beside_two_layers(column_of({40, 100, 180, 200}));
+  const ColumnBeside found = beside_two_layers(column_of({40, 100, 180, 200}));
   CHECK(found.base == 200_B);
   CHECK(found.equal == 4);
   CHECK_FALSE(found.first_difference);
 }
 
 TEST_CASE("a column that keeps a tensor which the trace frees differs there first") {
-  const MemoryBeside found = beside_two_layers(column_of({240, 300, 440, 460}));
+  const ColumnBeside found = beside_two_layers(column_of({240, 300, 440, 460}));
   CHECK(found.equal == 2);
   CHECK(found.first_difference == OpId(2));
   CHECK(found.apart == Bytes(-60));
@@ -324,7 +324,7 @@ TEST_CASE("a column that keeps a tensor which the trace frees differs there firs
 }
 
 TEST_CASE("a column without a tensor that the trace makes differs there first") {
-  const MemoryBeside found = beside_two_layers(column_of({240, 240, 320, 340}));
+  const ColumnBeside found = beside_two_layers(column_of({240, 240, 320, 340}));
   CHECK(found.first_difference == OpId(1));
   CHECK(found.apart == 60_B);
   CHECK(found.cause ==

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <regex>
 
+#include "trainwright/base/json.h"
 #include "trainwright/base/text.h"
 #include "trainwright/tune/tune.h"
 
@@ -11,15 +12,6 @@ namespace trainwright {
 namespace {
 
 constexpr std::size_t kLongest = 2000;  // characters of a line that a pattern looks at
-
-// Lines that a trainer writes when it does not take its settings: argparse's, and what its own
-// checks raise before the first step.
-constexpr std::string_view kRefusals[] = {"error: unrecognized arguments",
-                                          "error: argument ",
-                                          "error: the following arguments are required",
-                                          "AssertionError",
-                                          "ValueError",
-                                          "NotImplementedError"};
 
 std::string_view line_with(std::string_view log, std::string_view what) {
   const std::size_t at = log.find(what);
@@ -68,28 +60,23 @@ TrialResult measured(const std::optional<LoggedRun>& run, const Reading& reading
           .memory = run->memory};
 }
 
-// What a full disk makes programs say, and what srun and Slurm's daemons write into the log, as
-// seen with 22.05. A step whose node is lost ends with exit code 0.
-struct HostLine {
-  std::string_view text;
-  TrialEnd end;
-};
-constexpr HostLine kHost[] = {{"No space left on device", TrialEnd::NodeFailure},
-                              {"exceeded memory limit (", TrialEnd::OutOfMemory},
-                              {" oom-kill event", TrialEnd::OutOfMemory},
-                              {" oom_kill event", TrialEnd::OutOfMemory},
-                              {"srun: error: Node failure on", TrialEnd::NodeFailure},
-                              {"DUE TO TIME LIMIT", TrialEnd::TimeLimit},
-                              {" CANCELLED AT ", TrialEnd::Preempted}};
-std::optional<TrialResult> by_host(std::string_view log) {
-  for (const HostLine& line : kHost) {
-    const std::string_view found = line_with(log, line.text);
+// The first of the known lines that is in the log and passes.
+template <class Passes>
+std::optional<TrialResult> said_by(std::string_view log, const std::vector<EndingLine>& known,
+                                   Passes passes) {
+  for (const EndingLine& line : known) {
+    if (!passes(line)) continue;
+    const std::string_view found = line_with(log, line.says);
     if (found.empty()) continue;
-    return TrialResult{.end = line.end,
-                       .cause = std::string(found.substr(0, 300)),
-                       .host = line.end == TrialEnd::OutOfMemory};
+    return TrialResult{
+        .end = line.end, .cause = std::string(found.substr(0, 300)), .host = line.host};
   }
   return std::nullopt;
+}
+
+// A shell's codes for a command that is not there or cannot be run.
+bool cannot_run(const CommandEnd& end) {
+  return end.kind == CommandEnd::Kind::Exited && (end.code == 126 || end.code == 127);
 }
 
 std::optional<TrialResult> by_watcher(const CommandEnd& end) {
@@ -112,16 +99,22 @@ std::optional<TrialResult> by_watcher(const CommandEnd& end) {
   }
 }
 
-TrialResult failed(std::string_view log, const CommandEnd& end, bool came_to_a_step) {
-  for (const std::string_view refusal : kRefusals) {
-    const std::string_view line = line_with(log, refusal);
-    if (line.empty() || came_to_a_step) continue;
-    return {.end = TrialEnd::Refused, .cause = std::string(line.substr(0, 300))};
+TrialResult failed(std::string_view log, const CommandEnd& end, bool stepped) {
+  if (cannot_run(end) && !stepped) {
+    return {.end = TrialEnd::NodeFailure,
+            .cause = fmt::format("the command cannot be started (exit code {}): {}", end.code,
+                                 last_line(log))};
   }
   const bool killed = end.kind == CommandEnd::Kind::Killed;
   return {.end = TrialEnd::Crash,
           .cause = fmt::format("{} {}: {}", killed ? "killed by signal" : "exit code", end.code,
                                last_line(log))};
+}
+
+// Trainers count from 0 or from 1.
+bool is_complete(const std::optional<LoggedRun>& run, const Reading& reading) {
+  return reading.steps > 0 && run && !run->steps.empty() &&
+         run->steps.back().number + 1 >= reading.steps;
 }
 
 TrialResult judged(std::string_view log, const CommandEnd& end, const Reading& reading) {
@@ -131,17 +124,27 @@ TrialResult judged(std::string_view log, const CommandEnd& end, const Reading& r
     if (!run) run = LoggedRun{.origin = "log"};
     run->steps = steps_by_pattern(log, reading.pattern);
   }
+  const bool stepped = run && !run->steps.empty();
   const bool well = end.kind == CommandEnd::Kind::Exited && end.code == 0;
+  if (well && is_complete(run, reading)) {
+    if (TrialResult result = measured(run, reading); result.end == TrialEnd::Ok) return result;
+  }
   // What ended well has got over a lack of the host's memory.
   if (auto oom = out_of_memory(run); oom && !(oom->host && well)) return *std::move(oom);
   // A job that the watcher itself ends is cancelled too, but not one that died of memory.
-  auto said = by_host(log);
-  if (said && said->end == TrialEnd::OutOfMemory) return *std::move(said);
+  const auto of_memory = [](const EndingLine& line) { return line.end == TrialEnd::OutOfMemory; };
+  if (auto said = said_by(log, reading.endings, of_memory)) return *std::move(said);
   if (auto seen = by_watcher(end)) return *std::move(seen);
-  if (said) return *std::move(said);
-  const bool stepped = run && !run->steps.empty();
-  if (!well) return failed(log, end, stepped);
-  return measured(run, reading);
+  const auto other = [&](const EndingLine& line) {
+    return !of_memory(line) && (line.end != TrialEnd::Refused || (!well && !stepped));
+  };
+  if (auto said = said_by(log, reading.endings, other)) {
+    said->stepped = stepped;
+    return *std::move(said);
+  }
+  TrialResult result = well ? measured(run, reading) : failed(log, end, stepped);
+  result.stepped = stepped;
+  return result;
 }
 
 }  // namespace
@@ -151,6 +154,33 @@ std::string last_line(std::string_view log) {
   std::string line(text.substr(text.find_last_of("\r\n") + 1).substr(0, 300));
   std::erase_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; });
   return line;
+}
+
+Result<std::vector<EndingLine>> load_endings(const std::string& data_directory) {
+  const std::string path = data_directory + "/logs/endings.json";
+  const Json json = TW_TRY(read_json_file(path));
+  Diagnostics faults;
+  JsonFields fields(json, path, "", faults);
+  std::vector<EndingLine> endings;
+  const Json* list = fields.array("endings");
+  for (std::size_t i = 0; list != nullptr && i < list->items.size(); ++i) {
+    JsonFields row(list->items[i], path, fmt::format("endings[{}]", i), faults);
+    EndingLine& line = endings.emplace_back();
+    line.says = row.string("says");
+    const auto end = trial_end_named(row.string("end"));
+    if (!end || *end == TrialEnd::Ok)
+      row.fault("end", "it is no way a trial fails", "such as out-of-memory");
+    line.end = end.value_or(TrialEnd::Crash);
+    line.host = row.optional_bool("host").value_or(false);
+    line.program = row.string("program");
+    line.source = row.string("source");
+    line.sample = row.string("sample");
+    if (line.says.empty()) row.fault("says", "it is empty, and would be in every log");
+    row.finish();
+  }
+  fields.finish();
+  if (!faults.empty()) return fail(std::move(faults));
+  return endings;
 }
 
 std::optional<std::string> step_pattern_fault(const std::string& pattern) {

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -18,8 +19,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kStates = {"planned", "started", "ended"};
 constexpr const char* kFile = "history.sqlite";
-constexpr int kTries = 50;     // for the lock, 20 ms each
-constexpr int kBusy = 10'000;  // milliseconds to wait for a reader
+constexpr const char* kAsked = "asked";  // beside the parts of a HistoryKey
+constexpr int kTries = 50;               // for the lock, 20 ms each
+constexpr int kBusy = 10'000;            // milliseconds to wait for a reader
 
 constexpr const char* kTables = R"(
 CREATE TABLE IF NOT EXISTS about (part TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -30,8 +32,11 @@ CREATE TABLE IF NOT EXISTS trials (
   pid INTEGER NOT NULL DEFAULT 0, born INTEGER NOT NULL DEFAULT 0, boot TEXT NOT NULL DEFAULT '',
   ending TEXT NOT NULL DEFAULT '', step REAL NOT NULL DEFAULT 0, spread REAL NOT NULL DEFAULT 0,
   took REAL NOT NULL DEFAULT 0, cause TEXT NOT NULL DEFAULT '', memory TEXT NOT NULL DEFAULT '',
-  changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP);
+  changed TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, host TEXT NOT NULL DEFAULT '');
 )";
+// `PRAGMA user_version`. 0: before versions were written; such histories lack `memory`, `host` or
+// both, and name models and clusters by all that was known of them then.
+constexpr std::int64_t kVersion = 1;
 
 struct Closing {
   void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
@@ -40,9 +45,11 @@ struct Closing {
 using Database = std::unique_ptr<sqlite3, Closing>;
 using Statement = std::unique_ptr<sqlite3_stmt, Closing>;
 
-// {"ranks": [...]} as to_json below has it, {"host": true} where what ran out was the host's.
+// {"ranks": [...]} as to_json below has it, {"host": true} where what ran out was the host's,
+// {"stepped": true} of a trial that failed after a step.
 std::string memory_text(const TrialResult& result) {
   Json json = Json::object();
+  if (result.stepped) json.add("stepped", Json::of(true));
   if (result.host) json.add("host", Json::of(true));
   if (!result.memory.empty()) json.add("ranks", to_json(result.memory));
   return to_line(json);
@@ -57,6 +64,7 @@ void read_memory(const std::string& text, TrialRecord& record) {
   const auto json = parse_json(text, kFile);
   if (!json) return;
   record.host = json->find("host") != nullptr;
+  record.stepped = json->find("stepped") != nullptr;
   const Json* ranks = json->find("ranks");
   if (ranks == nullptr) return;
   for (const Json& row : ranks->items) {
@@ -172,11 +180,37 @@ Result<void> take_lock(Lock& lock, const std::string& folder) {
   return {};
 }
 
-// Histories that began before memory was kept have no place for it.
-constexpr const char* kAddMemory = "ALTER TABLE trials ADD COLUMN memory TEXT NOT NULL DEFAULT ''";
-bool keeps_memory(sqlite3* database) {
-  Asking asking(database, "SELECT 1 FROM pragma_table_info('trials') WHERE name = 'memory'");
-  return asking.step() == SQLITE_ROW;
+bool has_column(sqlite3* database, const std::string& name) {
+  Asking asking(database, "SELECT 1 FROM pragma_table_info('trials') WHERE name = ?");
+  return asking.with(name).step() == SQLITE_ROW;
+}
+
+std::int64_t version_of(sqlite3* database) {
+  Asking asking(database, "PRAGMA user_version");
+  return asking.step() == SQLITE_ROW ? asking.whole(0) : 0;
+}
+
+Result<void> known_version(sqlite3* database, const std::string& path) {
+  const std::int64_t version = version_of(database);
+  if (version <= kVersion) return {};
+  return fail(path,
+              fmt::format("the history is of version {}, this program knows {} and below", version,
+                          kVersion),
+              "use the trainwright that wrote it, or a later one");
+}
+
+// Tables and columns as this version has them.
+bool brought_up(sqlite3* database) {
+  const auto run = [&](const std::string& text) {
+    return sqlite3_exec(database, text.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
+  };
+  if (!run(kTables)) return false;
+  for (const char* column : {"memory", "host"}) {
+    const std::string add =
+        fmt::format("ALTER TABLE trials ADD COLUMN {} TEXT NOT NULL DEFAULT ''", column);
+    if (!has_column(database, column) && !run(add)) return false;
+  }
+  return true;
 }
 
 Result<Database> opened(const std::string& path, bool writes) {
@@ -186,14 +220,14 @@ Result<Database> opened(const std::string& path, bool writes) {
   Database database(made);
   if (status != SQLITE_OK) return fault_of(made, path);
   sqlite3_busy_timeout(made, kBusy);
-  if (!writes) return database;
-  // A commit is on the disk before anything is done that rests on it.
-  if (sqlite3_exec(made, "PRAGMA synchronous = FULL", nullptr, nullptr, nullptr) != SQLITE_OK ||
-      sqlite3_exec(made, kTables, nullptr, nullptr, nullptr) != SQLITE_OK) {
-    return fault_of(made, path);
+  if (!writes) {
+    if (auto known = known_version(made, path); !known) return tl::unexpected(known.error());
+    return database;
   }
-  if (!keeps_memory(made) &&
-      sqlite3_exec(made, kAddMemory, nullptr, nullptr, nullptr) != SQLITE_OK) {
+  // A commit is on the disk before anything is done that rests on it.
+  if (auto known = known_version(made, path); !known) return tl::unexpected(known.error());
+  if (sqlite3_exec(made, "PRAGMA synchronous = FULL", nullptr, nullptr, nullptr) != SQLITE_OK ||
+      !brought_up(made)) {
     return fault_of(made, path);
   }
   return database;
@@ -208,14 +242,15 @@ Result<HistoryKey> about(sqlite3* database, const std::string& path) {
   return parts;
 }
 
-constexpr const char* kAsked = "asked";
-
 Result<void> write_about(sqlite3* database, const std::string& path, const HistoryKey& key,
                          const std::string& asked) {
   const auto run = [&](const char* text) {
     return sqlite3_exec(database, text, nullptr, nullptr, nullptr) == SQLITE_OK;
   };
-  if (!run("BEGIN IMMEDIATE")) return fault_of(database, path);
+  if (!run("BEGIN IMMEDIATE") || !run("DELETE FROM about") ||
+      !run(fmt::format("PRAGMA user_version = {}", kVersion).c_str())) {
+    return fault_of(database, path);
+  }
   HistoryKey parts = key;
   parts[kAsked] = asked;
   for (const auto& [part, text] : parts) {
@@ -227,6 +262,27 @@ Result<void> write_about(sqlite3* database, const std::string& path, const Histo
   }
   if (!run("COMMIT")) return fault_of(database, path);
   return {};
+}
+
+// Two texts of `asked` name the same model and cluster.
+bool same_words(const std::string& one, const std::string& other) {
+  const auto a = parse_json(one, kFile), b = parse_json(other, kFile);
+  if (!a || !b) return false;
+  const auto same = [&](std::string_view key) {
+    const Json *x = a->find(key), *y = b->find(key);
+    return x != nullptr && y != nullptr && to_line(*x) == to_line(*y);
+  };
+  return same("model") && same("on");
+}
+
+// A history of version 0 names model and cluster by all that was known of them, which a corrected
+// figure changes: the words of the question stand for them, and from here on what they are.
+HistoryKey brought_up(HistoryKey known, const HistoryKey& key, const std::string& asked) {
+  if (!known.contains(kAsked) || !same_words(known.at(kAsked), asked)) return known;
+  for (const char* part : {"model", "cluster"}) {
+    if (key.contains(part)) known[part] = key.at(part);
+  }
+  return known;
 }
 
 // Which parts of the question are not those of the history.
@@ -261,10 +317,19 @@ Result<History> History::begin(const std::string& folder, const HistoryKey& key,
   state->folder = folder;
   if (auto taken = take_lock(state->lock, folder); !taken) return tl::unexpected(taken.error());
   state->database = TW_TRY(opened(state->path(), true));
-  const HistoryKey known = TW_TRY(about(state->database.get(), state->path()));
-  const auto agreed = known.empty() ? write_about(state->database.get(), state->path(), key, asked)
-                                    : same_question(known, key, folder);
-  if (!agreed) return tl::unexpected(agreed.error());
+  HistoryKey known = TW_TRY(about(state->database.get(), state->path()));
+  const bool earlier = version_of(state->database.get()) < kVersion;
+  if (!known.empty()) {
+    if (earlier) known = brought_up(std::move(known), key, asked);
+    if (auto agreed = same_question(known, key, folder); !agreed)
+      return tl::unexpected(agreed.error());
+  }
+  if (known.empty() || earlier) {
+    const std::string first = known.contains(kAsked) ? known.at(kAsked) : asked;
+    if (auto done = write_about(state->database.get(), state->path(), key, first); !done) {
+      return tl::unexpected(done.error());
+    }
+  }
   return History(std::move(state));
 }
 
@@ -296,8 +361,9 @@ Result<std::string> History::asked() const {
 Result<std::vector<TrialRecord>> History::records() const {
   const std::string text = fmt::format(
       "SELECT id, layout, state, why, predicted, oom, pid, born, boot, ending, step, spread, took, "
-      "cause, {} FROM trials ORDER BY id",
-      keeps_memory(state_->database.get()) ? "memory" : "''");
+      "cause, {}, {} FROM trials ORDER BY id",
+      has_column(state_->database.get(), "memory") ? "memory" : "''",
+      has_column(state_->database.get(), "host") ? "host" : "''");
   Asking asking(state_->database.get(), text.c_str());
   std::vector<TrialRecord> records;
   int status = asking.step();
@@ -305,15 +371,21 @@ Result<std::vector<TrialRecord>> History::records() const {
     TrialRecord& one = records.emplace_back();
     one.id = asking.whole(0);
     one.layout = asking.text(1);
-    const std::string state = asking.text(2);
-    one.state = state == "planned"   ? TrialState::Planned
-                : state == "started" ? TrialState::Started
-                                     : TrialState::Ended;
+    const std::string state = asking.text(2), ending = asking.text(9);
+    const auto* const found = std::find(kStates.begin(), kStates.end(), state);
+    const auto end = ending.empty() ? std::optional(TrialEnd::Ok) : trial_end_named(ending);
+    if (found == kStates.end() || !end) {
+      return fail(state_->path(),
+                  fmt::format("trial {} has the {} '{}', which this program does not know", one.id,
+                              end ? "state" : "ending", end ? state : ending),
+                  "use the trainwright that wrote it, or a later one");
+    }
+    one.state = static_cast<TrialState>(found - kStates.begin());
     one.why = asking.text(3);
     one.predicted = Seconds(asking.number(4));
     one.oom = asking.number(5);
-    one.watcher = {asking.whole(6), asking.whole(7), asking.text(8)};
-    one.end = trial_end_named(asking.text(9)).value_or(TrialEnd::Ok);
+    one.watcher = {asking.whole(6), asking.whole(7), asking.text(8), asking.text(15)};
+    one.end = *end;
     one.step = Seconds(asking.number(10));
     one.spread = asking.number(11);
     one.took = Seconds(asking.number(12));
@@ -336,11 +408,12 @@ Result<std::int64_t> History::plan(const std::string& layout, const std::string&
 
 Result<void> History::start(std::int64_t trial, const Watcher& watcher) {
   return Asking(state_->database.get(),
-                "UPDATE trials SET state = 'started', pid = ?, born = ?, boot = ?,"
+                "UPDATE trials SET state = 'started', pid = ?, born = ?, boot = ?, host = ?,"
                 " changed = CURRENT_TIMESTAMP WHERE id = ? AND state = 'planned'")
       .with(watcher.pid)
       .with(watcher.born)
       .with(watcher.boot)
+      .with(watcher.host)
       .with(trial)
       .done(state_->path());
 }

@@ -41,6 +41,7 @@ struct TrialRecord {
   std::string cause;                 // in a sentence
   std::vector<LoggedMemory> memory;  // peaks that its log prints, of Ok
   bool host = false;                 // of OutOfMemory: not the accelerator's
+  bool stepped = false;              // it came to a step before it failed
 };
 // [{"rank": 0, "allocated_bytes": ..., "reserved_bytes": ...}], what is known of each.
 Json to_json(const std::vector<LoggedMemory>& memory);
@@ -53,6 +54,7 @@ struct TrialResult {
   std::string cause;
   std::vector<LoggedMemory> memory = {};
   bool host = false;
+  bool stepped = false;  // it came to a step before it failed
 };
 
 // Parts of the question by name: "model", "cluster", ...; any text.

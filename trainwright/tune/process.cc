@@ -8,9 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "trainwright/base/json.h"
 #include "trainwright/base/text.h"
 #include "trainwright/tune/tune.h"
 #include "trainwright/tune/watch.h"
@@ -29,7 +31,115 @@ std::string boot_id() {
   return id;
 }
 
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string launch_path(const std::string& folder) { return folder + "/launch.json"; }
+
+Json strings(const std::vector<std::string>& words) {
+  Json list = Json::array();
+  for (const std::string& word : words) list.push(Json::of(word));
+  return list;
+}
+
+std::string launch_text(const Launch& launch) {
+  Json environment = Json::array();
+  for (const auto& [name, value] : launch.environment) environment.push(strings({name, value}));
+  Json json = Json::object();
+  json.add("words", strings(launch.words))
+      .add("environment", std::move(environment))
+      .add("time_limit", Json::of(launch.time_limit.value()))
+      .add("silence", Json::of(launch.silence.value()))
+      .add("sbatch", launch.sbatch ? strings(*launch.sbatch) : Json{});
+  return to_line(json);
+}
+
+Result<Launch> read_launch(const std::string& folder) {
+  const std::string path = launch_path(folder);
+  const Json json = TW_TRY(read_json_file(path));
+  Diagnostics faults;
+  JsonFields fields(json, path, "", faults);
+  Launch launch;
+  launch.folder = folder;
+  launch.words = fields.optional_strings("words");
+  launch.time_limit = Seconds(fields.number("time_limit"));
+  launch.silence = Seconds(fields.number("silence"));
+  if (fields.raw("sbatch") != nullptr) launch.sbatch = fields.optional_strings("sbatch");
+  const Json* pairs = fields.array("environment");
+  for (std::size_t i = 0; pairs != nullptr && i < pairs->items.size(); ++i) {
+    const Json& pair = pairs->items[i];
+    if (pair.items.size() == 2)
+      launch.environment.emplace_back(pair.items[0].string, pair.items[1].string);
+  }
+  fields.finish();
+  if (!faults.empty()) return fail(std::move(faults));
+  return launch;
+}
+
+// After the fork, up to execv, only what a signal handler may do.
+[[noreturn]] void become_watcher(const char* program, const char* folder, int gate) {
+  if (gate == 3 ? fcntl(3, F_SETFD, 0) == 0 : dup2(gate, 3) == 3) {
+    const std::string_view word = kWatchWord;
+    char* const words[] = {const_cast<char*>(program), const_cast<char*>(word.data()),
+                           const_cast<char*>(folder), nullptr};
+    execv(program, words);
+  }
+  _exit(127);
+}
+
+// Processes of this user and host whose environment says so.
+std::vector<pid_t> marked(const std::string& mark) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const auto pid = parse_integer(entry.path().filename().string());
+    if (!pid || *pid == getpid()) continue;
+    std::ifstream file(entry.path() / "environ", std::ios::binary);
+    std::string variable;
+    while (std::getline(file, variable, '\0')) {
+      if (variable != mark) continue;
+      const auto stat = detail::stat_of(*pid);
+      if (stat && stat->state != 'Z') found.push_back(static_cast<pid_t>(*pid));
+      break;
+    }
+  }
+  return found;
+}
+
 }  // namespace
+
+std::string mark_of(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(folder, ignored).string();
+}
+
+std::int64_t sweep(const std::string& folder) {
+  constexpr int kGraceLooks = 50, kMostLooks = 300;  // of 0.1 s: until SIGKILL, until it gives up
+  const std::string mark = fmt::format("{}={}", kTrialMark, mark_of(folder));
+  std::int64_t most = 0;
+  for (int look = 0; look < kMostLooks; ++look) {
+    const std::vector<pid_t> left = marked(mark);
+    most = std::max(most, static_cast<std::int64_t>(left.size()));
+    if (left.empty()) break;
+    for (const pid_t pid : left) kill(pid, look < kGraceLooks ? SIGTERM : SIGKILL);
+    detail::rest(0.1);
+  }
+  return most;
+}
+
+bool is_elsewhere(const Watcher& watcher) {
+  return watcher.pid > 0 && !watcher.host.empty() && watcher.host != host_name() &&
+         watcher.boot != boot_id();
+}
+
+int watch_trial(const std::string& folder) {
+  const auto launch = read_launch(folder);
+  if (!launch) return 2;
+  detail::watch(*launch, 3);
+}
 
 bool is_alive(const Watcher& watcher) {
   if (watcher.pid <= 0 || watcher.boot != boot_id()) return false;
@@ -60,6 +170,11 @@ Result<Held> hold(const Launch& launch) {
   for (const char* left : {"/log", "/end"}) {
     if (!launch.sbatch) unlink((launch.folder + left).c_str());
   }
+  if (!launch.program.empty() &&
+      !detail::written(launch_path(launch.folder), launch_text(launch))) {
+    return fail(launch_path(launch.folder), "it cannot be written",
+                "make room on the disk, then `trainwright tune resume`; nothing is lost");
+  }
   std::array<int, 2> gate{};
   if (pipe2(gate.data(), O_CLOEXEC) != 0) return fail("tune", strerror(errno));
   const pid_t pid = fork();
@@ -70,11 +185,13 @@ Result<Held> hold(const Launch& launch) {
   }
   if (pid == 0) {
     close(gate[1]);
+    if (!launch.program.empty())
+      become_watcher(launch.program.c_str(), launch.folder.c_str(), gate[0]);
     detail::watch(launch, gate[0]);
   }
   close(gate[0]);
   const auto stat = detail::stat_of(pid);
-  return Held({pid, stat ? stat->born : 0, boot_id()}, gate[1]);
+  return Held({pid, stat ? stat->born : 0, boot_id(), host_name()}, gate[1]);
 }
 
 std::optional<CommandEnd> end_of(const std::string& folder, const Watcher& watcher) {

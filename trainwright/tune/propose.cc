@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "trainwright/base/text.h"
 #include "trainwright/tune/normal.h"
@@ -39,6 +41,23 @@ Seconds expected_cost(const Belief& belief, const TuneTerms& terms) {
 bool over_budget(std::span<const TrialOutcome> outcomes, Seconds spent, const TuneTerms& terms) {
   const bool trials = terms.most_trials && std::ssize(outcomes) >= *terms.most_trials;
   return trials || (terms.most_time && spent >= *terms.most_time);
+}
+
+constexpr std::size_t kAlike = 3;  // layouts that fail alike before it is not the layout
+
+// The cause that so many different layouts shared before a step, where none ran.
+std::optional<std::string> shared_cause(std::span<const TrialOutcome> outcomes) {
+  const auto ran = [](const TrialOutcome& outcome) { return outcome.end == TrialEnd::Ok; };
+  if (std::any_of(outcomes.begin(), outcomes.end(), ran)) return std::nullopt;
+  std::map<std::string, std::set<std::size_t>> trials;
+  for (const TrialOutcome& outcome : outcomes) {
+    const bool blamed = outcome.end == TrialEnd::Crash || outcome.end == TrialEnd::Refused;
+    if (!blamed || outcome.stepped || outcome.cause.empty()) continue;
+    std::set<std::size_t>& alike = trials[normalised_cause(outcome.cause)];
+    alike.insert(outcome.trial);
+    if (alike.size() >= kAlike) return outcome.cause;
+  }
+  return std::nullopt;
 }
 
 // Nothing ran yet: what is fast and likely to fit.
@@ -100,6 +119,25 @@ Proposal next_of(std::span<const Belief> beliefs, std::span<const std::size_t> l
 
 }  // namespace
 
+std::string normalised_cause(std::string_view cause) {
+  std::string text;
+  bool in_number = false;
+  for (std::size_t i = 0; i < cause.size(); ++i) {
+    const char c = cause[i];
+    const bool digit = c >= '0' && c <= '9';
+    if (digit && !in_number) text += '#';
+    in_number = digit;
+    if (digit) continue;
+    text += c;
+    if (c != '\'' && c != '"') continue;
+    const std::size_t end = cause.find(c, i + 1);  // what is quoted: a name, a path, a value
+    if (end == std::string_view::npos) continue;
+    text += c;
+    i = end;
+  }
+  return text;
+}
+
 double expected_improvement(double best, double median, double spread) {
   if (spread <= 0) return std::max(0.0, best - median);
   const double z = std::log(best / median) / spread;
@@ -120,7 +158,12 @@ Proposal propose(std::span<const Trial> trials, std::span<const TrialOutcome> ou
     if (open(i, outcomes, terms) && beliefs[i].oom <= terms.most_oom) left.push_back(i);
   }
   Proposal proposal;
-  if (left.empty()) {
+  if (const auto cause = shared_cause(outcomes)) {
+    proposal.stop = TuneStop::SameCause;
+    proposal.why =
+        fmt::format("{} different layouts failed alike before a step, so it is not the layout: {}",
+                    kAlike, *cause);
+  } else if (left.empty()) {
     proposal.stop = TuneStop::NothingLeft;
     proposal.why = "all others were tried, or are too likely to run out of memory";
   } else {

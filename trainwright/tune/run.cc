@@ -78,7 +78,8 @@ Result<Watcher> start_trial(History& history, const TuneJob& job, const TrialRec
       .folder = folder,
       .time_limit = job.time_limit,
       .silence = job.silence,
-      .sbatch = job.sbatch};
+      .sbatch = job.sbatch,
+      .program = job.program};
   std::string command;
   for (const std::string& word : launch.words) command += word + '\n';
   if (auto done = write_file(folder + "/command", command); !done)
@@ -109,6 +110,13 @@ Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecor
   while (!(end = end_of(folder, watcher))) {
     if (!is_alive(watcher)) {
       end = end_of(folder, watcher);  // It may have ended in between.
+      if (!end && !job.sbatch) {
+        if (const std::int64_t left = sweep(folder); left > 0) {
+          hooks.tell(
+              fmt::format("trial {}: its watcher was killed; {} processes that it left are ended",
+                          trial.id, left));
+        }
+      }
       if (end || !job.sbatch) break;
       // A job outlives its watcher: another one goes on with it.
       if (auto done = history.put_back(trial.id); !done) return tl::unexpected(done.error());
@@ -127,9 +135,15 @@ Result<bool> finish_trial(History& history, const TuneJob& job, const TrialRecor
     return tl::unexpected(done.error());
   }
   hooks.between();
-  if (end && end->kind == CommandEnd::Kind::NotStarted) {
+  // 126 and 127: no other layout's command can be started either.
+  const bool cannot_run = end && end->kind == CommandEnd::Kind::Exited &&
+                          result.end == TrialEnd::NodeFailure &&
+                          (end->code == 126 || end->code == 127);
+  if (cannot_run || (end && end->kind == CommandEnd::Kind::NotStarted)) {
     return fail(fmt::format("trial {}", trial.id), result.cause,
-                "no other could be started either; once it is mended, `trainwright tune resume`");
+                "no other could be started either; once it is mended, `trainwright tune resume`, "
+                "with the command anew "
+                "after -- if that is what was wrong");
   }
   const bool ok = result.end == TrialEnd::Ok;
   hooks.tell(fmt::format(
@@ -154,6 +168,12 @@ Result<bool> recover(History& history, const TuneJob& job, const TuneHooks& hook
   for (const TrialRecord& trial : TW_TRY(history.records())) {
     if (trial.state == TrialState::Ended) continue;
     Watcher watcher = trial.watcher;
+    if (trial.state == TrialState::Started && is_elsewhere(watcher) && !job.host_is_gone) {
+      return fail(fmt::format("trial {}", trial.id),
+                  fmt::format("it was started on host {}, where it may still run", watcher.host),
+                  fmt::format("resume there; if {} is down or was started anew: --host-is-gone",
+                              watcher.host));
+    }
     bool waits = trial.state == TrialState::Planned;
     if (!waits && !was_let_go(history.folder_of(trial.id), watcher)) {
       if (auto done = history.put_back(trial.id); !done) return tl::unexpected(done.error());
@@ -202,7 +222,7 @@ Result<Tuned> known_by_now(const History& history, const TuneJob& job) {
     }
     const auto memory = at->memory ? seen_memory(record.memory, *at->memory) : std::nullopt;
     tuned.outcomes.push_back({static_cast<std::size_t>(at - tuned.trials.begin()), record.end,
-                              record.step, memory, record.host});
+                              record.step, memory, record.host, record.cause, record.stepped});
   }
   tuned.beliefs = learn(tuned.trials, tuned.outcomes, job.doubt);
   tuned.last = propose(tuned.trials, tuned.outcomes, tuned.beliefs, job.terms, spent_on(records));

@@ -3,7 +3,9 @@
 //
 // Whatever moment it dies at, running it again on the same history goes on from there: a planned
 // trial is started, a started one is waited for or, if its watcher is gone without a word, counted
-// as lost and tried again, and what has ended is learned from.
+// as lost and tried again, and what has ended is learned from. What a killed watcher left running
+// is ended before anything else is started; a trial of another host, where its watcher may be
+// alive, is not touched.
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,6 +37,8 @@ struct TuneJob {
   Doubt doubt = {};
   Reading reading;
   Seconds time_limit{3600}, silence{600};
+  std::string program = {};   // as in Launch
+  bool host_is_gone = false;  // where a trial was started on another host: that one is down
 };
 std::vector<std::string> filled_in(const std::vector<std::string>& command,
                                    const std::vector<std::string>& settings,

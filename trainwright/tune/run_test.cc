@@ -202,9 +202,52 @@ TEST_CASE("killed between any two writes, it goes on as if nothing had happened"
   CHECK(moments == 24);  // eight for each trial
 }
 
+// With the lines that ship.
+Reading reading_of(const std::string& pattern = {}, std::int64_t steps = 0) {
+  auto endings = load_endings(TRAINWRIGHT_SOURCE_DIR "/data");
+  REQUIRE(endings);
+  return {.size = {}, .pattern = pattern, .endings = *std::move(endings), .steps = steps};
+}
+
+TEST_CASE("each line of data/logs ends a trial as it says, and its sample holds it") {
+  for (const EndingLine& line : reading_of().endings) {
+    INFO(line.says);
+    CHECK(line.sample.find(line.says) != std::string::npos);
+    const TrialResult result = ending_of("starting\n" + line.sample + "\nexiting\n",
+                                         CommandEnd{CommandEnd::Kind::Exited, 1, {}}, reading_of());
+    CHECK(result.end == line.end);
+    CHECK(result.host == line.host);
+    CHECK(result.cause.find(line.says.substr(line.says.find_first_not_of(' '))) !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("exit code 0 with all of its steps is a success, whatever else the log says") {
+  std::string log = "wandb: WARNING could not write: No space left on device\n";
+  for (int i = 0; i < 10; ++i) log += "took 2 s\n";
+  const auto end_with = [&](std::int64_t steps, int code) {
+    return ending_of(log, CommandEnd{CommandEnd::Kind::Exited, code, {}},
+                     reading_of("took ([0-9.]+) s", steps))
+        .end;
+  };
+  CHECK(end_with(10, 0) == TrialEnd::Ok);
+  CHECK(end_with(20, 0) == TrialEnd::NodeFailure);  // half of its steps
+  CHECK(end_with(10, 1) == TrialEnd::NodeFailure);
+}
+
+TEST_CASE("a command that cannot be started blames no layout") {
+  for (const int code : {126, 127}) {
+    const TrialResult result =
+        ending_of("sh: 1: torchrunn: not found\n", CommandEnd{CommandEnd::Kind::Exited, code, {}},
+                  reading_of());
+    CHECK(result.end == TrialEnd::NodeFailure);
+    CHECK(result.cause.find("cannot be started") != std::string::npos);
+  }
+}
+
 TEST_CASE("an end is told by its root cause") {
   const auto end_with = [](std::string_view log, CommandEnd end) {
-    return ending_of(log, end, {.size = {}, .pattern = "step time: ([0-9.]+)"}).end;
+    return ending_of(log, end, reading_of("step time: ([0-9.]+)")).end;
   };
   using Kind = CommandEnd::Kind;
   const std::string oom =
@@ -228,7 +271,8 @@ TEST_CASE("the host's memory ends a trial too, unless it got over it") {
   const std::string log =
       "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't "
       "allocate memory: you tried to allocate 8589934592 bytes. Error code 12\n";
-  const TrialResult failed = ending_of(log, CommandEnd{CommandEnd::Kind::Exited, 1, {}}, {});
+  const TrialResult failed =
+      ending_of(log, CommandEnd{CommandEnd::Kind::Exited, 1, {}}, reading_of());
   CHECK(failed.end == TrialEnd::OutOfMemory);
   CHECK(failed.cause == "a rank asked for 8 GiB of the host's memory (line 1)");
   CHECK(failed.host);
@@ -239,7 +283,8 @@ TEST_CASE("the host's memory ends a trial too, unless it got over it") {
   // The kernel, as slurmstepd of 22.05 and 23.11 tell of it.
   for (const char* line : {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8.batch.\n",
                            "slurmstepd: error: Detected 1 oom_kill event in StepId=8.batch.\n"}) {
-    const TrialResult killed = ending_of(line, CommandEnd{CommandEnd::Kind::Killed, 9, {}}, {});
+    const TrialResult killed =
+        ending_of(line, CommandEnd{CommandEnd::Kind::Killed, 9, {}}, reading_of());
     CHECK(killed.end == TrialEnd::OutOfMemory);
     CHECK(killed.host);
   }
@@ -269,6 +314,90 @@ TEST_CASE("memory that a log prints is kept by rank") {
   CHECK_FALSE(ended({.end = TrialEnd::OutOfMemory, .cause = ""}).host);
 }
 
+// As another version, or a hand, would.
+void change(const std::string& history, const std::string& statement) {
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open((history + "/history.sqlite").c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database, statement.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+}
+
+TEST_CASE(
+    "a history of a later version, or with words of one, is refused and not read as a success") {
+  const Folder folder;
+  const std::string path = folder.path + "/history";
+  {
+    History history = begin(folder.path);
+    REQUIRE(history.plan("l1", "", {}).has_value());
+    REQUIRE(history.end(1, {.end = TrialEnd::Crash, .cause = "x"}, Seconds(1)).has_value());
+  }
+  change(path, "UPDATE trials SET ending = 'thermal-throttle'");
+  const auto records = History::look(path)->records();
+  REQUIRE(!records);
+  CHECK(records.error().diagnostics.front().what ==
+        "trial 1 has the ending 'thermal-throttle', which this program does not know");
+  change(path, "PRAGMA user_version = 2");
+  CHECK(!History::look(path));
+  CHECK(!History::begin(path, {{"model", "m"}}, "{}"));
+}
+
+TEST_CASE(
+    "a history of version 0 outlives corrected data where model and cluster are asked by the same "
+    "words") {
+  const Folder folder;
+  const std::string path = folder.path + "/history",
+                    asked = R"({"model": ["llama"], "on": ["8xH100"]})";
+  {
+    REQUIRE(History::begin(
+        path, {{"model", "{all that was known}"}, {"cluster", "{c}"}, {"job", "j"}}, asked));
+  }
+  change(path, "PRAGMA user_version = 0");
+  CHECK(!History::begin(path, {{"model", "7 parameters"}, {"cluster", "8xH100"}, {"job", "other"}},
+                        asked));
+  CHECK(!History::begin(path, {{"model", "7 parameters"}, {"cluster", "8xH100"}, {"job", "j"}},
+                        R"({"model": ["llama"], "on": ["16xH100"]})"));
+  CHECK(History::begin(path, {{"model", "7 parameters"}, {"cluster", "8xH100"}, {"job", "j"}},
+                       asked));
+  CHECK(!History::begin(path, {{"model", "8 parameters"}, {"cluster", "8xH100"}, {"job", "j"}},
+                        asked));
+}
+
+TEST_CASE("what a killed watcher leaves behind is found by its mark and ended") {
+  const Folder folder;
+  const std::string command = "setsid sh -c 'sleep 1000 & sleep 1000' & sleep 1000";
+  auto held =
+      hold({.words = {"sh", "-c", command}, .folder = folder.path, .time_limit = Seconds(60)});
+  REQUIRE(held);
+  const Watcher watcher = held->watcher();
+  held->let_go();
+  const auto ends = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!std::filesystem::exists(folder.path + "/log") && std::chrono::steady_clock::now() < ends)
+    usleep(10'000);
+  usleep(300'000);  // until the grandchildren are there
+  kill(static_cast<pid_t>(watcher.pid), SIGKILL);
+  waitpid(static_cast<pid_t>(watcher.pid), nullptr, 0);
+  CHECK(sweep(folder.path + "/elsewhere") == 0);
+  CHECK(sweep(folder.path) >= 2);  // the command itself dies with its watcher
+  CHECK(sweep(folder.path) == 0);
+}
+
+TEST_CASE("a trial of another host is not started beside it") {
+  const Folder folder;
+  TuneJob job = job_in(folder.path, {{"l3", 3}});
+  {
+    History history = begin(folder.path);
+    REQUIRE(history.plan("l3", "", {}).has_value());
+    REQUIRE(
+        history.start(1, {.pid = 1, .born = 1, .boot = "another", .host = "login2"}).has_value());
+    const auto tuned = run_trials(history, job);
+    REQUIRE(!tuned);
+    CHECK(tuned.error().diagnostics.front().what ==
+          "it was started on host login2, where it may still run");
+    job.host_is_gone = true;
+    CHECK(run_trials(history, job));
+  }
+}
+
 TEST_CASE("a history from before memory was kept is read, and keeps it from then on") {
   const Folder folder;
   const std::string path = folder.path + "/history";
@@ -276,11 +405,7 @@ TEST_CASE("a history from before memory was kept is read, and keeps it from then
     History history = begin(folder.path);
     REQUIRE(history.plan("l1", "", {}).has_value());
   }
-  sqlite3* database = nullptr;
-  REQUIRE(sqlite3_open((path + "/history.sqlite").c_str(), &database) == SQLITE_OK);
-  const char* drop = "ALTER TABLE trials DROP COLUMN memory";
-  CHECK(sqlite3_exec(database, drop, nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(database);
+  change(path, "ALTER TABLE trials DROP COLUMN memory");
   CHECK(History::look(path)->records()->size() == 1);
   History history = begin(folder.path);
   const TrialResult result{
@@ -292,7 +417,7 @@ TEST_CASE("a history from before memory was kept is read, and keeps it from then
 // Lines that srun 22.05 wrote when these happened to a step.
 TEST_CASE("what Slurm and a full disk do to a trial is told by their own lines") {
   const auto end_with = [](std::string_view log, int code) {
-    return ending_of(log, CommandEnd{CommandEnd::Kind::Exited, code, {}}, {}).end;
+    return ending_of(log, CommandEnd{CommandEnd::Kind::Exited, code, {}}, reading_of()).end;
   };
   const std::string cancelled =
       "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"

@@ -23,6 +23,7 @@ std::string_view job_script() {
 # Runs the words after the folder.
 folder=$1
 shift
+rm -f "$folder/exit"  # of a run before Slurm requeued the job
 "$@" &
 while kill -0 $! 2>/dev/null; do
   if [ -e "$folder/stop" ]; then kill $!; fi  # Slurm no longer knows this job
@@ -189,6 +190,18 @@ tl::expected<Job, CommandEnd> submitted(const Launch& launch, const std::string&
   return tl::unexpected(not_started("the id of job " + job.id + " cannot be written"));
 }
 
+// What accounting, where there is any, says of a job that scontrol no longer knows.
+std::optional<CommandEnd> accounted(const Job& job) {
+  const Answer answer = asked({"sacct", "--noheader", "--parsable2", "--allocations",
+                               "--jobs=" + job.id, "--format=JobName,State,ExitCode,ElapsedRaw"});
+  if (answer.code != 0) return std::nullopt;
+  for (const std::string_view line : split(answer.text, '\n')) {
+    if (const auto state = accounted_state(line); state && state->name == job.name)
+      return end_of_job(job.id, *state);
+  }
+  return std::nullopt;
+}
+
 // Slurm knows nothing of it, so it cannot be cancelled; what runs of it ends by itself.
 CommandEnd lost(const std::string& folder, const Job& job, Seconds ran) {
   int code = 0;
@@ -234,7 +247,8 @@ CommandEnd followed(const Launch& launch, const std::string& folder, const Job& 
     const auto state = answer.code == 0 ? job_state(answer.text) : std::nullopt;
     const bool gone = answer.text.find("Invalid job id") != std::string::npos;
     if (gone || (state && state->name != job.name)) {
-      CommandEnd end = lost(folder, job, known.ran);
+      const auto told = accounted(job);
+      CommandEnd end = told ? *told : lost(folder, job, known.ran);
       if (why) end.kind = *why;
       return end;
     }
@@ -248,6 +262,20 @@ CommandEnd followed(const Launch& launch, const std::string& folder, const Job& 
 }
 
 }  // namespace
+
+std::optional<JobState> accounted_state(std::string_view line) {
+  const auto cells = split(line, '|');
+  if (cells.size() != 4 || cells[0].empty()) return std::nullopt;
+  const std::string_view state = cells[1];  // "CANCELLED by 1000"
+  const auto codes = split(cells[2], ':');
+  return JobState{.name = std::string(cells[0]),
+                  .state = std::string(state.substr(0, state.find(' '))),
+                  .reason = {},
+                  .code = static_cast<int>(parse_integer(codes.front()).value_or(0)),
+                  .signal = static_cast<int>(parse_integer(codes.back()).value_or(0)),
+                  .restarts = 0,
+                  .ran = Seconds(static_cast<double>(parse_integer(cells[3]).value_or(0)))};
+}
 
 std::optional<JobState> job_state(std::string_view line) {
   JobState state{.name = std::string(field(line, "JobName=")),

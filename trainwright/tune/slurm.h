@@ -1,6 +1,7 @@
 #pragma once
 // Private: a trial as a job of Slurm, from the watcher's side. Asked are sbatch, squeue, scontrol
-// and scancel, as of 22.05; no accounting, which many clusters have not.
+// and scancel, as of 22.05; and sacct of a job that is purged, which needs accounting: many
+// clusters have none.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ struct JobState {
   Seconds ran;  // since its last start
 };
 std::optional<JobState> job_state(std::string_view line);
+// What `sacct --parsable2 --format=JobName,State,ExitCode,ElapsedRaw` says of one, long after
+// scontrol has forgotten it.
+std::optional<JobState> accounted_state(std::string_view line);
 // Nothing while it waits, runs or is about to end.
 std::optional<CommandEnd> end_of_job(const std::string& id, const JobState& state);
 

@@ -48,6 +48,37 @@ TEST_CASE("a job's state in Slurm's words is how its command ended") {
   CHECK(!detail::job_state("slurm_load_jobs error: Invalid job id specified"));
 }
 
+TEST_CASE("accounting tells how a purged job ended") {
+  const auto state = detail::accounted_state("trainwright-1|CANCELLED by 1000|0:15|62");
+  REQUIRE(state);
+  CHECK(state->name == "trainwright-1");
+  const auto end = detail::end_of_job("12", *state);
+  REQUIRE(end);
+  CHECK(end->kind == Kind::Cancelled);
+  CHECK(end->took == Seconds(62));
+  CHECK(detail::end_of_job("12", *detail::accounted_state("t|OUT_OF_MEMORY|0:125|5"))->kind ==
+        Kind::OutOfMemory);
+  CHECK(detail::end_of_job("12", *detail::accounted_state("t|TIMEOUT|0:0|5"))->kind ==
+        Kind::TimeLimit);
+  CHECK(!detail::accounted_state("Slurm accounting storage is disabled"));
+}
+
+TEST_CASE("options of sbatch keep their quotes, and what is more than one job is refused") {
+  const auto words = sbatch_options("--nodes 2 --comment=\"two words\" --x='a \"b\"' c\\ d");
+  REQUIRE(words);
+  CHECK(*words ==
+        std::vector<std::string>{"--nodes", "2", "--comment=two words", "--x=a \"b\"", "c d"});
+  for (const char* refused :
+       {"--array=0-1", "-a 0-1", "--wrap=x", "--nodes=1 : --nodes=2", "--export=NONE",
+        "--export NONE", "--output=x", "-o x", "--comment=\"open"}) {
+    CHECK(!sbatch_options(refused));
+  }
+  CHECK(sbatch_options("--export=ALL --account=a").value().size() == 2);
+  const auto both = sbatch_options("--array=0-1 --export=NONE");
+  REQUIRE(!both);
+  CHECK(both.error().diagnostics.size() == 2);
+}
+
 TEST_CASE("no job ran for less than no time") {
   for (const char* odd : {"--15:01:02", "-1", "INVALID"}) {
     std::string line = line_of("RUNNING");

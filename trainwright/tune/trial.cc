@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kEnds = {
     "ok", "out-of-memory", "crash", "hang", "time-limit", "node-failure", "preempted", "refused"};
-constexpr std::array<std::string_view, 5> kStops = {"", "proven", "not-worth-it", "budget",
-                                                    "nothing-left"};
+constexpr std::array<std::string_view, 6> kStops = {"",       "proven",       "not-worth-it",
+                                                    "budget", "nothing-left", "same-cause"};
 
 // From nothing to everything, neighbours one apart.
 double recompute_place(const Layout& layout) {

@@ -107,6 +107,8 @@ struct TrialOutcome {
   Seconds step = {};  // of Ok: measured after warm-up
   std::optional<SeenMemory> memory = {};
   bool host = false;  // of OutOfMemory: not the accelerator's
+  std::string cause = {};
+  bool stepped = false;  // it came to a step before it failed
 };
 
 // Standard deviations of logarithms. `scale` is what machines of one stack differ by (time.h), the
@@ -146,6 +148,7 @@ enum class TuneStop : std::uint8_t {
   NotWorthIt,  // what can be expected of another trial is less than it costs
   Budget,
   NothingLeft,  // all were tried, or are too likely to run out of memory
+  SameCause,    // different layouts failed alike before a step: it is not the layout
 };
 std::string_view name_of(TuneStop stop);  // "proven"
 
@@ -157,6 +160,8 @@ struct Proposal {
   std::optional<std::size_t> best = {};  // of the outcomes: the fastest that ran
   std::string why;                       // a sentence
 };
+// A cause without what differs from trial to trial: numbers and what stands in quotes or folders.
+std::string normalised_cause(std::string_view cause);
 // `spent`: by the trials so far.
 Proposal propose(std::span<const Trial> trials, std::span<const TrialOutcome> outcomes,
                  std::span<const Belief> beliefs, const TuneTerms& terms, Seconds spent);

@@ -229,6 +229,37 @@ TEST_CASE("a preempted trial is tried again, a crashed one is not") {
   CHECK(after(trials, {lost, lost, lost}).stop == TuneStop::NothingLeft);
 }
 
+TEST_CASE("three layouts that fail alike before a step end tuning with their cause") {
+  const auto trials = far_apart({10, 10, 10, 10, 10});
+  const auto failed = [](std::size_t trial, const std::string& cause) {
+    TrialOutcome outcome{trial, TrialEnd::Refused, {}};
+    outcome.cause = cause;
+    return outcome;
+  };
+  std::vector<TrialOutcome> outcomes = {failed(0, "ValueError: 'tok.model' not found (pid 12)"),
+                                        failed(1, "ValueError: 'tok.model' not found (pid 345)")};
+  CHECK(after(trials, outcomes).stop == TuneStop::Not);
+  outcomes.push_back(
+      failed(1, "ValueError: 'tok.model' not found (pid 7)"));  // the same layout again
+  CHECK(after(trials, outcomes).stop == TuneStop::Not);
+  outcomes.push_back(failed(2, "ValueError: 'tok.json' not found (pid 6)"));
+  const Proposal stopped = after(trials, outcomes);
+  CHECK(stopped.stop == TuneStop::SameCause);
+  CHECK(stopped.why.find("'tok.json' not found") != std::string::npos);
+  // After a success, or after steps, a failure is the layout's own.
+  outcomes.push_back({3, TrialEnd::Ok, Seconds(10)});
+  CHECK(after(trials, outcomes).stop != TuneStop::SameCause);
+  outcomes.pop_back();
+  outcomes.back().stepped = true;
+  CHECK(after(trials, outcomes).stop == TuneStop::Not);
+}
+
+TEST_CASE("causes are alike but for numbers and what stands in quotes") {
+  CHECK(normalised_cause("rank 12: no file '/a/b1'") == normalised_cause("rank 3: no file '/c'"));
+  CHECK(normalised_cause("it isn't here") == "it isn't here");
+  CHECK(normalised_cause("AssertionError") != normalised_cause("ValueError"));
+}
+
 TEST_CASE("the words for ends read back") {
   for (int i = 0; i < 8; ++i) {
     const auto end = static_cast<TrialEnd>(i);

@@ -110,6 +110,9 @@ void close_others(int gate) {
 pid_t start(const Launch& launch, int log) {
   const pid_t pid = fork();
   if (pid != 0) return pid;
+  // If the watcher is killed: what the command itself started is found by its mark.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setenv(kTrialMark, mark_of(launch.folder).c_str(), 1);
   setpgid(0, 0);
   dup2(log, 1);
   dup2(log, 2);
