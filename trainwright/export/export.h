@@ -21,8 +21,8 @@
 //
 // For the way back alone: "unasked" are settings that hold where none is given (of one model:
 // "unasked.NAME"), ANY for one that decides nothing. "gradients.bf16": what they are added up in.
+// "uncounted": what is not counted, each setting with its idle value; others are refused.
 // "read.ENTRIES" is another spelling of entries of a layout, "why.ENTRIES" its reason if assumed.
-//
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
 // before all else but "key.value.alone", on one accelerator, and "key.value.ddp", under one
 // sharding; "script.key" is what a script of Hugging Face's Trainer is told too; "-" says that the

@@ -44,9 +44,27 @@ std::int64_t stage_of(const Hearing& hearing, ShardingKind sharding, const Filli
   return place;
 }
 
+// What would be counted as if it were not there.
+void refuse_uncounted(Hearing& hearing) {
+  const std::string* text = find_setting(hearing.trainer, "uncounted");
+  if (text == nullptr) return;
+  for (const Setting& idle : parse_settings(*text)) {
+    for (const Setting& given : hearing.given) {
+      if (given.key != idle.key || given.values == idle.values) continue;
+      hearing.faults.push_back(
+          {given.where.empty() ? given.key : given.where,
+           fmt::format("{} is {}, which changes memory and time and is not counted here yet",
+                       given.key, given.values.empty() ? "set" : join(given.values, " ")),
+           fmt::format("ask without it for what the same run takes with {}",
+                       join(idle.values, " "))});
+    }
+  }
+}
+
 }  // namespace
 
 void hear_sharding(Hearing& hearing) {
+  refuse_uncounted(hearing);
   const std::int64_t copies = hear_number(hearing, "dp_replicate").value_or(1);
   if (is_heard(hearing, "sharding")) {  // in another spelling
     if (copies > 1) heard(hearing, "dp_replicate", std::to_string(copies));

@@ -23,6 +23,13 @@ std::string switch_key(Switch what) {
 
 namespace {
 
+// Whether any stage recomputes the whole expert layer.
+bool has_moe_again(const Layout& layout) {
+  const auto runs = [](const Recompute& of) { return modules_of(of).has(RecomputeModule::Moe); };
+  return runs(layout.recompute) ||
+         std::any_of(layout.recompute_by_stage.begin(), layout.recompute_by_stage.end(), runs);
+}
+
 // Silence leaves a switch as it is; only a change of it is said.
 void say_switch(Speech& speech, Switch what) {
   const Layout& layout = speech.plan.layout;
@@ -41,9 +48,12 @@ void say_switch(Speech& speech, Switch what) {
   if (!on) {
     return say(speech, {.key = key + ".off", .value = std::string(name_of(what)), .unsay = {}});
   }
-  // A key of its own goes before the offer's, and one for experts before both.
+  // A key of its own goes before the offer's, and one for experts before both; but where the whole
+  // expert layer is recomputed, graphs of parts hold nothing of it.
   const bool own = has_setting(speech, key);
-  const bool experts = has_experts(speech.plan.model) && has_setting(speech, key + ".experts");
+  const bool outside = what == Switch::PartGraphs && has_moe_again(layout);
+  const bool experts =
+      !outside && has_experts(speech.plan.model) && has_setting(speech, key + ".experts");
   say(speech, {.key = key,
                .value = experts ? "experts" : "on",
                .offer = own ? nullptr : switch_offer(speech.plan.trainer, what)});

@@ -405,7 +405,10 @@ Translation translate(const Plan& plan, const Target& target) {
   detail::say_script(speech);
   detail::say_blanks(speech);
   if (plan.layout.pp > 1) named("with_pp");
-  if (plan.layout.ep > 1) named("with_ep");
+  // Graphs that were asked for are not switched off by it.
+  const bool graphs = plan.layout.on.has(Switch::Graphs) &&
+                      detail::find_setting(plan.trainer, "with_ep.graphs") != nullptr;
+  if (plan.layout.ep > 1) named(graphs ? "with_ep.graphs" : "with_ep");
   named("always");
   return std::move(speech.said);
 }

@@ -150,12 +150,15 @@ void set_switches(Facts& facts, const Layout& layout, const Trainer& trainer) {
 
 void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {
   facts.set(Variable::NodeSize, smallest_node(cluster));
-  // Blackwell brought FP4 to NVIDIA's accelerators (NVIDIA Blackwell architecture brief, 2024).
-  const auto is_blackwell = [](const Group& group) {
-    return group.accelerator.vendor == "NVIDIA" && peak(group.accelerator, ComputeType::Fp4);
+  // Blackwell brought FP4 to NVIDIA's accelerators (NVIDIA Blackwell architecture brief, 2024),
+  // CDNA 4 to AMD's (AMD CDNA 4 architecture white paper, 2025).
+  const auto have_fp4_of = [&](std::string_view vendor) {
+    return std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const Group& group) {
+      return group.accelerator.vendor == vendor && peak(group.accelerator, ComputeType::Fp4);
+    });
   };
-  set_flag(facts, Variable::Blackwell,
-           std::all_of(cluster.groups.begin(), cluster.groups.end(), is_blackwell));
+  set_flag(facts, Variable::Blackwell, have_fp4_of("NVIDIA"));
+  set_flag(facts, Variable::Cdna4, have_fp4_of("AMD"));
   double capability = INFINITY;
   for (const Group& group : cluster.groups) {
     capability = std::min(capability, group.accelerator.compute_capability);

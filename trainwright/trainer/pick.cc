@@ -26,6 +26,13 @@ tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
   std::vector<std::string> names;
   std::vector<std::string> main_names;
   for (const Trainer& trainer : trainers) {
+    for (const auto& [others, instead] : trainer.elsewhere) {
+      for (const std::string_view other : split(others, '|')) {
+        if (other != name) continue;
+        return fail(std::string(text), fmt::format("'{}' is no trainer that is known here", name),
+                    instead);
+      }
+    }
     if (main_names.empty() || main_names.back() != trainer.name) {
       main_names.push_back(trainer.name);
       names.push_back(trainer.name);

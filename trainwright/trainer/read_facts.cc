@@ -369,7 +369,7 @@ constexpr std::string_view kSettingsOnly[] = {
     "always",       "with_pp", "with_ep",        "model",      "modules",      "stage_modules",
     "schedule_csv", "order",   "offload",        "cp_ulysses", "pipeline_mbs", "nodes",
     "local_batch",  "loss",    "pipeline_batch", "attention",  "script",       "unasked",
-    "read",         "why",     "vpp_layers",     "gradients"};
+    "read",         "why",     "vpp_layers",     "gradients",  "uncounted"};
 
 Names settings_known() {
   Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));

@@ -65,9 +65,9 @@ enum class Variable {
   OverlapTp, OverlapGradientReduce, OverlapParameterGather, OverlapGatherWithStep, OverlapP2p,
   OverlapEp, OverlapSharedExperts, DelayWeightGradient, GroupedGemm, Compile, Fp8ParameterGather,
   Graphs, PartGraphs,
-  // Machine: accelerators per node; flag for Blackwell or later; ten times the least compute
-  // capability, unknown of other vendors; CUDA_DEVICE_MAX_CONNECTIONS.
-  NodeSize, Blackwell, Capability, MaxConnections,
+  // Machine: accelerators per node; flags for Blackwell or later, for AMD's CDNA 4 or later; ten
+  // times the least compute capability, unknown of other vendors; CUDA_DEVICE_MAX_CONNECTIONS.
+  NodeSize, Blackwell, Cdna4, Capability, MaxConnections,
   // Libraries, as 100 x major + minor: 12.9 is 1209.
   TransformerEngine, Cuda,
   // clang-format on

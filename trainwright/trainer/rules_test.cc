@@ -168,6 +168,8 @@ std::vector<Case> megatron_cases() {
       {"megatron@0.12", "recompute-shared-experts-offered",
        "recompute=modules,recompute_shared_experts=1"},
       {"megatron@0.12", "mx-needs-blackwell", "precision=mxfp8"},
+      {"megatron@0.12", "mx-needs-blackwell", "precision=nvfp4,cdna4=1"},
+      {"megatron@0.12", "mxfp8-on-rocm", "precision=mxfp8,cdna4=1"},
       {"megatron@0.12", "fp8-gather-needs-fp8", "fp8_parameter_gather=1"},
       {"megatron@0.13", "layout-alone", "split=explicit,first_stage_layers=4"},
       {"megatron@0.13", "layout-stages", "split=explicit,stages=3"},

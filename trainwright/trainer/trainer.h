@@ -77,6 +77,8 @@ struct Trainer {
   std::string name;   // "megatron-core"
   std::string title;  // "Megatron-Core"
   std::vector<std::string> aliases;
+  // Trainers that no file describes, by their names ("slime|miles"), and what to ask for instead.
+  std::vector<std::pair<std::string, std::string>> elsewhere;
   Version from;            // this file holds for from <= version, up to and with `to`, whose
   Version to;              // patch releases are included
   Version version;         // the one asked for; `to` when none was

@@ -20,8 +20,8 @@ struct Head {
   std::vector<std::string> aliases;
   Version from, to;
 };
-constexpr std::string_view kHeadKeys[] = {"based_on", "name",    "title",
-                                          "aliases",  "version", "versions"};
+constexpr std::string_view kHeadKeys[] = {"based_on", "name",     "title",    "aliases",
+                                          "version",  "versions", "elsewhere"};
 
 // One parsed file, and the trainer it becomes once the one it builds on is known.
 struct Draft {
@@ -208,6 +208,7 @@ class Builder {
     JsonFields fields(draft.json, draft.origin, "", faults_);
     // "version" is written by to_json and decided by who asks.
     for (const std::string_view key : kHeadKeys) fields.ignore(key);
+    read_elsewhere(fields, trainer);
     read_facts(fields, trainer, faults_);
     for (auto& entry : read_rules(fields, faults_)) {
       put_rule(trainer.rules, std::move(entry.rule));
@@ -215,6 +216,18 @@ class Builder {
     drop_rules(fields, trainer);
     fields.finish();
     check_complete(fields, trainer);
+  }
+
+  // Not handed on to the files that build on this one: it is the same for all.
+  static void read_elsewhere(JsonFields& fields, Trainer& trainer) {
+    trainer.elsewhere.clear();
+    const Json* object = fields.raw("elsewhere");
+    if (object == nullptr) return;
+    if (!object->is_object()) fields.fault("elsewhere", "needs sentences under names");
+    for (const auto& [names, what] : object->members) {
+      if (!what.is_string()) fields.fault("elsewhere", fmt::format("{} needs a sentence", names));
+      trainer.elsewhere.emplace_back(names, what.string);
+    }
   }
 
   void drop_rules(JsonFields& fields, Trainer& trainer) {

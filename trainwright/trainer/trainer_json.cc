@@ -338,6 +338,9 @@ Json to_json(const Trainer& trainer) {
   if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
   if (!trainer.adapters.source.empty()) json.add("adapters", adapters(trainer.adapters));
   if (!trainer.libraries.source.empty()) json.add("libraries", libraries(trainer.libraries));
+  Json elsewhere = Json::object();
+  for (const auto& [names, instead] : trainer.elsewhere) elsewhere.add(names, Json::of(instead));
+  if (!trainer.elsewhere.empty()) json.add("elsewhere", std::move(elsewhere));
   json.add("allocator", allocator(trainer.allocator))
       .add("settings", std::move(settings))
       .add("rules", rules(trainer));

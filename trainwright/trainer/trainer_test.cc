@@ -204,6 +204,27 @@ TEST_CASE("an unknown trainer or version is answered with what is known") {
   CHECK(contains(refusal(""), "unknown trainer ''"));
 }
 
+TEST_CASE("a trainer that no file describes is answered with what to ask for instead") {
+  for (const char* name : {"verl", "OpenRLHF", "unsloth", "torchtune", "ms-swift", "verl@0.9"}) {
+    const std::string text = refusal(name);
+    CHECK_MESSAGE(contains(text, "no trainer that is known here"), name);
+    CHECK_MESSAGE(!contains(text, "did you mean"), name);
+  }
+  CHECK(contains(refusal("verl"), "trains by reinforcement learning"));
+  CHECK(contains(refusal("ms-swift"), "--trainer megatron-core"));
+}
+
+TEST_CASE("no trainer that a file describes is also said to be elsewhere") {
+  for (const Trainer& trainer : shipped_trainers()) {
+    for (const auto& [names, instead] : trainer.elsewhere) {
+      for (const std::string_view name : split(names, '|')) {
+        CHECK_MESSAGE(!pick_trainer(name, shipped_trainers()), name);
+        CHECK_MESSAGE(name == lower_case(name), name);
+      }
+    }
+  }
+}
+
 TEST_CASE("a rule with since and until only stays for those versions") {
   const std::string rules = R"({"rules": [
     {"id": "old", "require": "tp > 0", "reason": "", "hint": "", "source": "s", "until": "0.12",

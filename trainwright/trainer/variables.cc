@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "offload_parameters", "prepared", "base", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
     "overlap_gather_with_step", "overlap_p2p", "overlap_ep", "overlap_shared_experts",
     "delay_weight_gradient", "grouped_gemm", "compile", "fp8_parameter_gather", "graphs", "part_graphs", "node_size",
-    "blackwell", "capability", "max_connections", "transformer_engine", "cuda",
+    "blackwell", "cdna4", "capability", "max_connections", "transformer_engine", "cuda",
     // clang-format on
 };
 

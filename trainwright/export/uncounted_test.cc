@@ -1,0 +1,100 @@
+// What is refused because it is not counted; graphs and experts that settings switch.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "trainwright/base/text.h"
+#include "trainwright/export/export.h"
+#include "trainwright/testing/shipped_trainers.h"
+
+namespace trainwright {
+namespace {
+
+bool holds(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What a target of that trainer is told on 16 H100.
+std::vector<Setting> settings_of(const char* trainer, const std::string& layout,
+                                 const char* model) {
+  const auto question = read_question({.model = model,
+                                       .on = "16xH100",
+                                       .trainer = trainer,
+                                       .layout = layout,
+                                       .job = {},
+                                       .attention = {},
+                                       .schedule = {}},
+                                      DataDirectory(kShippedData));
+  REQUIRE_MESSAGE(question, to_text(question.error()));
+  const Plan plan{.model = question->model,
+                  .cluster = question->cluster,
+                  .trainer = question->trainer,
+                  .layout = question->read.layout,
+                  .job = question->job};
+  return translate(plan, find_target("", question->trainer).value()).settings;
+}
+
+Result<Understood> read_of(std::string_view text, SettingsForm form, std::string_view trainer) {
+  const Trainer known = picked_trainer(trainer);
+  const auto settings = read_settings(text, "file", form);
+  return understand(settings.value(), known, find_target("", known).value(), 16);
+}
+
+TEST_CASE("graphs of parts leave out the router where the expert layer is recomputed") {
+  const auto graphs = [](const std::string& more) {
+    const std::string layout = "zero=1,ep=8,on=part-graphs,mbs=1,gbs=64,seq=4096" + more;
+    const auto settings = settings_of("megatron@0.19", layout, "mixtral-8x7b");
+    return settings_line(settings, find_target("", picked_trainer("megatron@0.19")).value());
+  };
+  // Megatron-Core 0.19.2 transformer_config.py:2534.
+  CHECK(holds(graphs(""), "moe_router"));
+  CHECK(holds(graphs(",recompute=modules:moe"), "--cuda-graph-modules attn"));
+  CHECK(!holds(graphs(",recompute=modules:moe"), "moe_router"));
+}
+
+TEST_CASE("torchtitan's graphs that are asked for beside experts are not switched off") {
+  const auto graphs = [](const std::string& more) {
+    const std::string layout = "sharding=fsdp,ep=8,dispatcher=flex,mbs=1,gbs=64,seq=4096" + more;
+    for (const Setting& setting : settings_of("torchtitan@0.3", layout, "deepseek-v2-lite")) {
+      if (setting.key.ends_with("training.disable_cuda_graphs")) return setting.values.front();
+    }
+    return std::string("unsaid");
+  };
+  CHECK(graphs("") == "true");
+  CHECK(graphs(",on=graphs") == "false");
+}
+
+TEST_CASE("settings that change memory and are not counted are refused, idle ones are not") {
+  const auto refused = [](std::string_view text, SettingsForm form, std::string_view trainer) {
+    const auto read = read_of(text, form, trainer);
+    return read ? std::string() : to_text(read.error());
+  };
+  // DeepSpeed 0.19.8 runtime/zero/config.py:324: ZeRO++.
+  const std::string hpz =
+      refused(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 8,
+                  "zero_quantized_weights": true}})",
+              SettingsForm::Json, "deepspeed@0.19.8");
+  CHECK(hpz.find("zero_optimization.zero_hpz_partition_size is 8, which changes memory and time "
+                 "and is not counted here yet") != std::string::npos);
+  CHECK(hpz.find("zero_quantized_weights is true") != std::string::npos);
+  CHECK(refused(R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 1}})",
+                SettingsForm::Json, "deepspeed@0.19.8")
+            .empty());
+  // Megatron-Core 0.19.2 training/arguments.py:413: an axis of the world.
+  CHECK(refused("pretrain_gpt.py --tensor-parallel-num-weight-shards 4", SettingsForm::Options,
+                "megatron@0.19")
+            .find("--tensor-parallel-num-weight-shards is 4") != std::string::npos);
+}
+
+TEST_CASE("experts that DeepSpeed spreads by a setting are read, and Muon") {
+  const Understood read =
+      read_of(R"({"zero_optimization": {"stage": 3}, "optimizer": {"type": "Muon"},
+                  "expert_parallel": {"enabled": true, "autoep_size": 8}})",
+              SettingsForm::Json, "deepspeed@0.19.8")
+          .value();
+  CHECK(read.layout.find("ep=8") != std::string::npos);
+  CHECK(read.job == "optimizer=muon");
+}
+
+}  // namespace
+}  // namespace trainwright
