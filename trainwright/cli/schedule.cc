@@ -157,12 +157,26 @@ Result<Costs> costs_of_rank(const Invocation& invocation, Shape shape) {
 }
 
 struct Compared {
-  const KindFacts* facts;
+  std::string name, runs_on;
   int chunks;
   Schedule schedule;
   Timeline timeline;
   double peak;  // of the fullest rank, in what a whole rank keeps of one micro-batch
 };
+
+// The best order that keeps no more than 1F1B does: as many activations as there are ranks.
+Result<AutoSchedule> auto_with_memory_of_1f1b(Shape shape, const Costs& costs,
+                                              const ClockOptions& clock) {
+  Diagnostics faults = check_costs(costs, shape.ranks * shape.chunks, shape.microbatches);
+  if (!faults.empty()) return fail(std::move(faults));
+  AutoOptions options;
+  options.chunks = shape.chunks;
+  options.clock = clock;
+  options.placements = {StagePlacement::V, StagePlacement::Loop};
+  options.cap = {costs.stages.front().kept *
+                 (std::min(shape.ranks, shape.microbatches) * shape.chunks)};
+  return make_auto(shape.ranks, shape.microbatches, costs, options);
+}
 
 Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
   Shape shape = TW_TRY(shape_of(invocation));
@@ -170,13 +184,23 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
   const int chunks = invocation.flag("chunks") ? shape.chunks : 2;
   const Costs whole = TW_TRY(costs_of_rank(invocation, shape));
   std::vector<ScheduleKind> wanted;
+  bool automatic = false;
   for (const std::string& name : invocation.texts("kinds")) {
-    wanted.push_back(TW_TRY(parse_kind(name)));
+    if (name == "auto") {
+      automatic = true;
+    } else {
+      wanted.push_back(TW_TRY(parse_kind(name)));
+    }
   }
-  if (wanted.empty()) {
+  if (wanted.empty() && !automatic) {
     for (const KindFacts& facts : kinds()) wanted.push_back(facts.kind);
   }
   std::vector<Compared> compared;
+  const auto in_whole_ranks = [&](const Timeline& timeline, int parts) {
+    const auto kept =
+        static_cast<double>(std::max<std::int64_t>(1, whole.stages.front().kept.value()));
+    return static_cast<double>(peak(timeline).value()) / (kept * parts);
+  };
   for (const ScheduleKind kind : wanted) {
     const KindFacts& facts = facts_of(kind);
     shape.chunks = std::clamp(chunks, facts.chunks_least, facts.chunks_most);
@@ -188,10 +212,17 @@ Result<std::vector<Compared>> compare_kinds(const Invocation& invocation) {
     if (!faults.empty()) return fail(std::move(faults));
     if (kind == ScheduleKind::ZbVpp) schedule = TW_TRY(make(kind, shape, options));
     Timeline timeline = simulate(schedule, options.costs, clock);
-    const double kept =
-        static_cast<double>(std::max<std::int64_t>(1, whole.stages.front().kept.value()));
-    const double share = static_cast<double>(peak(timeline).value()) / (kept * shape.chunks);
-    compared.push_back({&facts, shape.chunks, std::move(schedule), std::move(timeline), share});
+    const double share = in_whole_ranks(timeline, shape.chunks);
+    compared.push_back({std::string(facts.name), std::string(facts.runs_on), shape.chunks,
+                        std::move(schedule), std::move(timeline), share});
+  }
+  if (automatic) {
+    shape.chunks = chunks;
+    AutoSchedule found = TW_TRY(auto_with_memory_of_1f1b(shape, cut(whole, shape), clock));
+    if (!found.schedule) return fail("auto", "no order of these costs keeps as little as 1F1B");
+    const double share = in_whole_ranks(found.timeline, chunks);
+    compared.push_back({"auto", "PyTorch by CSV, torchtitan by CSV", chunks,
+                        *std::move(found.schedule), std::move(found.timeline), share});
   }
   return compared;
 }
@@ -207,15 +238,14 @@ Result<Output> run_compare(const Invocation& invocation) {
               {}};
   Json list = Json::array();
   for (const Compared& one : compared) {
-    table.rows.push_back({std::string(one.facts->name), std::to_string(one.chunks),
-                          to_text(one.timeline.makespan), percent(bubble(one.timeline)),
-                          significant(one.peak), std::string(one.facts->runs_on)});
+    table.rows.push_back({one.name, std::to_string(one.chunks),
+                          time_text(one.timeline.makespan, one.timeline.in_forwards),
+                          percent(bubble(one.timeline)), significant(one.peak), one.runs_on});
     Json entry = Json::object();
-    entry.add("kind", Json::of(one.facts->name)).add("chunks", Json::of(one.chunks));
+    entry.add("kind", Json::of(one.name)).add("chunks", Json::of(one.chunks));
     const Json figures = cli::to_json(one.schedule, one.timeline);
     for (const auto& [key, value] : figures.members) entry.add(key, value);
-    entry.add("peak_in_whole_ranks", Json::of(one.peak))
-        .add("runs_on", Json::of(one.facts->runs_on));
+    entry.add("peak_in_whole_ranks", Json::of(one.peak)).add("runs_on", Json::of(one.runs_on));
     list.push(std::move(entry));
   }
   if (invocation.json) {
@@ -223,9 +253,10 @@ Result<Output> run_compare(const Invocation& invocation) {
   }
   return Output{to_text(table, invocation.width) +
                 join(wrapped("Costs are of a whole rank and micro-batch, cut evenly into chunks "
-                             "(`schedule make` takes those of a stage). Idle includes filling and "
-                             "draining. The peak is of the fullest rank, in what a whole rank "
-                             "keeps of one micro-batch.",
+                             "(`schedule make` takes those of a stage); "
+                             "without --costs F is one forward of it. Idle includes filling and "
+                             "draining. The peak is of the fullest "
+                             "rank, in what a whole rank keeps of one micro-batch.",
                              invocation.width),
                      "\n") +
                 '\n'};
@@ -262,7 +293,7 @@ Json to_json(const Schedule& schedule, const Timeline& timeline) {
 
 std::string to_summary(const Invocation& invocation, const Schedule& schedule,
                        const Timeline& timeline, const Costs& costs) {
-  const auto text_of = [](Seconds time) { return to_text(time); };
+  const auto text_of = [&](Seconds time) { return time_text(time, timeline.in_forwards); };
   std::string text = fmt::format("{} ranks, {} stages ({}), {} micro-batches: step {}, {} idle\n",
                                  schedule.placement.ranks, schedule.placement.stages(),
                                  words_of(schedule.placement), schedule.microbatches,
@@ -310,9 +341,12 @@ Command schedule_command() {
            .run = run_check},
           {.name = "compare",
            .summary = "kinds side by side",
-           .examples = {"trainwright schedule compare --ranks 8 --microbatches 32",
-                        "trainwright schedule compare 1f1b zb-h1 --ranks 8 --microbatches 32"},
-           .arguments = joined({{{"kinds", Argument::Kind::Texts, "kinds; all if none is named"}},
+           .examples =
+               {"trainwright schedule compare --ranks 8 --microbatches 32",
+                "trainwright schedule compare 1f1b zb-h1 zb-v auto --ranks 8 --microbatches 32"},
+           .arguments = joined({{{"kinds", Argument::Kind::Texts,
+                                  "kinds, or auto (the best order with the memory of 1F1B); all "
+                                  "kinds if none is named"}},
                                 shape_arguments(),
                                 cost_arguments("a whole rank")}),
            .run = run_compare},

@@ -57,7 +57,8 @@ std::vector<Argument> shape_arguments() {
 std::vector<Argument> cost_arguments(std::string_view of) {
   return {
       {"--costs", Argument::Kind::Text,
-       fmt::format("seconds of {}, F=1,I=1,W=1,comm=0", of) +
+       fmt::format("seconds of {}, F=1,I=1,W=1,comm=0; without it times are in units of F = I = W",
+                   of) +
            " (also B, loss, action, overlap; bytes: kept, "
            "input, size, resident, gradients, peak_F, peak_I, ...), or a JSON file with lists by "
            "stage, as record-stage of the engine writes it",
@@ -92,7 +93,12 @@ MakeOptions make_options_of(const Invocation& invocation) {
 }
 
 Result<Costs> costs_of(const Invocation& invocation, int stages) {
-  const std::string text = invocation.text("costs").value_or("F=1,I=1,W=1,comm=0");
+  if (!invocation.text("costs")) {
+    Costs units = even_costs(stages, Seconds(1), Seconds(1), Seconds(1));
+    units.in_forwards = true;
+    return units;
+  }
+  const std::string text = *invocation.text("costs");
   if (text.find('=') != std::string::npos && !is_file(text)) {
     return parse_costs(text, stages);
   }

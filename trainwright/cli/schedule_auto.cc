@@ -98,7 +98,7 @@ Result<Output> run_auto(const Invocation& invocation) {
       files.text + to_summary(invocation, *result.schedule, result.timeline, found.costs) +
           fmt::format("no schedule under this cap is shorter than {}: at most {} above the "
                       "best\n",
-                      to_text(result.lower_bound), percent(gap(result))),
+                      time_text(result.lower_bound, found.costs.in_forwards), percent(gap(result))),
       Exit::Ok, std::move(files.files)};
 }
 

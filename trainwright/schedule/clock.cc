@@ -265,12 +265,15 @@ Timeline simulate(const Schedule& schedule, const Costs& costs, const ClockOptio
     detail::NoRecord record;
     detail::Clock clock(pricing, orders, mail, record);
     TW_CHECK(clock.run(), "a schedule that waits for itself reached the clock");
-    return clock.totals();
+    Timeline timeline = clock.totals();
+    timeline.in_forwards = costs.in_forwards;
+    return timeline;
   }
   detail::FullRecord record(schedule);
   detail::Clock clock(pricing, orders, mail, record);
   TW_CHECK(clock.run(), "a schedule that waits for itself reached the clock");
   Timeline timeline = clock.totals();
+  timeline.in_forwards = costs.in_forwards;
   timeline.critical_path = detail::critical_path(schedule, record, options);
   for (std::size_t rank = 0; rank < record.bubbles.size(); ++rank) {
     auto& bubbles = record.bubbles[rank];

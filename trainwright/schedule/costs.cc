@@ -228,6 +228,10 @@ Diagnostics check_costs(const Costs& costs, int stages, int microbatches) {
   return faults;
 }
 
+std::string time_text(Seconds time, bool in_forwards) {
+  return in_forwards ? significant(time.value(), 6) + " F" : to_text(time);
+}
+
 std::string memory_text(Bytes memory, const Costs& costs) {
   const bool counted = std::all_of(costs.stages.begin(), costs.stages.end(),
                                    [](const StageCosts& stage) { return stage.kept == Bytes(1); });

@@ -111,7 +111,7 @@ std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int w
                });
     text += fmt::format("{:>{}} |{}|{}\n", rank, margin - 1, to_line(cells, colours), tails[r]);
   }
-  const std::string end = to_text(timeline.makespan);
+  const std::string end = time_text(timeline.makespan, timeline.in_forwards);
   text += fmt::format("{:>{}} 0{:>{}}\n", "", margin, end, std::max(1, columns - 1));
   text += "F forward, B backward, I its input part, W its weight part; small letters:\n";
   text += fmt::format("later chunks of the rank; {}. idle; % busy\n",

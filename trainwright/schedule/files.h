@@ -29,6 +29,8 @@ Result<Costs> read_costs_json(std::string_view text, std::string_view origin, in
 
 // "1.2 GiB", or "16 kept" where costs have no sizes and memory counts kept activations.
 std::string memory_text(Bytes memory, const Costs& costs);
+// "57 F" where costs are multiples of one forward, else "3.75 s".
+std::string time_text(Seconds time, bool in_forwards);
 
 // The rest needs a Timeline with Detail::Full of the same schedule.
 // Chrome trace JSON for ui.perfetto.dev: a track per rank with actions and named bubbles, and a

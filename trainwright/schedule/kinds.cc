@@ -129,12 +129,39 @@ std::span<const std::string_view> all_names(ScheduleKind) {
   return kNames;
 }
 
+namespace {
+
+// Letters and digits in lower case: ZB-H1, zbh1 and zb_h1 are one name.
+std::string bare(std::string_view name) {
+  std::string letters;
+  for (const char c : lower_case(name)) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
+  }
+  return letters;
+}
+
+// What trainers call a kind, where that is more than a spelling: PyTorch's classes, Paddle's and
+// Megatron-LM's words.
+constexpr std::array<std::pair<std::string_view, ScheduleKind>, 6> kOtherNames{{
+    {"fthenb", ScheduleKind::GPipe},
+    {"afab", ScheduleKind::GPipe},
+    {"vpp", ScheduleKind::InterleavedOneFOneB},
+    {"interleaved", ScheduleKind::InterleavedOneFOneB},
+    {"interleavedzerobubble", ScheduleKind::InterleavedZeroBubble},
+    {"zbvzerobubble", ScheduleKind::ZbV},
+}};
+
+}  // namespace
+
 Result<ScheduleKind> parse_kind(std::string_view name) {
-  const std::string wanted = lower_case(trim(name));
+  const std::string wanted = bare(name);
   std::vector<std::string> names;
   for (const KindFacts& facts : kinds()) {
-    if (facts.name == wanted) return facts.kind;
+    if (bare(facts.name) == wanted) return facts.kind;
     names.emplace_back(facts.name);
+  }
+  for (const auto& [other, kind] : kOtherNames) {
+    if (other == wanted) return kind;
   }
   return fail("schedule kind", fmt::format("'{}' is not a kind of schedule", name),
               did_you_mean(name, names, "the kinds are " + enumerate(names)));

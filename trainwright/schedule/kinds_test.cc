@@ -168,11 +168,25 @@ TEST_CASE("arguments out of range are refused together") {
 }
 
 TEST_CASE("a misspelt kind gets a suggestion") {
-  const auto kind = parse_kind("zbv");
+  const auto kind = parse_kind("zbw");
   REQUIRE_FALSE(kind);
   CHECK(kind.error().diagnostics.front().hint.find("zb-v") != std::string::npos);
-  CHECK(parse_kind(" ZB-H1 ") == ScheduleKind::ZbH1);
   for (const KindFacts& facts : kinds()) CHECK(parse_kind(facts.name) == facts.kind);
+}
+
+TEST_CASE("a kind is taken by everybody's spelling and by the names that trainers give it") {
+  for (const char* name : {"zbh1", "ZBH1", " ZB-H1 ", "zb_h1"})
+    CHECK(parse_kind(name) == ScheduleKind::ZbH1);
+  for (const char* name : {"zbvpp", "ZB-VPP"}) CHECK(parse_kind(name) == ScheduleKind::ZbVpp);
+  for (const char* name : {"vpp", "VPP", "Interleaved1F1B"})
+    CHECK(parse_kind(name) == ScheduleKind::InterleavedOneFOneB);
+  for (const char* name : {"zbv", "ZBVZeroBubble"}) CHECK(parse_kind(name) == ScheduleKind::ZbV);
+  CHECK(parse_kind("1F1B") == ScheduleKind::OneFOneB);
+  CHECK(parse_kind("FThenB") == ScheduleKind::GPipe);
+  CHECK(parse_kind("InterleavedZeroBubble") == ScheduleKind::InterleavedZeroBubble);
+  CHECK_FALSE(
+      parse_kind("DualPipe"));  // of two directions, which is another schedule than DualPipeV
+  CHECK_FALSE(parse_kind(""));
 }
 
 TEST_CASE("the streamed clock answers what the clock answers on the lists") {

@@ -163,6 +163,7 @@ struct PathStep {  // an action of the longest chain and what it waited for
   std::int32_t index = 0;
 };
 struct Timeline {
+  bool in_forwards = false;  // as Costs
   Seconds makespan;
   std::vector<RankTotals> ranks;
   // With Detail::Full only:

@@ -47,9 +47,10 @@ void draw_actions(Out out, const Schedule& schedule, const Timeline& timeline, s
     const double x = scale.x(span.start), width = scale.x(span.end) - x;
     fmt::format_to(out,
                    "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" "
-                   "fill=\"{}\"><title>{} {:.6g} s to {:.6g} s</title></rect>\n",
+                   "fill=\"{}\"><title>{} {} to {}</title></rect>\n",
                    x, y, width, height, colour_of(action.kind, first_chunk[action.stage] != 0),
-                   to_text(action), span.start.value(), span.end.value());
+                   to_text(action), time_text(span.start, timeline.in_forwards),
+                   time_text(span.end, timeline.in_forwards));
     const std::string number = std::to_string(action.microbatch);
     if (width >= 7.0 * static_cast<double>(number.size())) {
       fmt::format_to(out, "<text x=\"{:.2f}\" y=\"{:.1f}\" class=\"m\">{}</text>\n", x + width / 2,
@@ -129,8 +130,9 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Cos
   fmt::format_to(out,
                  "<text x=\"{:.0f}\" y=\"{:.0f}\">0</text><text x=\"{:.0f}\" y=\"{:.0f}\" "
                  "text-anchor=\"end\">{}, {} idle, peak {}</text>\n</svg>\n",
-                 kLeft, height - 8, kWidth - kRight, height - 8, to_text(timeline.makespan),
-                 percent(bubble(timeline)), memory_text(peak(timeline), costs));
+                 kLeft, height - 8, kWidth - kRight, height - 8,
+                 time_text(timeline.makespan, timeline.in_forwards), percent(bubble(timeline)),
+                 memory_text(peak(timeline), costs));
   return text;
 }
 
