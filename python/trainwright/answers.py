@@ -392,6 +392,7 @@ class Plan(Answer):
     host: HostMemory | None = None  # what the recommended layout offloads
     with_offload: Beside | None = None  # faster, where layouts fit without and memory makes them slow
     with_lean_states: Beside | None = None  # AdamW with states in fewer bits, where memory makes the best slow or nothing fits
+    with_lean_gradients: Beside | None = None  # likewise with gradients in bf16 where fp32 is the trainer's own
     change: Beside | None = None  # where nothing fits: near `smallest`, with what is not searched
     adapters: Beside | None = None  # where nothing fits on few accelerators: with the weights frozen
     riskier: Riskier | None = None

@@ -24,7 +24,7 @@ WIDE = Layer(_SIZES, batch=4, sequence=32)
 DEEP = Layer(_SIZES | {"vocab_size": 64, "intermediate_size": 256}, batch=1, sequence=16)
 LOSS = 4  # bytes of the loss itself, in fp32
 # As torchtitan wraps a model: embedding and head are units by themselves.
-APART = {"based_on": "pytorch", "code": {"root_unit": False}}
+APART = {"based_on": "pytorch@2.13", "code": {"root_unit": False}}
 STEP = "optimizer=adamw-fused"  # the engines step weight by weight, without foreach's list of temporaries
 
 
@@ -45,7 +45,7 @@ def estimate(spec: Layer, world: int, layout: str, copies: int = 1, micro_batche
         config.flush()
         trainer.flush()
         done = subprocess.run([os.environ["TRAINWRIGHT_BINARY"], "estimate", config.name, "--on", f"{world}xH100", "--trainer",
-                               trainer.name if apart else "pytorch", "--attention", spec.attention, "--layout", job, "--job", STEP, "--json"], capture_output=True, text=True)
+                               trainer.name if apart else "pytorch@2.13", "--attention", spec.attention, "--layout", job, "--job", STEP, "--json"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     classes = json.loads(done.stdout)["memory"]["classes"]
     return [one["bytes"] | {"allocated": one["allocated"] - one["bytes"]["workspace"]} for one in classes]

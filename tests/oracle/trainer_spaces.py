@@ -24,6 +24,7 @@ def megatron(version):
                       "modules:moe-activation", "modules:core-attention+shared-experts", "modules:mla-up-projection+norm",
                       "modules:norm+moe-activation"],
         "precision": ["bf16", "bf16", "fp16", "fp32", "fp8-delayed", "fp8-tensorwise", "fp8-blockwise", "mxfp8", "nvfp4"],
+        "gradients": ["bf16", "fp32"],
         "sharding": [None, None, "fsdp", "megatron-fsdp"],
         "optimizer": ["adamw", "adamw", "sgd", "muon", "adamw-precision-aware"],
         "offload": [None, None, ["optimizer"]], "dispatcher": ["all-to-all", "all-to-all", "all-gather", "flex"],
@@ -34,7 +35,7 @@ def megatron(version):
                ["delay-weight-gradient"], ["overlap-gradient-reduce", "overlap-parameter-gather", "overlap-gather-with-step"]],
         "off": [None, ["overlap-p2p"]], "count_embedding": [None, True], "count_loss": [None, True]}
     chances = SOME | PIPELINE | {
-        "zero": 1.0, "ep": 1.0, "etp": 0.4, "cp": 0.3, "sp": 0.6, "recompute": 0.4, "precision": 0.25, "sharding": 0.15,
+        "zero": 1.0, "ep": 1.0, "etp": 0.4, "cp": 0.3, "sp": 0.6, "recompute": 0.4, "precision": 0.25, "gradients": 0.15, "sharding": 0.15,
         "optimizer": 0.2, "offload": 0.1, "dispatcher": 0.2, "cp_kind": 0.2, "max_connections": 0.15, "on": 0.4, "off": 0.1,
         "first_layers": 0.1, "last_layers": 0.1, "count_embedding": 0.08, "count_loss": 0.08, "micro_batch_group": 0.1}
     return Space(f"megatron-core@{version}", values, chances, settle=with_states)
@@ -78,9 +79,9 @@ def deepspeed(version):
     values = DEGREES | BATCH | {
         "tp": [1, 1, 1, 2, 4, 3], "pp": [1, 1, 1, 2, 4, 3], "cp": [1, 1, 2, 4, 3], "zero": [0, 1, 2, 3, 3],
         "recompute": ["none", "full", "full:2"], "precision": ["bf16", "bf16", "fp16", "fp32"], "cp_kind": ["ulysses"],
-        "optimizer": ["adamw", "adamw", "sgd", "muon"],
+        "optimizer": ["adamw", "adamw", "sgd", "muon"], "gradients": ["bf16", "fp32"],
         "offload": [None, ["optimizer"], ["parameters"], ["optimizer", "parameters"]]}
-    chances = SOME | {"zero": 1.0, "cp": 0.3, "cp_kind": 1.0, "recompute": 0.5, "precision": 0.4, "optimizer": 0.2,
+    chances = SOME | {"zero": 1.0, "cp": 0.3, "cp_kind": 1.0, "recompute": 0.5, "precision": 0.4, "optimizer": 0.2, "gradients": 0.2,
                       "offload": 0.3}
     models = ("llama-3.1-8b", "llama-3.2-1b", "qwen2.5-7b")
     return Space(f"deepspeed@{version}", values, chances, models=models, settle=with_states)

@@ -123,14 +123,6 @@ std::string with_name(const std::string& text) {
   return to_line(*json);
 }
 
-// The trainer with its gradients in another dtype than unasked; nothing where it is a file of the
-// user's own, which may say so itself.
-std::optional<std::string> with_gradients(const std::string& trainer, const std::string& dtype) {
-  if (trainer.starts_with('{') || trainer.ends_with(".json")) return std::nullopt;
-  return to_line(
-      Json::object().add("based_on", Json::of(trainer)).add("gradients", Json::of(dtype)));
-}
-
 std::vector<std::string> notes_on(const Understood& understood, const std::string& file) {
   std::vector<std::string> notes = understood.notes;
   if (!understood.not_heeded.empty()) {
@@ -350,14 +342,6 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given,
   if (given.schedule.empty()) given.schedule = beside(*path, understood.schedule);
   auto notes = script_notes(text, file, form);
   for (std::string& note : notes) note += '.';
-  if (!understood.gradients.empty()) {
-    const auto other = with_gradients(given.trainer, understood.gradients);
-    if (other) given.trainer = *other;
-    if (!other) {
-      notes.push_back(fmt::format("Gradients in {} are for {} to say: \"gradients\": \"{}\".",
-                                  understood.gradients, given.trainer, understood.gradients));
-    }
-  }
   if (!other_one.empty()) notes.push_back(other_one);
   for (std::string& note : notes_on(understood, file)) notes.push_back(std::move(note));
   return ConfigWords{std::move(given), std::move(notes)};

@@ -110,6 +110,7 @@ std::string trainer_help(int width) {
       prose("A trainer (--trainer) is a name, a name with a version, or a file:", width);
   text += lines_text({{"megatron", "the newest version that is known; also the default"},
                       {"megatron@0.12", "that version, with its rules and defaults"},
+                      {"torchtitan@0.3,torch=2.15", "on that PyTorch, not the one of its file"},
                       {"mine.json", "a trainer with some facts set otherwise"}},
                      width);
   text += '\n' + prose(

@@ -81,6 +81,13 @@ struct LeanStates {
   Job job;
   PlannedLayout plan;
 };
+// The same with gradients in bf16 where fp32 is the trainer's own.
+struct LeanGradients {
+  Limit limit;  // gradients=bf16
+  PlannedLayout plan;
+};
+// What the question leaves to the trainer: "bf16: bf16 weights, ..."
+std::string assumed_text(const Wanted& wanted);
 // "lora=16", without an optimizer that goes without saying.
 std::string job_text(const Job& job);
 
@@ -104,6 +111,7 @@ struct Plan {
   // Where memory makes the best so slow, and leaner states at least kMargin faster; or nothing
   // fits.
   std::optional<LeanStates> with_lean_states = {};
+  std::optional<LeanGradients> with_lean_gradients = {};  // likewise
   // Where nothing fits: a layout near `smallest` that does, with what a search leaves alone.
   std::optional<PlannedLayout> change = {};
   std::optional<Adapters> adapters = {};  // where nothing fits
@@ -131,8 +139,8 @@ std::string changes_text(const Layout& from, const Layout& to);
 // "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
 std::string today_text(const Plan& plan);
 // Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
-// "memory", "offload", "states", "host", "run", "order", "search", "measured", "experts", "within",
-// "change", "adapters", "larger".
+// "memory", "offload", "states", "gradients", "host", "run", "order", "search", "measured",
+// "experts", "within", "change", "adapters", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;
@@ -144,6 +152,7 @@ std::string why_not_fits_text(const Plan& plan);
 std::string limit_text(const Plan& plan);
 std::string offload_text(const Plan& plan);
 std::string lean_states_text(const Plan& plan);
+std::string lean_gradients_text(const Plan& plan);
 std::string change_text(const Plan& plan);
 std::string adapters_text(const Plan& plan);
 std::string riskier_text(const Plan& plan);

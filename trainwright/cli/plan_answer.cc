@@ -199,26 +199,59 @@ Result<std::optional<Adapters>> adapters_that_fit(const Wanted& wanted, const Se
 // AdamW with states in fewer bits: what it learns differs little, yet nobody gets it unasked.
 constexpr std::array kLeanAdamW = {OptimizerKind::AdamWPrecisionAware, OptimizerKind::AdamW8bit};
 
+// What numbers of fewer bits have to beat: where memory makes the best slow, its time by kMargin;
+// nothing where nothing fits. None where they are not worth looking for.
+struct ToBeat {
+  std::optional<Seconds> step;
+};
+std::optional<ToBeat> to_beat(const Plan& plan) {
+  if (plan.wanted.from) return std::nullopt;
+  if (plan.result.best.empty()) return ToBeat{};
+  const Seconds best = plan.result.best.front().time.step;
+  const auto& other = plan.with_more_memory;
+  if (!other || other->time.step > best * (1 - kWorthLooking)) return std::nullopt;
+  return ToBeat{best * (1 - kMargin)};
+}
+
+Result<std::optional<PlannedLayout>> found_faster(const Wanted& lean, const ToBeat& enough,
+                                                  const SearchQuestion& question) {
+  auto found = TW_TRY(fastest_of(lean, question));
+  if (found && enough.step && found->time.step > *enough.step) found.reset();
+  return found;
+}
+
 // Of those that the trainer has, the first that helps.
 Result<std::optional<LeanStates>> lean_states(const Plan& plan, const SearchQuestion& question) {
-  const Wanted& wanted = plan.wanted;
-  if (wanted.job.optimizer != OptimizerKind::AdamW || wanted.from) return std::nullopt;
-  std::optional<Seconds> enough;
-  if (!plan.result.best.empty()) {
-    const Seconds best = plan.result.best.front().time.step;
-    if (!plan.with_more_memory) return std::nullopt;
-    if (plan.with_more_memory->time.step > best * (1 - kWorthLooking)) return std::nullopt;
-    enough = best * (1 - kMargin);
-  }
+  const auto enough = to_beat(plan);
+  if (!enough || plan.wanted.job.optimizer != OptimizerKind::AdamW) return std::nullopt;
   for (const OptimizerKind kind : kLeanAdamW) {
-    Wanted lean = wanted;
+    Wanted lean = plan.wanted;
     lean.job.optimizer = kind;
-    auto found = TW_TRY(fastest_of(lean, question));
-    if (found && (!enough || found->time.step <= *enough)) {
+    if (auto found = TW_TRY(found_faster(lean, *enough, question))) {
       return LeanStates{lean.job, *std::move(found)};
     }
   }
   return std::nullopt;
+}
+
+Result<std::optional<LeanGradients>> lean_gradients(const Plan& plan,
+                                                    const SearchQuestion& question) {
+  const Wanted& wanted = plan.wanted;
+  const auto* facts = find_kind(wanted.trainer.precisions, wanted.precision);
+  const auto enough = to_beat(plan);
+  const bool asked = std::any_of(wanted.limits.begin(), wanted.limits.end(),
+                                 [](const Limit& limit) { return limit.key == "gradients"; });
+  if (!enough || asked || facts == nullptr || facts->gradients.front() != "fp32") {
+    return std::nullopt;
+  }
+  const std::string kind(name_of(GradientDtype::Bf16));
+  const auto& offered = facts->gradients;
+  if (std::find(offered.begin(), offered.end(), kind) == offered.end()) return std::nullopt;
+  Wanted lean = wanted;
+  lean.limits.push_back({.key = "gradients", .kind = kind});
+  auto found = TW_TRY(found_faster(lean, *enough, question));
+  if (!found) return std::nullopt;
+  return LeanGradients{lean.limits.back(), *std::move(found)};
 }
 
 std::optional<HostMemory> host_of(const SearchQuestion& question, const PlannedLayout& plan) {
@@ -292,6 +325,7 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
   plan.with_offload = TW_TRY(faster_with_offload(plan, question));
   if (plan.with_offload) plan.host_with_offload = host_of(question, *plan.with_offload);
   plan.with_lean_states = TW_TRY(lean_states(plan, question));
+  plan.with_lean_gradients = TW_TRY(lean_gradients(plan, question));
   if (wanted.within) {
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
     plan.fewest = TW_TRY(fewest(question, sizes, rate));

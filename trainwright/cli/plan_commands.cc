@@ -92,6 +92,10 @@ Result<std::vector<WayOut>> ways_out(const Invocation& invocation, const Plan& p
                     found_text(wanted, plan.with_lean_states->plan),
                     plan_again(invocation, {{"job", job_text(plan.with_lean_states->job)}})});
   }
+  if (plan.with_lean_gradients && wanted.limits.empty()) {
+    ways.push_back({"gradients in bf16", found_text(wanted, plan.with_lean_gradients->plan),
+                    plan_again(invocation, {{"fix", to_text(plan.with_lean_gradients->limit)}})});
+  }
   if (plan.adapters) ways.push_back(adapters_way(invocation, wanted, *plan.adapters));
   if (wanted.seq >= 4096) {
     const Wanted shorter = with_quarter(wanted);

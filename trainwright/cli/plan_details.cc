@@ -205,8 +205,7 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
       .add("asked", Json::of(fmt::format("{} of {} tokens a step",
                                          counted(wanted.gbs, "sequence", "sequences"),
                                          with_thousands(wanted.seq))))
-      .add("assumed",
-           Json::of(assumed_text(wanted.trainer, wanted.precision, wanted.job, wanted.attention)))
+      .add("assumed", Json::of(assumed_text(wanted)))
       .add("risk", Json::of(risk_text(wanted.risk)))
       .add("offloads", Json::of(plan.offloads))
       .add("names", names_json())

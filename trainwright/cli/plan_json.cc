@@ -139,6 +139,9 @@ void add_ways_out(Json& json, const Plan& plan) {
     json.add("with_lean_states", beside_json(plan.with_lean_states->plan)
                                      .add("job", Json::of(to_text(plan.with_lean_states->job))));
   }
+  if (plan.with_lean_gradients) {
+    json.add("with_lean_gradients", beside_json(plan.with_lean_gradients->plan));
+  }
   if (plan.change) json.add("change", beside_json(*plan.change));
   if (plan.adapters) {
     Json adapters = beside_json(plan.adapters->plan);

@@ -89,9 +89,7 @@ std::string heading(const Wanted& wanted, int width) {
                       counted(wanted.gbs, "sequence", "sequences"), with_thousands(wanted.seq),
                       to_text(capacity_of(wanted.cluster)),
                       mixed ? "on the smallest" : "per accelerator");
-  return text +
-         wrapped_lines(assumed_text(wanted.trainer, wanted.precision, wanted.job, wanted.attention),
-                       width);
+  return text + wrapped_lines(assumed_text(wanted), width);
 }
 
 // A hint in the words of a layout; the precision is an option here.
@@ -335,6 +333,9 @@ std::string manner_text(const Layout& layout) {
   }
   if (layout.order != Layout{}.order) text += ' ' + to_text(layout.order);
   if (!layout.loss.empty()) text += fmt::format(" {}", layout.loss);
+  if (layout.gradients != GradientDtype::AsTrainer) {
+    text += fmt::format(" {} gradients", name_of(layout.gradients));
+  }
   return text;
 }
 
@@ -464,6 +465,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
     if (plan.with_lean_states) notes.push_back({"states", lean_states_text(plan)});
+    if (plan.with_lean_gradients) notes.push_back({"gradients", lean_gradients_text(plan)});
     if (plan.host) {
       notes.push_back(
           {"host", fmt::format("Offloaded to host memory by {}: {}, not counting buffers.",
@@ -491,6 +493,9 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if (plan.change) notes.push_back({"change", change_text(plan)});
   if (result.best.empty() && plan.with_lean_states) {
     notes.push_back({"states", lean_states_text(plan)});
+  }
+  if (result.best.empty() && plan.with_lean_gradients) {
+    notes.push_back({"gradients", lean_gradients_text(plan)});
   }
   if (plan.adapters) notes.push_back({"adapters", adapters_text(plan)});
   if (result.end == SearchEnd::NothingFits) {

@@ -17,6 +17,18 @@ std::string size_text(const PlannedLayout& of) {
 
 }  // namespace
 
+std::string assumed_text(const Wanted& wanted) {
+  Layout layout;
+  layout.sharding = ShardingKind::Zero;
+  layout.zero = 1;
+  layout.precision = wanted.precision;
+  if (wanted.from) layout.gradients = wanted.from->gradients;
+  for (const Limit& limit : wanted.limits) {
+    if (limit.key == "gradients") layout.gradients = *named<GradientDtype>(limit.kind);
+  }
+  return assumed_text(wanted.trainer, layout, wanted.job, wanted.attention);
+}
+
 // What more memory would be worth.
 std::string limit_text(const Plan& plan) {
   const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_more_memory;
@@ -57,6 +69,21 @@ std::string lean_states_text(const Plan& plan) {
       "Not searched, since it trains with other numbers: optimizer states in fewer bits. --job {}: "
       "{} would take {}, {} less.",
       job, layout, seconds_text(lean.plan.time.step),
+      percent(1 - lean.plan.time.step / plan.result.best.front().time.step));
+}
+
+std::string lean_gradients_text(const Plan& plan) {
+  const LeanGradients& lean = *plan.with_lean_gradients;
+  const std::string layout = short_text(lean.plan.layout, plan.wanted.model);
+  const std::string limit = to_text(lean.limit);
+  if (plan.result.best.empty()) {
+    return fmt::format("Gradients in bf16 would fit: --fix {}: {} ({}).", limit, layout,
+                       size_text(lean.plan));
+  }
+  return fmt::format(
+      "Not searched, since it trains with other numbers: gradients in bf16. --fix {}: {} would "
+      "take {}, {} less.",
+      limit, layout, seconds_text(lean.plan.time.step),
       percent(1 - lean.plan.time.step / plan.result.best.front().time.step));
 }
 

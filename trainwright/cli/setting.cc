@@ -173,14 +173,14 @@ std::string states_text(const OptimizerFacts& optimizer) {
 }
 
 std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* optimizer,
-                         const Job& job) {
+                         const Job& job, const std::string& gradients) {
   const std::string& weight = job.lora && !facts.frozen.empty() ? facts.frozen : facts.weight;
   std::string text = fmt::format("{} weights", weight);
   if (facts.compute != weight) text += fmt::format(" computed in {}", facts.compute);
   const bool replaced = optimizer != nullptr && !optimizer->master.empty();
   const std::string& master = replaced ? optimizer->master : facts.master;
   if (master != "none") text += fmt::format(", {} main weights", master);
-  return text + fmt::format(", {} gradients", facts.gradients.front());
+  return text + fmt::format(", {} gradients", gradients);
 }
 
 std::string sharding_text(const Layout& layout) {
@@ -192,13 +192,14 @@ std::string sharding_text(const Layout& layout) {
 
 }  // namespace
 
-std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
+std::string assumed_text(const Trainer& trainer, const Layout& layout, const Job& job,
                          std::optional<AttentionKernel> attention) {
   std::vector<std::string> parts;
   const OptimizerFacts* optimizer = find_kind(trainer.optimizers, job.optimizer);
-  if (const PrecisionFacts* facts = find_kind(trainer.precisions, precision)) {
+  if (const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision)) {
     parts.push_back(
-        fmt::format("{}: {}", name_of(precision), weights_text(*facts, optimizer, job)));
+        fmt::format("{}: {}", name_of(layout.precision),
+                    weights_text(*facts, optimizer, job, gradient_dtype(layout, trainer))));
   }
   parts.push_back(fmt::format("{}{}", name_of(job.optimizer),
                               optimizer ? " with " + states_text(*optimizer) : ""));
@@ -212,10 +213,12 @@ std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const 
     parts.push_back(fmt::format("{}{}adapters of rank {}{}", dtype, dtype.empty() ? "" : " ",
                                 job.lora->rank, beside));
   }
-  Layout layout;
-  layout.precision = precision;
   const AttentionKernel kernel = slice_of(layout, trainer, 0, attention).attention;
   parts.push_back(fmt::format("{} attention", name_of(kernel)));
+  // Where the answer hangs on it.
+  if (!trainer.pipeline_since.empty() && !trainer.libraries.torch_is_trainer) {
+    parts.push_back(fmt::format("torch {}", to_text(trainer.libraries.torch)));
+  }
   return join(parts, "; ");
 }
 
@@ -248,7 +251,7 @@ std::string setting_text(const Question& setting, int width) {
       width);
   text += wrapped_lines(
       fmt::format("{}; {}; {} tokens a sequence; {} usable",
-                  assumed_text(setting.trainer, layout.precision, setting.job, setting.attention),
+                  assumed_text(setting.trainer, layout, setting.job, setting.attention),
                   sharding_text(layout), with_thousands(layout.seq),
                   to_text(capacity_of(setting.cluster))),
       width);

@@ -52,7 +52,7 @@ std::string setting_text(const Question& setting, int width);
 std::string model_notes(const Model& model, int width);
 // What was assumed where nothing was said: "bf16 weights, fp32 main weights, ...; adamw with fp32
 // states; flash attention".
-std::string assumed_text(const Trainer& trainer, PrecisionKind precision, const Job& job,
+std::string assumed_text(const Trainer& trainer, const Layout& layout, const Job& job,
                          std::optional<AttentionKernel> attention);
 // Why memory may be further off than where published runs were held against it; else empty.
 std::string doubt_text(const Ground& ground, const Trainer& trainer);

@@ -20,9 +20,10 @@
 //   [[tok_embeddings,layers.0],[...]] PER_STAGE  layers of a stage
 //
 // For the way back alone: "unasked" are settings that hold where none is given (of one model:
-// "unasked.NAME"), ANY for one that decides nothing. "gradients.bf16": what they are added up in.
-// "uncounted": what is not counted, each setting with its idle value; others are refused.
-// "read.ENTRIES" is another spelling of entries of a layout, "why.ENTRIES" its reason if assumed.
+// "unasked.NAME"), ANY for one that decides nothing. "gradients.bf16.mxfp8" says a precision,
+// too. "uncounted": what is not counted, each setting with its idle value; others are refused.
+// "read.ENTRIES" is another spelling of entries of a layout, "why.ENTRIES" why, if assumed.
+//
 // Without a value it gets the number, or true. "key.value" is about one value of a key and goes
 // before all else but "key.value.alone", on one accelerator, and "key.value.ddp", under one
 // sharding; "script.key" is what a script of Hugging Face's Trainer is told too; "-" says that the
@@ -156,11 +157,11 @@ struct Unreadable {
   friend bool operator==(const Unreadable&, const Unreadable&) = default;
 };
 struct Understood {
-  std::string layout, job;           // "tp=8,pp=4,..."
-  std::string attention, gradients;  // "eager", "bf16"; mostly empty
-  std::string model;       // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
-  std::string schedule;    // the path of a file with its order; may be empty
-  std::int64_t ranks = 0;  // of the whole run, if they say so
+  std::string layout, job;  // "tp=8,pp=4,..."
+  std::string attention;    // "eager"; mostly empty
+  std::string model;        // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
+  std::string schedule;     // the path of a file with its order; may be empty
+  std::int64_t ranks = 0;   // of the whole run, if they say so
   std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
   std::vector<Unreadable> unreadable;   // numbers that are none: what comes from elsewhere
   std::vector<std::string> notes;       // what was assumed

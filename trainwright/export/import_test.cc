@@ -344,16 +344,33 @@ TEST_CASE("what Megatron's flags leave out is its default, and flags have other 
         "precision=bf16,?--optimizer-cpu-offload,?--optimizer-offload-fraction");
   CHECK(added("--bf16 --recompute-activations", "megatron@0.8") ==
         "recompute=selective,precision=bf16");
-  const std::string summed = "--micro-batch-size 1 --bf16 --grad-reduce-in-bf16";
-  CHECK(understood(summed, SettingsForm::Options, "megatron@0.19").gradients == "bf16");
-  CHECK(understood(summed, SettingsForm::Options, "megatron@0.19").not_heeded.empty());
-  CHECK(understood("--bf16", SettingsForm::Options, "megatron@0.19").gradients == "");
+  CHECK(added("--bf16 --grad-reduce-in-bf16", "megatron@0.19") == "precision=bf16,gradients=bf16");
+  CHECK(added("--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16", "megatron@0.19")
+            .starts_with("gradients=bf16,precision=bf16"));
+  CHECK(added("--bf16", "megatron@0.19") == "precision=bf16");
+  // It says nothing of fp16, whose gradients have never been in bf16.
+  CHECK(added("--fp16 --grad-reduce-in-bf16", "megatron@0.19") == "precision=fp16");
   CHECK(added("--attention-backend unfused", "megatron@0.19") ==
         "precision=fp32,attention=fused-softmax");
   CHECK(added("--use-flash-attn", "megatron@0.8") == "precision=fp32,attention=flash");
   // Tokens are gathered unless told otherwise.
   CHECK(added("--bf16 --expert-model-parallel-size 4", "megatron@0.19") ==
         "ep=4,dispatcher=all-gather,precision=bf16");
+}
+
+TEST_CASE(
+    "Megatron-Bridge sums gradients up in what its mixed precision says, not in what ddp says") {
+  const auto read = [](const std::string& overrides) {
+    const Understood found = understood("train.py train.micro_batch_size=1 " + overrides,
+                                        SettingsForm::Overrides, "megatron-bridge");
+    return entry_of(found.layout, "gradients").value_or("") + '/' +
+           entry_of(found.layout, "precision").value_or("");
+  };
+  CHECK(read("mixed_precision=bf16_mixed") == "/bf16");
+  CHECK(read("mixed_precision.fp8=e4m3 mixed_precision.fp8_recipe=mxfp8 mixed_precision.bf16=true "
+             "mixed_precision.grad_reduce_in_fp32=False ddp.grad_reduce_in_fp32=False") ==
+        "bf16/mxfp8");
+  CHECK(read("mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=False") == "/bf16");
 }
 
 TEST_CASE("float8 of torchtitan 0.2 is read by the names of its converters and by those of 0.1") {

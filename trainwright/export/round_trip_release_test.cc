@@ -77,9 +77,10 @@ bool round_trip(const Setup& setup, const std::string& words) {
   REQUIRE_MESSAGE(after.has_value(), rest_of(*before, *read));
   CHECK_MESSAGE(settings_text(translated(setup, *after).settings, setup.target) == text,
                 words << " became " << to_text(*after));
-  const auto key_facts = [](const Layout& one) {
+  const auto key_facts = [&](const Layout& one) {
     return std::tuple(one.tp, one.pp, one.cp, one.dp, one.ep, one.vpp, one.mbs, one.gbs, one.seq,
-                      one.precision, one.sharding, one.schedule);
+                      one.precision, one.sharding, one.schedule,
+                      gradient_dtype(one, *around.trainer));
   };
   CHECK_MESSAGE(key_facts(*before) == key_facts(*after), words << " became " << to_text(*after));
   return true;
@@ -114,13 +115,16 @@ TEST_CASE("what is exported is read back as the same layout, for every trainer w
                          "recompute=every-nth:2",
                          "precision=fp8-tensorwise",
                          "precision=fp32",
+                         "gradients=bf16",
+                         "gradients=fp32",
+                         "precision=fp8-tensorwise,gradients=bf16",
                          "offload=optimizer",
                          "on=overlap-gradient-reduce",
                          "on=compile",
                          "cp_kind=all-gather",
                          "mbs=2,schedule=zb-v,vpp=2"};
   for (const char* trainer : {"megatron@0.19", "torchtitan@0.3", "torchtitan@0.2",
-                              "deepspeed@0.19.8", "accelerate@1.15"}) {
+                              "deepspeed@0.19.8", "accelerate@1.15", "megatron-bridge@0.6"}) {
     int compared = 0;
     for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
       const Setup made = setup(trainer, model);

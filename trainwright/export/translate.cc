@@ -217,18 +217,43 @@ void say_sharding(Speech& speech, bool told_by_optimizer) {
   offered({"nodes", node_count(plan.cluster), true, {}, {}});
 }
 
+// The dtype that has to be asked for: another one than unasked, or the first of a trainer's file
+// that has a setting. Empty if none has.
+std::string gradients_to_say(const Plan& plan) {
+  Layout silent = plan.layout;
+  silent.gradients = GradientDtype::AsTrainer;
+  const std::string asked = gradient_dtype(plan.layout, plan.trainer);
+  if (asked != gradient_dtype(silent, plan.trainer)) return asked;
+  const auto* precision = find_kind(plan.trainer.precisions, plan.layout.precision);
+  const bool first = precision != nullptr && precision->gradients.front() == asked;
+  return first && find_setting(plan.trainer, "gradients." + asked) != nullptr ? asked : "";
+}
+
 // Whether the optimizer's own setting says that its states are sharded.
 bool say_precision(Speech& speech) {
   const Plan& plan = speech.plan;
   const Layout& layout = plan.layout;
   const auto* precision = find_kind(plan.trainer.precisions, layout.precision);
-  say(speech, {.key = "precision",
-               .value = std::string(name_of(layout.precision)),
-               .offer = precision == nullptr ? nullptr : &precision->setting,
-               .unsay = [](Layout& near) { near.precision = PrecisionKind::Bf16; }});
-  const std::string gradients =
-      precision == nullptr ? "" : "gradients." + precision->gradients.front();
-  if (has_setting(speech, gradients)) say(speech, {.key = gradients, .value = {}});
+  const std::string kind(name_of(layout.precision)), gradients = gradients_to_say(plan);
+  // Some settings say a dtype of gradients together with the precision.
+  const bool both = has_setting(speech, fmt::format("gradients.{}.{}", gradients, kind));
+  if (!both) {
+    say(speech, {.key = "precision",
+                 .value = kind,
+                 .offer = precision == nullptr ? nullptr : &precision->setting,
+                 .unsay = [](Layout& near) { near.precision = PrecisionKind::Bf16; }});
+  }
+  if (!gradients.empty()) {
+    say(speech, {.key = "gradients",
+                 .value = both ? gradients + '.' + kind : gradients,
+                 .why = "added up and reduced",
+                 .unsay = [](Layout& near) { near.gradients = GradientDtype::AsTrainer; }});
+  }
+  if (both && speech.target.launcher == Launcher::Bridge) {
+    speech.said.notes.emplace_back(
+        "the recipe has to hold mixed_precision as an object, as perf_recipes do, not by its name: "
+        "a name has no fields to set");
+  }
   const auto* optimizer = find_kind(plan.trainer.optimizers, plan.job.optimizer);
   say(speech, {.key = "optimizer",
                .value = std::string(name_of(plan.job.optimizer)),

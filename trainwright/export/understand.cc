@@ -82,10 +82,35 @@ void compare_ranks(Hearing& hearing, std::int64_t ranks) {
                                       *hearing.world));
 }
 
+// "bf16", where a setting says so and the precision that was heard has it.
+std::string hear_gradients(const Hearing& hearing) {
+  constexpr std::string_view kKey = "gradients.";
+  const auto offered = [&](const PrecisionFacts& precision, const std::string& dtype) {
+    const bool said =
+        std::find(hearing.entries.begin(), hearing.entries.end(),
+                  fmt::format("precision={}", name_of(precision.kind))) != hearing.entries.end();
+    return said && std::find(precision.gradients.begin(), precision.gradients.end(), dtype) !=
+                       precision.gradients.end();
+  };
+  for (const auto& [ours, theirs] : hearing.trainer.settings) {
+    if (!ours.starts_with(kKey)) continue;
+    const std::string dtype(split(std::string_view(ours).substr(kKey.size()), '.').front());
+    const auto& precisions = hearing.trainer.precisions;
+    const auto has_it = [&](const PrecisionFacts& one) { return offered(one, dtype); };
+    if (!std::any_of(precisions.begin(), precisions.end(), has_it)) continue;
+    const auto found = theirs == "-" ? std::nullopt : found_in(theirs, hearing.given);
+    if (found && found->said > 0) return dtype;
+  }
+  return "";
+}
+
 void hear_precision(Hearing& hearing) {
   Filling filling;
   if (const auto kind = best_offer(hearing, "precision", hearing.trainer.precisions, filling)) {
     heard(hearing, "precision", name_of(*kind));
+  }
+  if (const std::string dtype = hear_gradients(hearing); !dtype.empty()) {
+    heard(hearing, "gradients", dtype);
   }
   filling = {};
   const auto optimizer = best_offer(hearing, "optimizer", hearing.trainer.optimizers, filling);
@@ -100,15 +125,6 @@ void hear_precision(Hearing& hearing) {
     const auto inner = hear(hearing, "cp_ulysses");
     if (inner && !inner->list.empty()) heard(hearing, "cp_ulysses", inner->list.front());
   }
-}
-
-// "bf16", where a setting says so.
-std::string hear_gradients(const Hearing& hearing) {
-  constexpr std::string_view kKey = "gradients.";
-  for (const auto& [ours, theirs] : hearing.trainer.settings) {
-    if (ours.starts_with(kKey) && found_in(theirs, hearing.given)) return ours.substr(kKey.size());
-  }
-  return "";
 }
 
 std::string modules_heard(const Trainer& trainer, const std::vector<std::string>& theirs) {
@@ -256,7 +272,6 @@ Result<Understood> understand(const std::vector<Setting>& settings, const Traine
   understood.layout = join(hearing.entries, ",");
   understood.job = hearing.job;
   understood.attention = hearing.attention;
-  understood.gradients = detail::hear_gradients(hearing);
   understood.not_said = hearing.missing;
   understood.unreadable = hearing.unreadable;
   understood.notes = hearing.notes;

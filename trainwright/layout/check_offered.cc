@@ -1,6 +1,8 @@
 // Whether the trainer has what a layout asks for, by its own lists.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/layout/findings.h"
 
@@ -59,6 +61,18 @@ void check_loss(const Case& c, Findings& findings) {
                   fmt::format("{} {} has no loss '{}'", c.trainer.title, to_text(c.trainer.version),
                               c.layout.loss),
                   names.empty() ? "leave it out" : fmt::format("it has {}", enumerate(names)));
+}
+
+void check_gradients(const Case& c, Findings& findings) {
+  const PrecisionFacts* precision = find_kind(c.trainer.precisions, c.layout.precision);
+  if (c.layout.gradients == GradientDtype::AsTrainer || precision == nullptr) return;
+  const auto& offered = precision->gradients;
+  const std::string_view asked = name_of(c.layout.gradients);
+  if (std::find(offered.begin(), offered.end(), asked) != offered.end()) return;
+  findings.forbid("gradients-offered",
+                  fmt::format("{} {} has no gradients in {} under precision={}", c.trainer.title,
+                              to_text(c.trainer.version), asked, name_of(c.layout.precision)),
+                  fmt::format("gradients={}", enumerate(offered, "or")));
 }
 
 void check_switches(const Case& c, Findings& findings) {
@@ -147,6 +161,7 @@ void check_offered(const Case& c, Findings& findings) {
                                 c.trainer.title, to_text(c.trainer.version)),
                     "leave out vocab_parallel");
   }
+  check_gradients(c, findings);
   check_loss(c, findings);
   check_switches(c, findings);
 }

@@ -88,6 +88,7 @@ struct Layout {
   std::int64_t micro_batch_group = 0;  // that pass one chunk before the next starts; 0: pp
   Flags<Offload> offload;
   PrecisionKind precision = PrecisionKind::Bf16;
+  GradientDtype gradients = GradientDtype::AsTrainer;
   CpKind cp_kind = CpKind::Ring;
   std::int64_t cp_ulysses = 0;  // of UlyssesRing: members of cp that exchange all-to-all
   DispatcherKind dispatcher = DispatcherKind::AllToAll;

@@ -192,6 +192,9 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
   const std::size_t loss = running_loss(layout, trainer);
   facts.set(Variable::LossChunks, loss < trainer.losses.size() ? trainer.losses[loss].chunks : 1);
   set_kind(facts, Variable::Precision, layout.precision);
+  if (const auto dtype = named<GradientDtype>(gradient_dtype(layout, trainer))) {
+    set_kind(facts, Variable::Gradients, *dtype);
+  }
   set_kind(facts, Variable::Optimizer, job.optimizer);
   set_kind(facts, Variable::CpKind, layout.cp_kind);
   facts.set(Variable::Ulysses, detail::ulysses_degree(layout));

@@ -207,6 +207,18 @@ Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
   return TrainedBytes{model, TW_TRY(parameter_bytes_in(dtype, trainer, precision, job.optimizer))};
 }
 
+std::string gradient_dtype(const Layout& layout, const Trainer& trainer) {
+  if (layout.gradients != GradientDtype::AsTrainer) return std::string(name_of(layout.gradients));
+  const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision);
+  if (facts == nullptr) return {};
+  if (layout.zero == 0 && !facts->gradient_unsharded.empty()) return facts->gradient_unsharded;
+  const ShardingFacts* sharding = find_kind(trainer.shardings, layout.sharding);
+  const auto& offered = facts->gradients;
+  const bool as_weight = sharding != nullptr && sharding->gradients_as_weight &&
+                         std::find(offered.begin(), offered.end(), facts->weight) != offered.end();
+  return as_weight ? facts->weight : offered.front();
+}
+
 namespace {
 
 // Compute capability 10.0 to 11.x, and 13.0 on.
@@ -224,9 +236,12 @@ Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const C
   TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
   const PrecisionFacts& facts = *find_kind(trainer.precisions, layout.precision);
   const bool adapters = !adapter_dtype(job, trainer).empty();
-  if (layout.zero == 0 && !facts.gradient_unsharded.empty()) {
-    bytes.model =
-        TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer, facts.gradient_unsharded));
+  const std::string gradients = gradient_dtype(layout, trainer);
+  if (gradients != facts.gradients.front()) {
+    const bool frozen = job.lora && !facts.frozen.empty();
+    const ParameterBytes model =
+        TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer, gradients));
+    if (!frozen) bytes.model = model;
     if (!adapters) bytes.adapter = bytes.model;
   }
   if (facts.weight_copies_either_order && take_either_order(cluster)) {

@@ -87,6 +87,9 @@ Keys memory_keys() {
       set_of(Offload{}, "offload", "what moves to host memory", "nothing", "offload=optimizer"),
       choice(PrecisionKind{}, "precision", "of products; fp8 means the trainer's usual recipe",
              "bf16", "precision=fp8-blockwise"),
+      choice(GradientDtype{}, "gradients",
+             "what gradients are added up and reduced in, of those of `show trainer`", "as-trainer",
+             "gradients=bf16"),
       other("loss", "a name of `show trainer`", "which of the trainer's losses runs",
             "its usual one", "loss=chunked"),
   };

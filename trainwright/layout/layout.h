@@ -24,11 +24,11 @@
 //   mtp_stage                                from 0
 //   sp vocab_parallel                        alone; the latter: embedding, head on all stages
 //   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
-//   precision cp_kind dispatcher cp_ulysses  likewise
+//   precision gradients cp_kind dispatcher likewise
 //   offload                                  optimizer+activations+parameters
 //   on off                                   overlap-tp+compile+...
 //   loss                                     one of the trainer's
-//   max_connections                          CUDA_DEVICE_MAX_CONNECTIONS
+//   max_connections cp_ulysses               CUDA_DEVICE_MAX_CONNECTIONS; a whole number
 //   order                                    tp-cp-ep-dp-pp, innermost first; cp, ep may be absent
 // Left out: dp fills the world where one is known, etp is tp, schedule and placement are the usual
 // ones for pp and vpp, zero and sharding imply each other; all else is as in the context's `usual`.
@@ -103,8 +103,7 @@ std::string to_text(const Job& job);
 Json to_json(const Job& job);
 // The dtype that adapters are made in, if not that of the weights beside them; else empty.
 std::string_view adapter_dtype(const Job& job, const Trainer& trainer);
-// Bytes of one parameter of the model and of one of an adapter. Diagnoses what the trainer does not
-// offer.
+// Bytes of one parameter of the model and of an adapter. Diagnoses what the trainer lacks.
 struct TrainedBytes {
   ParameterBytes model, adapter;
 };
@@ -113,6 +112,7 @@ Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision, cons
 // precision no transpose (Transformer Engine v2.8 utils.py is_non_tn_fp8_gemm_supported).
 Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const Cluster& cluster,
                                    const Trainer& trainer);
+std::string gradient_dtype(const Layout& layout, const Trainer& trainer);  // "bf16"; may be empty
 // What it names and the model or the trainer lacks, whatever the layout: matrices for adapters,
 // layers to freeze, anything to train, the optimizer. All of it also speaks against every layout.
 Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer);

@@ -82,6 +82,7 @@ Layout any_layout() {
   layout.micro_batch_group = within(0, 9);
   layout.offload = any_set(Offload::Parameters);
   layout.precision = any_of(PrecisionKind::Nvfp4);
+  layout.gradients = any_of(GradientDtype::Bf16);
   layout.cp_kind = any_of(CpKind::UlyssesRing);
   layout.cp_ulysses = within(0, 9);
   layout.dispatcher = any_of(DispatcherKind::Flex);

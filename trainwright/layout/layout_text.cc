@@ -246,6 +246,7 @@ void read_batch(EntryReader& reader, Layout& layout, std::vector<std::string>& n
 void read_kinds(EntryReader& reader, Layout& layout) {
   assign(layout.offload, reader.set<Offload>("offload"));
   assign(layout.precision, reader.kind<PrecisionKind>("precision"));
+  assign(layout.gradients, reader.kind<GradientDtype>("gradients"));
   assign(layout.cp_kind, reader.kind<CpKind>("cp_kind"));
   assign(layout.cp_ulysses, reader.integer("cp_ulysses"));
   assign(layout.dispatcher, reader.kind<DispatcherKind>("dispatcher"));

@@ -75,6 +75,20 @@ bool offload_optimizer(Layout& layout) {
   return true;
 }
 
+// Gradients of fewer bits.
+bool lean_gradients(Layout& layout) {
+  if (layout.gradients != GradientDtype::AsTrainer) return false;
+  layout.gradients = GradientDtype::Bf16;
+  return true;
+}
+bool offers_lean_gradients(const Trainer& trainer) {
+  return std::any_of(trainer.precisions.begin(), trainer.precisions.end(), [](const auto& facts) {
+    const auto& dtypes = facts.gradients;
+    return dtypes.front() == "fp32" &&
+           std::find(dtypes.begin(), dtypes.end(), "bf16") != dtypes.end();
+  });
+}
+
 // Logits chunk by chunk, of trainers that offer it.
 constexpr std::string_view kLiger = "liger";
 bool liger_loss(Layout& layout) {
@@ -101,12 +115,19 @@ struct Step {
   bool (*offered)(const Trainer&) = any_trainer;
 };
 constexpr Step kSteps[] = {
-    {sequence_parallel, 1},  {liger_loss, 1, offers_liger},
-    {half_micro_batch, 2},   {smallest_micro_batch, 4},
-    {selective, 3},          {by_operators, 4, offers_operators},
-    {more_sharding, 4},      {twice_expert, 5},
-    {twice_pipeline, 6},     {full, 6},
-    {twice_tensor, 7},       {twice_context, 7},
+    {sequence_parallel, 1},
+    {liger_loss, 1, offers_liger},
+    {half_micro_batch, 2},
+    {smallest_micro_batch, 4},
+    {selective, 3},
+    {by_operators, 4, offers_operators},
+    {more_sharding, 4},
+    {twice_expert, 5},
+    {lean_gradients, 5, offers_lean_gradients},
+    {twice_pipeline, 6},
+    {full, 6},
+    {twice_tensor, 7},
+    {twice_context, 7},
     {offload_optimizer, 20},
 };
 

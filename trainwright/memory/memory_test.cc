@@ -445,15 +445,68 @@ TEST_CASE(
         2 * (dense + expert) + dense / 16 + expert / 2);
 }
 
-TEST_CASE("PyTorch's pipeline holds buffers of every micro-batch and what it sent") {
+TEST_CASE("before 2.15 PyTorch's pipeline holds buffers of every micro-batch and what it sent") {
   const auto point_to_point = [](std::int64_t gbs) {
-    const Case c = llama_case("pytorch", "pp=4,dp=1,mbs=1,seq=2048,gbs=" + std::to_string(gbs));
+    const Case c =
+        llama_case("pytorch@2.13", "pp=4,dp=1,mbs=1,seq=2048,gbs=" + std::to_string(gbs));
     return bytes_of(c.estimate().classes[1], Category::PointToPoint);
   };
   // A = 2048 x 2048 x 2 bytes. A middle rank receives A twice per micro-batch; every further
   // micro-batch adds those, its output and its sent gradient.
   const Bytes a(std::int64_t{2048} * 2048 * 2);
   CHECK(point_to_point(24) - point_to_point(16) == a * 4 * 8);
+}
+
+TEST_CASE("from 2.15 on PyTorch's pipeline holds one input and one output on their way") {
+  const auto rank = [](const std::string& trainer, const std::string& more) {
+    const Case c = llama_case(trainer, "pp=4,mbs=1,seq=2048," + more);
+    return c.estimate().classes[1];
+  };
+  // A = 2048 x 2048 x 2 bytes, however many micro-batches there are.
+  const Bytes a(std::int64_t{2048} * 2048 * 2);
+  for (const char* more : {"dp=1,gbs=16", "dp=1,gbs=24"}) {
+    CHECK(bytes_of(rank("torchtitan@0.3,torch=2.15", more), Category::PointToPoint) == a * 2);
+  }
+  // Outputs stay where DDP wraps the stage (stage.py _output_slot_is_releasable).
+  const auto kept = [&](const std::string& more) {
+    return bytes_of(rank("pytorch@2.15", more), Category::Activations);
+  };
+  CHECK(kept("dp=2,gbs=16") > kept("dp=1,gbs=8"));
+}
+
+TEST_CASE("gradients in bf16 take half of those in fp32, and Bridge's FSDP has them unasked") {
+  const auto gradients = [](const std::string& trainer, const std::string& layout) {
+    return bytes_of(llama_case(trainer, layout + ",mbs=1,gbs=64,seq=2048").estimate().classes[0],
+                    Category::Gradients);
+  };
+  for (const char* layout : {"dp=8", "tp=2,pp=2,dp=4,zero=1", "dp=8,zero=2,precision=mxfp8"}) {
+    const std::string text(layout);
+    CHECK(gradients("megatron@0.19", text + ",gradients=bf16") * 2 ==
+          gradients("megatron@0.19", text));
+    CHECK(gradients("megatron@0.19", text + ",gradients=fp32") == gradients("megatron@0.19", text));
+  }
+  const std::string fsdp = "dp=8,sharding=megatron-fsdp";
+  CHECK(gradients("megatron-bridge", fsdp) * 2 ==
+        gradients("megatron-bridge", fsdp + ",gradients=fp32"));
+  CHECK(gradients("megatron@0.19", fsdp) == gradients("megatron-bridge", fsdp + ",gradients=fp32"));
+}
+
+TEST_CASE("gradients in bf16 may be the smallest change") {
+  // Nothing is left to recompute, and Megatron's ZeRO shards no more: next would be a pipeline.
+  const char* words = "dp=8,zero=1,mbs=1,gbs=64,seq=512,recompute=full";
+  Case c = llama_case("megatron@0.19", words);
+  const auto tightened = [&c] {
+    const auto worst = c.estimate().classes[0];
+    const Bytes gradients = bytes_of(worst, Category::Gradients);
+    c.cluster.groups[0].accelerator.memory_visible = worst.driver - gradients / 8;
+    return smallest_change_that_fits(c.question());
+  };
+  const auto change = tightened();
+  REQUIRE(change.has_value());
+  CHECK(change_to(words, change->layout) == "gradients=bf16");
+  c.layout.precision = PrecisionKind::Fp32;
+  const auto other = tightened();
+  CHECK((!other || other->layout.gradients == GradientDtype::AsTrainer));
 }
 
 TEST_CASE("what does not fit comes with the smallest change that does") {

@@ -39,7 +39,11 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
   rules.microbatches = std::max<std::int64_t>(1, micro_batch_count(layout));
   rules.product_workspace = product_workspace(cluster, trainer);
   const bool several = layout.pp > 1;
-  rules.pipeline = {.outputs_freed_early = trainer.pipeline.outputs_freed_early || !several,
+  const PipelineFacts& facts = trainer.pipeline;
+  const bool wrapped = layout.sharding == ShardingKind::Ddp && layout.dp * layout.cp > 1;
+  const bool freed = facts.outputs_freed_early && !(facts.outputs_stay_with_ddp && wrapped);
+  rules.pipeline = {.outputs_freed_early = freed || !several,
+                    .last_output_stays = facts.last_output_stays && several,
                     .buffers_per_micro_batch = trainer.pipeline.buffers_per_micro_batch && several,
                     .sends_stay = trainer.pipeline.sends_live_until_step_end && several,
                     .last_gradient_stays = trainer.pipeline.last_gradient_stays && several,

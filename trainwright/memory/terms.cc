@@ -307,6 +307,13 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
   } else if (!pipeline.outputs_freed_early) {
     terms.whole += bytes.output;
   }
+  if (pipeline.last_output_stays && !pipeline.buffers_per_micro_batch) {
+    terms.whole += bytes.logits;
+    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
+      spot->activations += bytes.logits;
+      spot->total += bytes.logits;
+    }
+  }
   if (pipeline.last_gradient_stays && content.from_other_rank) terms.last_gradient = bytes.input;
   if (pipeline.sends_stay) {
     terms.sent_forward = content.to_other_rank ? bytes.output : kNothing;

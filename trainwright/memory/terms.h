@@ -44,6 +44,7 @@ bool all_whole(const ChunkTerms& terms);
 
 struct PipelineRules {
   bool outputs_freed_early = false;
+  bool last_output_stays = false;
   bool buffers_per_micro_batch = false;
   bool sends_stay = false;
   bool last_gradient_stays = false;

@@ -14,13 +14,15 @@ namespace {
 constexpr std::array<std::string_view, 9> kDegreeKeys = {"tp", "pp",  "vpp", "cp",  "dp",
                                                          "ep", "etp", "mbs", "zero"};
 constexpr std::string_view kKeys =
-    "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind, loss or "
-    "schedule";
+    "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind, gradients, "
+    "loss "
+    "or schedule";
 
 std::vector<std::string> kinds_of(std::string_view key) {
   if (key == "recompute") return to_strings(all_names(RecomputeKind{}));
   if (key == "sharding") return to_strings(all_names(ShardingKind{}));
   if (key == "schedule") return to_strings(all_names(ScheduleKind{}));
+  if (key == "gradients") return to_strings(all_names(GradientDtype{}));
   if (key == "cp_kind") return to_strings(all_names(CpKind{}));
   if (key == "offload") return {"none", "optimizer", "optimizer+parameters"};
   return {};

@@ -19,7 +19,7 @@ namespace trainwright {
 struct Limit {
   std::string key;  // of the layout's text
   std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
-  std::string kind = {};  // of recompute, sharding, offload, cp_kind and schedule
+  std::string kind = {};  // of recompute, sharding, offload, cp_kind, gradients and schedule
 };
 // Diagnoses unknown keys and kinds, and ranges that are none. `where` is the option's name.
 Result<Limit> parse_limit(std::string_view text, const std::string& where);

@@ -43,8 +43,8 @@ TEST_CASE("an order of its own is judged as the same order from a file") {
   };
   for (const Case& one : {Case{"torchtitan", 32, 4096, true},
                           {"torchtitan", 64, 4096, false},
-                          {"pytorch", 32, 4096, true},
-                          {"pytorch", 32, 1024, true}}) {
+                          {"pytorch@2.13", 32, 4096, true},
+                          {"pytorch@2.13", 32, 1024, true}}) {
     CAPTURE(one.trainer);
     CAPTURE(one.gbs);
     CAPTURE(one.seq);

@@ -134,6 +134,7 @@ Layout base_of(const SearchQuestion& question) {
   if (groups_experts(question)) layout.on.insert(Switch::GroupedGemm);
   for (const Limit& limit : question.limits) {
     if (limit.key == "loss") layout.loss = limit.kind;
+    if (limit.key == "gradients") layout.gradients = *named<GradientDtype>(limit.kind);
   }
   return layout;
 }

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <string>
+#include <tuple>
 #include <unordered_map>
 
 #include "trainwright/base/few.h"
@@ -166,10 +168,10 @@ struct StepModel::State {
     return known->second;
   }
 
-  // By precision and whether anything is sharded.
-  std::map<std::pair<PrecisionKind, bool>, TrainedBytes> known_bytes = {};
+  // By precision, dtype of gradients and whether anything is sharded.
+  std::map<std::tuple<PrecisionKind, std::string, bool>, TrainedBytes> known_bytes = {};
   Result<TrainedBytes> bytes_of(const Layout& layout) {
-    const std::pair key(layout.precision, layout.zero == 0);
+    const std::tuple key(layout.precision, gradient_dtype(layout, trainer), layout.zero == 0);
     const auto found = known_bytes.find(key);
     if (found != known_bytes.end()) return found->second;
     return known_bytes[key] = TW_TRY(trained_bytes(job, layout, cluster, trainer));

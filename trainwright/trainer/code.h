@@ -11,6 +11,7 @@
 #include "trainwright/base/names.h"
 #include "trainwright/trainer/code_facts.h"
 #include "trainwright/trainer/kinds.h"
+#include "trainwright/trainer/rule.h"
 
 namespace trainwright {
 
@@ -89,12 +90,20 @@ struct PipelineFacts {
   bool outputs_freed_early = false;      // a stage's output is dropped once sent
   bool buffers_per_micro_batch = false;  // to receive every micro-batch, not those in flight
   bool sends_live_until_step_end = false;
-  bool last_gradient_stays = false;  // the input gradient sent last, until the next one is there
-  bool last_input_stays = false;     // each chunk's last input and its gradient, between steps too
-  bool vocab_parallel = false;       // can spread embedding and head over all ranks of the pipeline
+  bool outputs_stay_with_ddp = false;  // no output is dropped where DDP wraps the stage
+  bool last_output_stays = false;      // that of the last stage, as long as its micro-batch
+  bool last_gradient_stays = false;    // the input gradient sent last, until the next one is there
+  bool last_input_stays = false;  // each chunk's last input and its gradient, between steps too
+  bool vocab_parallel = false;    // can spread embedding and head over all ranks of the pipeline
   std::int64_t first_stage_less_layers = 0;  // how many layers the embedding is worth by default
   std::int64_t last_stage_less_layers = 0;   // and the head
   std::string source;
+};
+
+// The same from a version of PyTorch on, where PyTorch's own pipelines run.
+struct PipelineSince {
+  Version torch;
+  PipelineFacts facts;
 };
 
 struct HostLead {

@@ -13,6 +13,8 @@ enum class ShardingKind { Ddp, Zero, Fsdp, Hsdp, MegatronFsdp };
 enum class PrecisionKind {
   Fp32, Fp16, Bf16, Fp8Delayed, Fp8Tensorwise, Fp8Rowwise, Fp8Blockwise, Mxfp8, Nvfp4,
 };
+// What gradients are added up and reduced in: as the trainer does unasked, or as asked.
+enum class GradientDtype { AsTrainer, Fp32, Fp16, Bf16 };
 enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
 enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
 enum class OptimizerKind {
@@ -74,6 +76,7 @@ enum class BucketUnit { Parameter, Byte };
 
 std::span<const std::string_view> all_names(ShardingKind);
 std::span<const std::string_view> all_names(PrecisionKind);
+std::span<const std::string_view> all_names(GradientDtype);
 std::span<const std::string_view> all_names(CpKind);
 std::span<const std::string_view> all_names(DispatcherKind);
 std::span<const std::string_view> all_names(OptimizerKind);

@@ -92,6 +92,11 @@ std::span<const std::string_view> all_names(PrecisionKind) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(GradientDtype) {
+  static constexpr std::string_view kNames[] = {"as-trainer", "fp32", "fp16", "bf16"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(CpKind) {
   static constexpr std::string_view kNames[] = {"ring", "all-gather", "ulysses", "ulysses-ring"};
   return kNames;

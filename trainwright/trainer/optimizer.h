@@ -48,6 +48,9 @@ struct OptimizerFacts {
   std::int64_t least = 0;               // smaller weights have fp32 states without scales
   std::int64_t tables = 0;              // bytes that all weights share
   std::string master;                   // dtype, where it replaces the precision's; else empty
+  // Precisions under which it reads gradients in fewer bits as they are; under others they are
+  // copied first, as the precision says.
+  std::vector<PrecisionKind> reads_gradients;
   std::string setting, source;
 };
 

@@ -46,7 +46,7 @@ tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
 Trainer at_version(const Trainer& trainer, Version version) {
   Trainer picked = trainer;
   picked.version = version;
-  if (picked.libraries.torch_is_trainer) picked.libraries.torch = version;
+  set_torch(picked, picked.libraries.torch_is_trainer ? version : picked.libraries.torch);
   std::erase_if(picked.rules, [&](const Rule& rule) {
     return (rule.since && version < *rule.since) ||
            (rule.until && !not_after(version, *rule.until));
@@ -54,7 +54,38 @@ Trainer at_version(const Trainer& trainer, Version version) {
   return picked;
 }
 
+// "torch=2.15" behind a name.
+Result<Trainer> on_torch(Trainer trainer, std::string_view words) {
+  for (const std::string_view word : split(words, ',')) {
+    const auto equals = std::min(word.find('='), word.size());
+    const bool torch = lower_case(trim(word.substr(0, equals))) == "torch";
+    const auto version = torch ? parse_version(trim(word.substr(std::min(equals + 1, word.size()))))
+                               : std::optional<Version>();
+    if (!version) {
+      return fail(
+          std::string(word), "not a version of PyTorch",
+          fmt::format("for instance {}@{},torch=2.15", trainer.name, to_text(trainer.version)));
+    }
+    if (trainer.libraries.torch_is_trainer || trainer.libraries.torch == Version{}) {
+      const bool itself = trainer.libraries.torch_is_trainer;
+      return fail(std::string(word),
+                  itself ? fmt::format("{} is PyTorch itself", trainer.title)
+                         : fmt::format("{} does not run on PyTorch", trainer.title),
+                  itself ? fmt::format("{}@{}", trainer.name, to_text(*version)) : "leave it out");
+    }
+    set_torch(trainer, *version);
+  }
+  return trainer;
+}
+
 }  // namespace
+
+void set_torch(Trainer& trainer, Version torch) {
+  trainer.libraries.torch = torch;
+  for (const PipelineSince& since : trainer.pipeline_since) {
+    if (since.torch <= torch) trainer.pipeline = since.facts;
+  }
+}
 
 bool goes_by(const std::string& name, const std::vector<std::string>& aliases,
              const std::string& called) {
@@ -64,6 +95,9 @@ bool goes_by(const std::string& name, const std::vector<std::string>& aliases,
 }
 
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers) {
+  if (const auto comma = text.find(','); comma != std::string_view::npos) {
+    return on_torch(TW_TRY(pick_trainer(text.substr(0, comma), trainers)), text.substr(comma + 1));
+  }
   const auto mark = text.find('@');
   const std::string name = lower_case(trim(text.substr(0, mark)));
   std::vector<const Trainer*> known;

@@ -185,6 +185,7 @@ void read(JsonFields& fields, ShardingFacts& sharding) {
   if (fields.raw("gradients") != nullptr) {
     sharding.gradients = kind_in<GradientLife>(fields, "gradients");
   }
+  sharding.gradients_as_weight = fields.optional_bool("gradients_as_weight").value_or(false);
   for (const std::string& name : fields.optional_strings("without")) {
     check_name(fields, "without", name, to_strings(all_names(KernelKind{})));
     if (const auto kind = named<KernelKind>(name)) sharding.without.push_back(*kind);
@@ -255,15 +256,16 @@ void read_entries(JsonFields& fields, std::string_view key, std::vector<T>& list
   read_entries(fields, key, list, faults, names_for(key_of(any)));
 }
 
-void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& faults) {
-  const Json* object = fields.raw("pipeline");
-  if (object == nullptr) return;
-  JsonFields at(*object, fields.origin(), fields.path("pipeline"), faults);
-  if (!object->is_object()) return;
+void read_pipeline(const Json& object, const std::string& origin, const std::string& path,
+                   PipelineFacts& pipeline, Diagnostics& faults) {
+  JsonFields at(object, origin, path, faults);
+  if (!object.is_object()) return;
   constexpr IntegerRange kLayers{.least = 0, .most = 1000};
   pipeline.outputs_freed_early = at.boolean("outputs_freed_early");
   pipeline.buffers_per_micro_batch = at.boolean("buffers_per_micro_batch");
   pipeline.sends_live_until_step_end = at.boolean("sends_live_until_step_end");
+  pipeline.outputs_stay_with_ddp = at.optional_bool("outputs_stay_with_ddp").value_or(false);
+  pipeline.last_output_stays = at.optional_bool("last_output_stays").value_or(false);
   pipeline.last_gradient_stays = at.optional_bool("last_gradient_stays").value_or(false);
   pipeline.last_input_stays = at.optional_bool("last_input_stays").value_or(false);
   pipeline.vocab_parallel = at.optional_bool("vocab_parallel").value_or(false);
@@ -273,6 +275,29 @@ void read_pipeline(JsonFields& fields, PipelineFacts& pipeline, Diagnostics& fau
       at.optional_integer("last_stage_less_layers", kLayers).value_or(0);
   pipeline.source = source_in(at);
   at.finish();
+}
+
+// A file that has its own facts says anew which versions of PyTorch change them.
+void read_pipelines(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
+  if (const Json* own = fields.raw("pipeline")) {
+    trainer.pipeline_since.clear();
+    read_pipeline(*own, fields.origin(), fields.path("pipeline"), trainer.pipeline, faults);
+  }
+  constexpr std::string_view kSince = "pipeline_since_torch";
+  const Json* object = fields.raw(kSince);
+  if (object == nullptr) return;
+  trainer.pipeline_since = {{Version{}, trainer.pipeline}};
+  for (const auto& [text, value] : object->members) {
+    const auto version = parse_version(text);
+    PipelineSince since{version.value_or(Version{}), {}};
+    if (!version || since.torch <= trainer.pipeline_since.back().torch) {
+      fields.fault(kSince, fmt::format("'{}' is not a version after the one before", text),
+                   "versions of PyTorch, the oldest first: 2.15");
+    }
+    read_pipeline(value, fields.origin(), fields.path(std::string(kSince) + '/' + text),
+                  since.facts, faults);
+    trainer.pipeline_since.push_back(std::move(since));
+  }
 }
 
 void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faults) {
@@ -369,7 +394,7 @@ constexpr std::string_view kSettingsOnly[] = {
     "always",       "with_pp", "with_ep",        "model",      "modules",      "stage_modules",
     "schedule_csv", "order",   "offload",        "cp_ulysses", "pipeline_mbs", "nodes",
     "local_batch",  "loss",    "pipeline_batch", "attention",  "script",       "unasked",
-    "read",         "why",     "vpp_layers",     "gradients",  "uncounted"};
+    "read",         "why",     "vpp_layers",     "uncounted"};
 
 Names settings_known() {
   Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));
@@ -442,7 +467,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_entries(fields, "communicators", trainer.communicators, faults, to_strings(group_names()));
   read_all("buckets", trainer.buckets);
   read_all("workspaces", trainer.workspaces);
-  read_pipeline(fields, trainer.pipeline, faults);
+  read_pipelines(fields, trainer, faults);
   read_code(fields, trainer.code, faults);
   read_adapters(fields, trainer.adapters, faults);
   read_allocator(fields, trainer.allocator, faults);

@@ -63,6 +63,16 @@ void read_optimizer(JsonFields& fields, OptimizerFacts& optimizer) {
   optimizer.block = fields.optional_integer("block", kCount).value_or(0);
   optimizer.least = fields.optional_integer("least", kCount).value_or(0);
   optimizer.tables = fields.optional_integer("tables", kCount).value_or(0);
+  optimizer.reads_gradients.clear();
+  for (const std::string& name : fields.optional_strings("reads_gradients")) {
+    const auto kind = named<PrecisionKind>(name);
+    if (kind) optimizer.reads_gradients.push_back(*kind);
+    const auto known = to_strings(all_names(PrecisionKind{}));
+    if (!kind) {
+      fields.fault("reads_gradients", fmt::format("unknown name '{}'", name),
+                   did_you_mean(name, known, "known: " + enumerate(known)));
+    }
+  }
   optimizer.master = fields.optional_string("master").value_or("");
   if (optimizer.master.empty() || is_dtype(optimizer.master)) return;
   fields.fault("master", fmt::format("unknown name '{}'", optimizer.master),

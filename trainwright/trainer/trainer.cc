@@ -79,7 +79,11 @@ Result<ParameterBytes> parameter_bytes(const Trainer& trainer, PrecisionKind pre
   bytes.master = bytes_of(has_master && !steps->master.empty() ? steps->master : numbers->master);
   bytes.states = settled(*steps, bytes.weight);
   const double exact = bytes_of("fp32");
-  if (numbers->gradient_copied_at_step && bytes.gradient < exact) bytes.gradient_at_step = exact;
+  const auto& as_they_are = steps->reads_gradients;
+  const bool copied =
+      numbers->gradient_copied_at_step &&
+      std::find(as_they_are.begin(), as_they_are.end(), precision) == as_they_are.end();
+  if (copied && bytes.gradient < exact) bytes.gradient_at_step = exact;
   return bytes;
 }
 

@@ -63,7 +63,8 @@ struct Offer {
 struct ShardingFacts {
   ShardingKind kind = ShardingKind::Ddp;
   GradientLife gradients = GradientLife::Buffer;
-  std::vector<KernelKind> without;  // kernels that it excludes
+  bool gradients_as_weight = false;  // unasked they have the weight's dtype
+  std::vector<KernelKind> without;   // kernels that it excludes
   std::string setting, source;
   Seconds host_per_module = {};  // in every pass, where it takes care of weights module by module
 };
@@ -101,7 +102,8 @@ struct Trainer {
   std::vector<Bucket> buckets;
   std::vector<Workspace> workspaces;
   AdapterFacts adapters;
-  PipelineFacts pipeline;
+  PipelineFacts pipeline;                     // under `libraries.torch`
+  std::vector<PipelineSince> pipeline_since;  // by version, the file's own first; may be empty
   AllocatorFacts allocator;
   std::vector<std::pair<std::string, std::string>> settings;  // our name -> the trainer's name
   std::vector<Rule> rules;                                    // those that hold for `version`
@@ -166,8 +168,10 @@ Result<std::vector<Trainer>> load_trainers(const std::string& data_dir,
                                            Learned learned = Learned::Taken);
 
 // "megatron@0.12", or "megatron" for the newest; names and aliases in any case. Only the rules that
-// hold for that version stay.
+// hold for that version stay. "torchtitan@0.3,torch=2.15" is on another PyTorch than the file says.
 Result<Trainer> pick_trainer(std::string_view text, std::span<const Trainer> trainers);
+// On that PyTorch: its facts of pipelines, too.
+void set_torch(Trainer& trainer, Version torch);
 // One of them as a run had it switched, with "based_on" as pick_trainer takes it:
 //   {"based_on": "megatron-core@0.16", "kernels": {"flash-attention": false}, "loss": "te-fused",
 //    "workspaces": {"cublas": 8519680}, "code": {"sums_copy": true},

@@ -71,6 +71,11 @@ Json optimizers(const Trainer& trainer) {
     if (entry.least > 0) json.add("least", Json::of(entry.least));
     if (entry.tables > 0) json.add("tables", Json::of(entry.tables));
     if (!entry.master.empty()) json.add("master", Json::of(entry.master));
+    if (!entry.reads_gradients.empty()) {
+      Json names = Json::array();
+      for (const PrecisionKind kind : entry.reads_gradients) names.push(Json::of(name_of(kind)));
+      json.add("reads_gradients", std::move(names));
+    }
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -140,6 +145,7 @@ Json shardings(const Trainer& trainer) {
   for (const auto& entry : trainer.shardings) {
     Json json = Json::object();
     json.add("gradients", Json::of(name_of(entry.gradients)));
+    if (entry.gradients_as_weight) json.add("gradients_as_weight", Json::of(true));
     if (!entry.without.empty()) {
       Json names = Json::array();
       for (const KernelKind kind : entry.without) names.push(Json::of(name_of(kind)));
@@ -233,6 +239,8 @@ Json pipeline(const PipelineFacts& facts) {
   json.add("outputs_freed_early", Json::of(facts.outputs_freed_early))
       .add("buffers_per_micro_batch", Json::of(facts.buffers_per_micro_batch))
       .add("sends_live_until_step_end", Json::of(facts.sends_live_until_step_end))
+      .add("outputs_stay_with_ddp", Json::of(facts.outputs_stay_with_ddp))
+      .add("last_output_stays", Json::of(facts.last_output_stays))
       .add("last_gradient_stays", Json::of(facts.last_gradient_stays))
       .add("last_input_stays", Json::of(facts.last_input_stays))
       .add("vocab_parallel", Json::of(facts.vocab_parallel))

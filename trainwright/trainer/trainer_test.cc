@@ -87,6 +87,20 @@ TEST_CASE("a trainer's variant adds gradients up in another dtype, where any pre
   CHECK(contains(to_text(none.error()), "has no gradients in bf16"));
 }
 
+TEST_CASE(
+    "the precision-aware optimizer reads bf16 gradients as they are, but not beside fp8 weights") {
+  // 0.13.1 optimizer_config.py use_precision_aware_optimizer_no_fp8_or_ds_fp8.
+  const auto copied = [](const char* trainer, const char* precision) {
+    return bytes_of(trainer, precision, "adamw-precision-aware", "bf16").gradient_at_step;
+  };
+  CHECK(copied("megatron@0.12", "fp8-tensorwise") == 0);
+  for (const char* trainer : {"megatron@0.13", "megatron@0.19", "megatron-bridge"}) {
+    CHECK(copied(trainer, "bf16") == 0);
+    CHECK(copied(trainer, "fp8-delayed") == 0);
+    CHECK(copied(trainer, "fp8-tensorwise") == 4);
+  }
+}
+
 TEST_CASE("the precision-aware optimizer of Megatron keeps a 16-bit remainder from its start") {
   // bf16 states 2 + 2 with the remainder's 2 (0.11.0 optimizer/__init__.py:291).
   CHECK(shared_by_zero_1(bytes_of("megatron@0.11", "bf16", "adamw-precision-aware")) == 6);
@@ -95,6 +109,30 @@ TEST_CASE("the precision-aware optimizer of Megatron keeps a 16-bit remainder fr
                                    OptimizerKind::AdamWPrecisionAware);
   REQUIRE(!old.has_value());
   CHECK(contains(to_text(old.error()), "Megatron-Core has no optimizer 'adamw-precision-aware'"));
+}
+
+TEST_CASE("a trainer runs on the PyTorch that is said, whose pipelines keep less from 2.15 on") {
+  const auto keeps = [](std::string_view text) {
+    const Trainer trainer = picked_trainer(text);
+    return std::pair(to_text(trainer.libraries.torch), trainer.pipeline.buffers_per_micro_batch);
+  };
+  CHECK(keeps("torchtitan@0.3") == std::pair(std::string("2.10"), true));
+  CHECK(keeps("torchtitan@0.3,torch=2.14.1") == std::pair(std::string("2.14.1"), true));
+  CHECK(keeps("torchtitan , torch = 2.15") == std::pair(std::string("2.15"), false));
+  CHECK(keeps("pytorch@2.14") == std::pair(std::string("2.14"), true));
+  CHECK(keeps("pytorch@2.15") == std::pair(std::string("2.15"), false));
+  // What the layers count as in a split is torchtitan's, whatever the PyTorch.
+  CHECK(picked_trainer("torchtitan@0.3,torch=2.15").pipeline.first_stage_less_layers == 1);
+  // And back again.
+  const auto variant = trainer_named(
+      R"({"based_on": "pytorch@2.15", "libraries": {"torch": "2.13"}})", shipped_trainers());
+  REQUIRE(variant.has_value());
+  CHECK(variant->pipeline.buffers_per_micro_batch);
+  CHECK(trainer_called("torchtitan,torch=2.15") == "torchtitan");
+  CHECK(contains(refusal("torchtitan,torch=new"), "not a version of PyTorch"));
+  CHECK(contains(refusal("torchtitan,cuda=13"), "torchtitan@0.3,torch=2.15"));
+  CHECK(contains(refusal("pytorch@2.13,torch=2.15"), "pytorch@2.15"));
+  CHECK(contains(refusal("paddleformers,torch=2.15"), "does not run on PyTorch"));
 }
 
 TEST_CASE("other trainers' bytes per parameter") {

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "mamba_beside",
     "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
     "count_loss", "vocab_parallel", "mtp_stage", "layers_behind_mtp", "micro_batch_group", "split",
-    "schedule", "split_backward", "loss_chunks", "placement", "recompute", "precision", "optimizer", "cp_kind", "sharding",
+    "schedule", "split_backward", "loss_chunks", "placement", "recompute", "precision", "gradients", "optimizer", "cp_kind", "sharding",
     "dispatcher", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
     "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation",
     "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
@@ -51,6 +51,7 @@ std::span<const std::string_view> symbols(Variable variable) {
   if (variable == Variable::Placement) return all_names(StagePlacement{});
   if (variable == Variable::Recompute) return all_names(RecomputeKind{});
   if (variable == Variable::Precision) return all_names(PrecisionKind{});
+  if (variable == Variable::Gradients) return all_names(GradientDtype{});
   if (variable == Variable::Optimizer) return all_names(OptimizerKind{});
   if (variable == Variable::CpKind) return all_names(CpKind{});
   if (variable == Variable::FrozenBase) return all_names(FrozenBase{});

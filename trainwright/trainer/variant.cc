@@ -117,6 +117,7 @@ Result<Trainer> read_trainer_variant(const Json& json, const std::string& origin
   switch_kernels(fields, trainer, faults);
   set_workspaces(fields, trainer, faults);
   set_libraries(fields, trainer.libraries, faults);
+  set_torch(trainer, trainer.libraries.torch);
   choose_loss(fields, trainer);
   choose_gradients(fields, trainer);
   const auto flash = fields.optional_integer("flash", kFlashGenerations);
@@ -166,7 +167,7 @@ std::string trainer_called(std::string_view words) {
     const Json* base = *object ? (*object)->find("based_on") : nullptr;
     name = base == nullptr ? "" : base->string;
   }
-  return std::string(trim(name.substr(0, name.find('@'))));
+  return std::string(trim(name.substr(0, name.find_first_of("@,"))));
 }
 
 Result<Trainer> find_trainer(std::string_view words, const std::string& data_dir) {
