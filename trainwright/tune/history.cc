@@ -114,6 +114,9 @@ class Asking {
     const auto* bytes = sqlite3_column_text(statement_.get(), column);
     return bytes == nullptr ? "" : reinterpret_cast<const char*>(bytes);
   }
+  std::size_t bytes(int column) const {
+    return static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column));
+  }
   double number(int column) const { return sqlite3_column_double(statement_.get(), column); }
   std::int64_t whole(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
@@ -213,6 +216,26 @@ bool brought_up(sqlite3* database) {
   return true;
 }
 
+// A history that somebody else made is SQL too: a view has rows without end, a trigger acts on what
+// is written, and a cell can be computed.
+constexpr int kLongestCell = 1 << 24;
+constexpr std::size_t kMostTrials = 100'000, kMostParts = 100;
+constexpr std::size_t kMostText = std::size_t{1} << 28;  // bytes of all trials
+Result<void> only_tables(sqlite3* database, const std::string& path) {
+  sqlite3_limit(database, SQLITE_LIMIT_LENGTH, kLongestCell);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  Asking asking(
+      database,
+      "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE "
+      "'%CREATE VIRTUAL%'");
+  const int status = asking.step();
+  if (status == SQLITE_DONE) return {};
+  if (status != SQLITE_ROW) return fault_of(database, path);
+  return fail(path, fmt::format("it has a {}, which no history has", asking.text(0)),
+              "is it a history of `trainwright tune`?");
+}
+
 Result<Database> opened(const std::string& path, bool writes) {
   sqlite3* made = nullptr;
   const int how = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
@@ -220,12 +243,10 @@ Result<Database> opened(const std::string& path, bool writes) {
   Database database(made);
   if (status != SQLITE_OK) return fault_of(made, path);
   sqlite3_busy_timeout(made, kBusy);
-  if (!writes) {
-    if (auto known = known_version(made, path); !known) return tl::unexpected(known.error());
-    return database;
-  }
-  // A commit is on the disk before anything is done that rests on it.
+  if (auto plain = only_tables(made, path); !plain) return tl::unexpected(plain.error());
   if (auto known = known_version(made, path); !known) return tl::unexpected(known.error());
+  if (!writes) return database;
+  // A commit is on the disk before anything is done that rests on it.
   if (sqlite3_exec(made, "PRAGMA synchronous = FULL", nullptr, nullptr, nullptr) != SQLITE_OK ||
       !brought_up(made)) {
     return fault_of(made, path);
@@ -237,7 +258,11 @@ Result<HistoryKey> about(sqlite3* database, const std::string& path) {
   HistoryKey parts;
   Asking asking(database, "SELECT part, text FROM about");
   int status = asking.step();
-  for (; status == SQLITE_ROW; status = asking.step()) parts[asking.text(0)] = asking.text(1);
+  for (; status == SQLITE_ROW; status = asking.step()) {
+    parts[asking.text(0)] = asking.text(1);
+    if (parts.size() > kMostParts)
+      return fail(path, fmt::format("its question has more than {} parts", kMostParts));
+  }
   if (status != SQLITE_DONE) return fault_of(database, path);
   return parts;
 }
@@ -366,8 +391,13 @@ Result<std::vector<TrialRecord>> History::records() const {
       has_column(state_->database.get(), "host") ? "host" : "''");
   Asking asking(state_->database.get(), text.c_str());
   std::vector<TrialRecord> records;
+  std::size_t bytes = 0;
   int status = asking.step();
   for (; status == SQLITE_ROW; status = asking.step()) {
+    for (const int column : {1, 3, 8, 13, 14}) bytes += asking.bytes(column);
+    if (records.size() == kMostTrials || bytes > kMostText)
+      return fail(state_->path(), fmt::format("it has more than {} trials or {} MiB of text",
+                                              with_thousands(kMostTrials), kMostText >> 20));
     TrialRecord& one = records.emplace_back();
     one.id = asking.whole(0);
     one.layout = asking.text(1);

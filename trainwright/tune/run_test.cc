@@ -82,6 +82,42 @@ TEST_CASE("trials run one after the other until none can be faster") {
   CHECK(told.size() == 12);  // why before, and what became of it after
 }
 
+// A file of SQLite that is no history of ours.
+void write_database(const std::string& folder, const std::string& sql) {
+  std::filesystem::create_directories(folder);
+  sqlite3* database = nullptr;
+  REQUIRE(sqlite3_open((folder + "/history.sqlite").c_str(), &database) == SQLITE_OK);
+  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
+  sqlite3_close(database);
+}
+
+TEST_CASE("a history that computes what it holds is refused before anything is read of it") {
+  const Folder folder;
+  const std::string about =
+      "CREATE TABLE about (part TEXT PRIMARY KEY, text TEXT NOT NULL);"
+      "INSERT INTO about VALUES ('asked', '{}');";
+  // Trials without end.
+  write_database(folder.path + "/view",
+                 about +
+                     "CREATE VIEW trials AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT "
+                     "x + 1 FROM c) SELECT x AS id, '' AS layout, 'ended' AS state, '' AS why, "
+                     "0 AS predicted, 0 AS oom, 0 AS pid, 0 AS born, '' AS boot, '' AS ending, "
+                     "0 AS step, 0 AS spread, 0 AS took, '' AS cause, '' AS memory FROM c;");
+  const auto view = History::look(folder.path + "/view");
+  REQUIRE(!view);
+  CHECK(view.error().diagnostics[0].what == "it has a view, which no history has");
+  write_database(folder.path + "/trigger",
+                 about +
+                     "CREATE TABLE trials (id); CREATE TRIGGER t AFTER INSERT ON trials BEGIN "
+                     "DELETE FROM about; END;");
+  CHECK(!History::begin(folder.path + "/trigger", {{"model", "m"}}, "{}"));
+  // A milliard of zeros from a few bytes.
+  write_database(folder.path + "/parts",
+                 "CREATE TABLE about (part TEXT PRIMARY KEY, text TEXT AS (zeroblob(999999999)));"
+                 "INSERT INTO about VALUES ('asked');");
+  CHECK(!History::look(folder.path + "/parts"));
+}
+
 TEST_CASE("a history is of one question and of one writer") {
   const Folder folder;
   const std::string path = folder.path + "/history";
