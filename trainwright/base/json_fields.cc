@@ -14,13 +14,29 @@ std::string json_place(std::string_view origin, const Json& at, std::string_view
   return place;
 }
 
+namespace {
+
+// A field is looked for among all; more than the largest object of ours has by far.
+constexpr std::size_t kMostFields = 10'000;
+
+const Json& readable(const Json& object) {
+  static const Json none = Json::object();
+  return object.members.size() > kMostFields ? none : object;
+}
+
+}  // namespace
+
 JsonFields::JsonFields(const Json& object, std::string origin, std::string path,
                        Diagnostics& diagnostics)
-    : object_(object),
+    : object_(readable(object)),
       origin_(std::move(origin)),
       path_(std::move(path)),
       diagnostics_(diagnostics) {
-  if (!object.is_object()) {
+  if (&object_ != &object) {
+    diagnostics_.push_back({json_place(origin_, object, path_),
+                            fmt::format("has more than {} fields", with_thousands(kMostFields)),
+                            {}});
+  } else if (!object.is_object()) {
     fault("", fmt::format("expected an object, found {}", name_of(object.kind)));
   }
 }
@@ -39,6 +55,7 @@ void JsonFields::fault(std::string_view key, std::string what, std::string hint)
 }
 
 void JsonFields::ignore(std::string_view key) {
+  if (object_.members.empty()) return;
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
 }
 

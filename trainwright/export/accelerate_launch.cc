@@ -40,10 +40,10 @@ std::string file_key(std::string_view option) {
 std::optional<AccelerateLaunch> accelerate_launch(std::string_view text, std::string_view origin,
                                                   SettingsForm form) {
   if (form != SettingsForm::Options && form != SettingsForm::Overrides) return std::nullopt;
-  const detail::Script script = detail::read_script(text);
-  if (!starts_so(script.launcher)) return std::nullopt;
+  const auto script = detail::read_script(text, origin);
+  if (!script || !starts_so(script->launcher)) return std::nullopt;
   AccelerateLaunch launch;
-  for (Setting& setting : detail::settings_among(script.launcher, origin)) {
+  for (Setting& setting : detail::settings_among(script->launcher, origin)) {
     if (!setting.key.starts_with("--")) continue;
     std::string name = setting.key.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');

@@ -10,6 +10,9 @@
 
 namespace trainwright::detail {
 
+// Readers of such trees and of scripts take up to some hundred times the bytes of a file.
+inline constexpr std::size_t kLongestSettings = std::size_t{1} << 19;
+
 Result<Json> parse_toml(std::string_view text, std::string_view origin);
 Result<Json> parse_yaml(std::string_view text, std::string_view origin);
 
@@ -28,7 +31,8 @@ struct Script {
   std::vector<ShellWord> launcher;  // that command's words before its program
   std::vector<std::string> notes;   // what was left out, "12: ..." by its line
 };
-Script read_script(std::string_view text);
+// A fault where reading it would take more time or memory than its limits (shell.h).
+Result<Script> read_script(std::string_view text, std::string_view origin);
 // The options among a command's words.
 std::vector<Setting> settings_among(const std::vector<ShellWord>& words, std::string_view origin);
 

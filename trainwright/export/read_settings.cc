@@ -20,12 +20,21 @@ std::string plain_text(const Json& json) {
   return list_text(items);
 }
 
-// {"a": {"b": 8}} is a.b=8.
-void flatten(const Json& json, const std::string& path, std::vector<Setting>& settings) {
+// {"a": {"b": 8}} is a.b=8. Below a long key every setting would repeat it.
+constexpr std::size_t kLongestKey = 1000;
+void flatten(const Json& json, const std::string& path, std::string_view origin,
+             std::vector<Setting>& settings, Diagnostics& faults) {
   for (const JsonMember& member : json.members) {
     const std::string key = path.empty() ? member.key : path + '.' + member.key;
-    if (member.value.is_object()) {
-      flatten(member.value, key, settings);
+    if (key.size() > kLongestKey) {
+      if (faults.size() < kMostUnknown)
+        faults.push_back(
+            {json_place(origin, member.value, ""),
+             fmt::format("a key is {} characters long", with_thousands(std::ssize(key))),
+             fmt::format("at most {} are read, with those it stands in",
+                         with_thousands(kLongestKey))});
+    } else if (member.value.is_object()) {
+      flatten(member.value, key, origin, settings, faults);
     } else if (!member.value.is_null()) {
       settings.push_back({.key = key, .values = {plain_text(member.value)}, .of = {}, .why = {}});
     }
@@ -142,13 +151,28 @@ std::vector<Setting> settings_of_script(const Script& script, std::string_view o
   return settings;
 }
 
+// Each is looked for among all, and a model's reader refuses a few at a time; runs have a hundred.
+constexpr std::size_t kMostSettings = 2000;
+Result<std::vector<Setting>> few_enough(std::vector<Setting> settings, std::string_view origin) {
+  if (settings.size() <= kMostSettings) return settings;
+  const std::string& where = settings[kMostSettings].where;
+  return fail(where.empty() ? std::string(origin) : where,
+              fmt::format("more than {} settings", with_thousands(kMostSettings)),
+              "leave out what is not of the training run");
+}
+
 }  // namespace
 }  // namespace detail
 
 Result<std::vector<Setting>> read_settings(std::string_view text, std::string_view origin,
                                            SettingsForm form) {
+  if (text.size() > detail::kLongestSettings)
+    return fail(std::string(origin),
+                fmt::format("is larger than {} KiB", detail::kLongestSettings >> 10),
+                "settings of a run take a few: is it the file that you mean?");
   if (form == SettingsForm::Options || form == SettingsForm::Overrides) {
-    return detail::settings_of_script(detail::read_script(text), origin);
+    const auto script = TW_TRY(detail::read_script(text, origin));
+    return detail::few_enough(detail::settings_of_script(script, origin), origin);
   }
   const Json tree = TW_TRY(form == SettingsForm::Toml   ? detail::parse_toml(text, origin)
                            : form == SettingsForm::Yaml ? detail::parse_yaml(text, origin)
@@ -157,16 +181,19 @@ Result<std::vector<Setting>> read_settings(std::string_view text, std::string_vi
     return fail(std::string(origin),
                 fmt::format("expected settings, found {}", name_of(tree.kind)));
   std::vector<Setting> settings;
-  detail::flatten(tree, "", settings);
-  return settings;
+  Diagnostics faults;
+  detail::flatten(tree, "", origin, settings, faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  return detail::few_enough(std::move(settings), origin);
 }
 
 std::vector<std::string> script_notes(std::string_view text, std::string_view origin,
                                       SettingsForm form) {
   if (form != SettingsForm::Options && form != SettingsForm::Overrides) return {};
   std::vector<std::string> notes;
-  for (const std::string& note : detail::read_script(text).notes)
-    notes.push_back(fmt::format("{}:{}", origin, note));
+  const auto script = detail::read_script(text, origin);
+  if (!script) return notes;  // read_settings says why
+  for (const std::string& note : script->notes) notes.push_back(fmt::format("{}:{}", origin, note));
   return notes;
 }
 

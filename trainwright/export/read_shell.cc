@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "trainwright/base/text.h"
 #include "trainwright/export/shell.h"
@@ -33,6 +34,7 @@ struct Run {
   std::vector<Branch> branches = {};
   std::vector<Command> commands = {};
   std::vector<std::string> notes = {};
+  std::size_t read = 0;   // bytes, those of eval with them
   bool last = true;       // whether the last statement succeeded
   std::string open = {};  // why nobody can know; empty if it is sure
 };
@@ -42,19 +44,19 @@ std::size_t options_in(const ShellWords& words) {
       words.begin(), words.end(), [](const ShellWord& one) { return is_option(one.text); }));
 }
 
-// [ ... ] and [[ ... ]], without their brackets; nothing if nobody knows.
-std::optional<bool> holds(const std::vector<std::string>& words) {
-  for (const char* sign : {"||", "&&"}) {
-    const auto at = std::find(words.begin(), words.end(), sign);
-    if (at == words.end()) continue;
-    const bool either = std::string_view(sign) == "||";
-    const auto left = holds({words.begin(), at}), right = holds({at + 1, words.end()});
-    if ((left && *left == either) || (right && *right == either)) return either;
-    return left && right ? std::optional(!either) : std::nullopt;
-  }
+using Terms = std::span<const std::string>;
+using Truth = std::optional<bool>;  // nothing if nobody knows
+
+Truth opposite(Truth truth) { return truth ? Truth(!*truth) : truth; }
+
+// One comparison, with as many ! before it as there are.
+Truth comparison_holds(Terms words) {
   if (!words.empty() && words[0] == "!") {
-    const auto rest = holds({words.begin() + 1, words.end()});
-    return rest ? std::optional(!*rest) : std::nullopt;
+    const auto rest = std::find_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word != "!"; });
+    const auto signs = static_cast<std::size_t>(rest - words.begin());
+    const Truth truth = comparison_holds(words.subspan(signs));
+    return signs % 2 == 0 ? truth : opposite(truth);
   }
   if (words.size() == 1) return !words[0].empty();
   if (words.size() == 2 && words[0] == "-n") return !words[1].empty();
@@ -75,10 +77,39 @@ std::optional<bool> holds(const std::vector<std::string>& words) {
   return std::nullopt;
 }
 
+// Whether any of the parts between `sign` holds; with `all`, whether all do.
+Truth any_holds(Terms words, std::string_view sign, bool all, Truth part_holds(Terms)) {
+  bool known = true;
+  for (;;) {
+    const auto end = std::find(words.begin(), words.end(), sign);
+    const auto count = static_cast<std::size_t>(end - words.begin());
+    const Truth part = part_holds(words.first(count));
+    if (part && *part != all) return !all;
+    known &= part.has_value();
+    if (end == words.end()) return known ? Truth(all) : std::nullopt;
+    words = words.subspan(count + 1);
+  }
+}
+
+// [ ... ] and [[ ... ]], without their brackets.
+Truth holds(Terms words) {
+  return any_holds(words, "||", false,
+                   [](Terms either) { return any_holds(either, "&&", true, comparison_holds); });
+}
+
+// So much of what a script says is repeated in a note.
+constexpr std::size_t kMostShown = 100;
+std::string shown(std::string text) {
+  if (text.size() > kMostShown) text = text.substr(0, kMostShown) + "...";
+  return text;
+}
+
 std::string as_written(const ShellTokens& tokens) {
-  std::vector<std::string> texts;
-  for (const ShellToken& one : tokens) texts.push_back(one.text);
-  return join(texts, " ");
+  std::string text;
+  for (const ShellToken& one : tokens) {
+    if (text.size() <= kMostShown) text += (text.empty() ? "" : " ") + one.text;
+  }
+  return shown(std::move(text));
 }
 
 struct Outcome {
@@ -86,8 +117,14 @@ struct Outcome {
   std::string open = {};  // what it hangs on and nobody knows
 };
 
+constexpr std::size_t kMostNamed = 3;
+
 std::string unset_text(const Run& run) {
-  const std::vector<std::string> names(run.variables.unset.begin(), run.variables.unset.end());
+  std::vector<std::string> names;
+  for (const std::string& name : run.variables.unset) {
+    if (names.size() < kMostNamed) names.push_back(shown(name));
+  }
+  if (names.size() < run.variables.unset.size()) names.emplace_back("others");
   return fmt::format("{} {} not set in it", enumerate(names), names.size() == 1 ? "is" : "are");
 }
 
@@ -117,10 +154,16 @@ bool is_done(const Run& run) {
 void gather_options(const ShellToken& token, std::vector<std::string>& names) {
   for (const ShellToken& item : token.items) gather_options(item, names);
   const std::string& text = token.text;
-  for (std::size_t at = text.find("--"); at != std::string::npos; at = text.find("--", at + 2)) {
+  for (std::size_t at = text.find("--"); at != std::string::npos && names.size() <= kMostNamed;) {
     const std::size_t end = std::min(text.find_first_of(" \t\n\"'=\\$", at), text.size());
-    if (end > at + 2) names.push_back(text.substr(at, end - at));
+    if (end > at + 2) names.push_back(shown(text.substr(at, end - at)));
+    at = text.find("--", end);
   }
+}
+
+void note(Run& run, std::size_t line, std::string text) {
+  if (make(run.variables, text.size() + sizeof text, line))
+    run.notes.push_back(fmt::format("{}: {}", line, text));
 }
 
 // Options that are not taken, though nobody knows that they are not; whether there are any.
@@ -128,13 +171,13 @@ bool note_left_out(Run& run, const ShellTokens& tokens, std::size_t line, const 
   std::vector<std::string> names;
   for (const ShellToken& token : tokens) gather_options(token, names);
   if (names.empty() || open.empty()) return false;
-  constexpr std::size_t kMostNamed = 3;
   if (names.size() > kMostNamed) {
     names.resize(kMostNamed);
     names.emplace_back("others");
   }
-  run.notes.push_back(fmt::format("{}: {} under a condition {} left out: {}", line,
-                                  enumerate(names), names.size() == 1 ? "is" : "are", open));
+  note(run, line,
+       fmt::format("{} under a condition {} left out: {}", enumerate(names),
+                   names.size() == 1 ? "is" : "are", open));
   return true;
 }
 
@@ -175,19 +218,21 @@ bool is_own_word(Run& run, const ShellTokens& tokens, int depth) {
     return true;
   }
   if ((first == "source" || first == ".") && tokens.size() > 1) {
-    run.notes.push_back(fmt::format("{}: {} is not read", tokens[0].line, tokens[1].text));
+    note(run, tokens[0].line, fmt::format("{} is not read", shown(tokens[1].text)));
     return true;
   }
   return first == "echo" || first == "printf" || first == "exit" || first == "set";
 }
 
 void run_command(Run& run, ShellTokens tokens, int depth) {
-  while (!tokens.empty() && assigned_at(tokens[0].text) != std::string::npos) {
-    assign(run.variables, tokens[0]);
-    const std::string name = tokens[0].text.substr(0, name_end(tokens[0].text, 0));
-    set_environment(run.variables, name, tokens[0].line);
-    tokens.erase(tokens.begin());
+  auto command_at = tokens.begin();
+  for (; command_at != tokens.end(); ++command_at) {
+    if (assigned_at(command_at->text) == std::string::npos) break;
+    assign(run.variables, *command_at);
+    const std::string name = command_at->text.substr(0, name_end(command_at->text, 0));
+    set_environment(run.variables, name, command_at->line);
   }
+  tokens.erase(tokens.begin(), command_at);
   run.last = true;
   run.open.clear();
   if (tokens.empty() || is_own_word(run, tokens, depth)) return;
@@ -214,7 +259,12 @@ void run_command(Run& run, ShellTokens tokens, int depth) {
   if (options_in(command.words) > 0) run.commands.push_back(std::move(command));
 }
 
-void begin_branch(Run& run, Branch branch) { run.branches.push_back(std::move(branch)); }
+void begin_branch(Run& run, Branch branch) {
+  if (run.branches.size() == kMostBranches)
+    return stop(run.variables, branch.line,
+                fmt::format("conditions and loops nest more than {} deep", kMostBranches));
+  run.branches.push_back(std::move(branch));
+}
 
 // if, elif, while, for, case: the statement that one begins with.
 bool begins_branch(Run& run, ShellTokens& tokens) {
@@ -250,8 +300,9 @@ bool begins_branch(Run& run, ShellTokens& tokens) {
 
 // then, else, do, { and their ends; what stands behind them is a statement of its own.
 void take_off_keywords(Run& run, ShellTokens& tokens) {
-  while (!tokens.empty()) {
-    const std::string& first = tokens[0].text;
+  auto statement = tokens.begin();
+  for (; statement != tokens.end(); ++statement) {
+    const std::string& first = statement->text;
     Branch* branch = run.branches.empty() ? nullptr : &run.branches.back();
     if (first == "then" && branch != nullptr) {
       branch->condition = false;
@@ -262,10 +313,10 @@ void take_off_keywords(Run& run, ShellTokens& tokens) {
       if (branch != nullptr) run.branches.pop_back();
     } else if (first != "do" && first != "{" && first != "}" && first != "!" && first != "time" &&
                first != "nohup" && first != "exec") {
-      return;
+      break;
     }
-    tokens.erase(tokens.begin());
   }
+  tokens.erase(tokens.begin(), statement);
 }
 
 void run_statement(Run& run, ShellTokens tokens, const std::string& before, int depth) {
@@ -312,24 +363,30 @@ std::size_t take_pattern(Run& run, const ShellTokens& tokens, std::size_t at) {
 }
 
 void run_text(Run& run, std::string_view text, std::size_t line, int depth) {
-  if (depth > kMostNested || ++run.variables.words > kMostWords) return;
+  run.read += text.size();
+  if (depth > kMostNested)
+    stop(run.variables, line, fmt::format("eval and -c nest more than {} deep", kMostNested));
+  if (run.read > kMostRead)
+    stop(run.variables, line, fmt::format("eval and -c read more than {} MiB", kMostRead >> 20));
+  if (!make(run.variables, sizeof(ShellToken), line)) return;
   const ShellTokens tokens = shell_tokens(text);
   ShellTokens statement;
   std::string before;
+  bool tests = false;  // a [[ is open
   const auto end = [&](const std::string& sign) {
     if (!statement.empty()) run_statement(run, std::exchange(statement, {}), before, depth);
     before = sign;
+    tests = false;
   };
-  for (std::size_t at = 0; at < tokens.size(); ++at) {
+  for (std::size_t at = 0; at < tokens.size() && !run.variables.beyond; ++at) {
     ShellToken token = tokens[at];
     if (line > 0) token.line = line;
     Branch* branch = run.branches.empty() ? nullptr : &run.branches.back();
-    const bool tests = std::any_of(statement.begin(), statement.end(),
-                                   [](const ShellToken& one) { return one.text == "[["; });
     if (branch != nullptr && branch->pattern && statement.empty()) {
       at = take_pattern(run, tokens, at);
     } else if (token.kind != ShellToken::Kind::Operator) {
       const bool closes = token.text == "]]";
+      tests |= token.text == "[[";
       statement.push_back(std::move(token));
       if (closes) end("");
     } else if (tests) {
@@ -377,22 +434,25 @@ ShellWords held_words(const ShellValue& value) {
   return words;
 }
 
-}  // namespace
+// The one that starts the training: of those that launch anything, the last with most options.
+const Command* best_of(const std::vector<Command>& commands) {
+  const Command* best = nullptr;
+  std::pair<bool, std::size_t> most;
+  for (const Command& one : commands) {
+    if (is_option(one.words[0].text)) continue;  // a line of settings
+    const std::pair now(launches(one.words), options_in(one.words));
+    if (best != nullptr && now < most) continue;
+    best = &one;
+    most = now;
+  }
+  return best;
+}
 
-Script read_script(std::string_view text) {
-  Run run;
-  run_text(run, text, 0, 0);
+Script script_of(Run run) {
   Script script;
   script.groups.emplace_back();
   for (const auto& [name, word] : run.variables.environment) script.groups[0].push_back(word);
-  const Command* best = nullptr;
-  for (const Command& one : run.commands) {
-    if (is_option(one.words[0].text)) continue;  // a line of settings
-    const auto count = [](const Command& of) {
-      return std::pair(launches(of.words), options_in(of.words));
-    };
-    if (best == nullptr || count(one) >= count(*best)) best = &one;
-  }
+  const Command* best = best_of(run.commands);
   std::vector<ShellWords> held;  // by arrays, strings and lines
   std::size_t options = 0;
   for (const std::string& name : run.variables.names) {
@@ -401,6 +461,7 @@ Script read_script(std::string_view text) {
     ShellWords words = held_words(found->second);
     options += options_in(words);
     if (found->second.array || options_in(words) > 0) held.push_back(std::move(words));
+    run.variables.values.erase(found);  // one that was unset and set again has its name twice
   }
   const bool starts = best != nullptr &&
                       (launches(best->words) || best->filled || options_in(best->words) >= options);
@@ -423,6 +484,17 @@ Script read_script(std::string_view text) {
   script.groups.insert(script.groups.end(), held.begin(), held.end());
   script.notes = std::move(run.notes);
   return script;
+}
+
+}  // namespace
+
+Result<Script> read_script(std::string_view text, std::string_view origin) {
+  Run run;
+  run_text(run, text, 0, 0);
+  if (const auto& beyond = run.variables.beyond)
+    return fail(fmt::format("{}:{}", origin, std::max<std::size_t>(beyond->line, 1)), beyond->what,
+                "write the options of its command into a script or file of their own");
+  return script_of(std::move(run));
 }
 
 }  // namespace trainwright::detail

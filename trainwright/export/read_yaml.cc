@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <unordered_set>
+
 #include "trainwright/base/text.h"
 #include "trainwright/export/read.h"
 
@@ -33,11 +35,11 @@ Json json_of(const YAML::Node& node, int depth, std::size_t& nodes) {
   }
   if (!node.IsMap()) return Json();
   Json object = Json::object();
+  std::unordered_set<std::string> keys;
   for (const auto& member : node) {
     const YAML::Node& key = member.first;
     if (!key.IsScalar()) throw YAML::Exception(key.Mark(), "a key must be plain text");
-    if (object.find(key.Scalar()) != nullptr)
-      throw YAML::Exception(key.Mark(), "a key stands twice");
+    if (!keys.insert(key.Scalar()).second) throw YAML::Exception(key.Mark(), "a key stands twice");
     object.add(key.Scalar(), json_of(member.second, depth + 1, nodes));
   }
   return object;

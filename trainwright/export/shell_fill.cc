@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 #include "trainwright/base/text.h"
 #include "trainwright/export/shell.h"
@@ -14,6 +15,17 @@ namespace {
 bool in_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 }  // namespace
+
+void stop(ShellVariables& variables, std::size_t line, std::string what) {
+  if (!variables.beyond) variables.beyond = {line, std::move(what)};
+}
+
+bool make(ShellVariables& variables, std::size_t bytes, std::size_t line) {
+  variables.made += bytes;
+  if (variables.made > kMostMade)
+    stop(variables, line, fmt::format("its variables grow to more than {} MiB", kMostMade >> 20));
+  return !variables.beyond;
+}
 
 std::size_t name_end(std::string_view text, std::size_t from) {
   while (from < text.size() && in_name(text[from])) ++from;
@@ -56,13 +68,12 @@ struct Filler {
   bool filled = false;
 
   void end() {
-    if (begun && word.size() < kLongestWord && ++variables.words < kMostWords)
-      done.push_back({word, line});
+    if (begun && make(variables, sizeof(ShellWord), line)) done.push_back({word, line});
     word.clear();
     begun = false;
   }
   void literal(std::string_view text) {
-    if (word.size() < kLongestWord) word += text;
+    if (make(variables, text.size(), line)) word += text;
     begun = true;
   }
 };
@@ -72,13 +83,23 @@ void fill(Filler& filler, std::string_view text, bool quoted);
 std::string whole(ShellVariables& variables, std::string_view text, Mode mode, std::size_t line,
                   int depth) {
   Filler filler{.variables = variables, .mode = mode, .line = line, .depth = depth + 1};
-  if (depth < kMostNested) fill(filler, text, false);
+  if (depth < kMostNested)
+    fill(filler, text, false);
+  else
+    stop(variables, line, fmt::format("nested more than {} deep", kMostNested));
   return filler.word;
+}
+
+std::size_t size_of(const ShellWords& words) {
+  return std::accumulate(
+      words.begin(), words.end(), words.size(),
+      [](std::size_t sum, const ShellWord& one) { return sum + one.text.size(); });
 }
 
 // The first word joins what stands before it, and what follows joins the last. Without quotes the
 // items of an array are cut at blanks, too; within, each is a word, and "${A[*]}" is one of all.
 void put(Filler& filler, const ShellValue& value, bool quoted, bool as_one = false) {
+  if (!make(filler.variables, size_of(value.words), filler.line)) return;
   const bool cut = filler.mode == Mode::Cut && (!quoted || (value.array && !as_one));
   filler.filled |= joined(value.words).find("--") != std::string::npos;
   if (!cut) return filler.literal(joined(value.words));
@@ -109,7 +130,8 @@ void put_braces(Filler& filler, std::string_view inside, bool quoted) {
   if (inside.starts_with('@') || inside.starts_with('*')) return;  // nobody knows these words
   const auto found = filler.variables.values.find(name);
   const bool set = found != filler.variables.values.end();
-  const bool full = set && !joined(found->second.words).empty();
+  const bool full = set && !found->second.words.empty() &&
+                    (found->second.words.size() > 1 || !found->second.words[0].text.empty());
   const auto other = [&](std::size_t from) {
     const Mode mode = filler.mode == Mode::Cut ? Mode::Whole : filler.mode;
     return whole(filler.variables, rest.substr(from), mode, filler.line, filler.depth);
@@ -135,7 +157,7 @@ void put_braces(Filler& filler, std::string_view inside, bool quoted) {
 // Of $((...)): names stand for their values with and without a '$'.
 std::optional<std::int64_t> arithmetic(ShellVariables& variables, std::string_view inside,
                                        std::size_t line, int depth) {
-  if (depth > kMostNested) return std::nullopt;
+  if (depth >= kMostNested) return std::nullopt;
   const std::string text = whole(variables, inside, Mode::Whole, line, depth);
   std::string plain;
   for (std::size_t at = 0; at < text.size();) {
@@ -294,7 +316,8 @@ void assign(ShellVariables& variables, const ShellToken& token) {
 
 void set_environment(ShellVariables& variables, const std::string& name, std::size_t line) {
   const auto found = variables.values.find(name);
-  if (found != variables.values.end() && !found->second.array)
+  if (found != variables.values.end() && !found->second.array &&
+      make(variables, size_of(found->second.words), line))
     variables.environment[name] = {fmt::format("{}={}", name, joined(found->second.words)), line};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 std::string words_of(std::string_view text) {
   std::vector<std::string> groups;
-  for (const auto& group : detail::read_script(text).groups) {
+  for (const auto& group : detail::read_script(text, "s.sh").value().groups) {
     std::vector<std::string> words;
     for (const auto& word : group) words.push_back(word.text);
     groups.push_back(join(words, "|"));
@@ -19,7 +19,20 @@ std::string words_of(std::string_view text) {
   return join(groups, " & ");
 }
 
-std::string notes_of(std::string_view text) { return join(detail::read_script(text).notes, "\n"); }
+std::string notes_of(std::string_view text) {
+  return join(detail::read_script(text, "s.sh").value().notes, "\n");
+}
+// Why it is not read.
+std::string fault_of(const std::string& text) {
+  const auto script = detail::read_script(text, "s.sh");
+  return script ? ""
+                : script.error().diagnostics[0].where + ' ' + script.error().diagnostics[0].what;
+}
+std::string repeated(int times, const std::string& text) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
 
 TEST_CASE("a script's words are those that a shell would make") {
   CHECK(words_of(
@@ -121,19 +134,59 @@ TEST_CASE("without a command the settings are what arrays, strings and lines hol
   CHECK(words_of("--a 1\n--b 2\n") == " & --a|1 & --b|2");
 }
 
-TEST_CASE("no text makes it loop or grow") {
-  std::string text = "A=(--a)\n";
-  for (int i = 0; i < 60; ++i) text += "A=(${A[@]} ${A[@]})\nB=\"$B$B--b\"\n";
-  CHECK(detail::read_script(text + "t.py ${A[@]} $B --x").groups.size() == 2);
+TEST_CASE("a script without an end to its brackets, quotes and branches is read") {
   for (const char* bad : {"A=(", "t.py --a ${", "t.py '--a", "if", "fi", "case x in", "esac", "<<",
                           "$((", "t.py --a \"$(\"", "eval eval eval --a", "elif [", "[[ a && b",
-                          "A+=", "X=1 X+=2", "`", "\\"}) {
-    CHECK(!detail::read_script(bad).groups.empty());
+                          "A+=", "X=1 X+=2", "`", "\\", "A=A; t.py --a $((A))"}) {
+    CHECK(!detail::read_script(bad, "s.sh").value().groups.empty());
   }
-  std::string deep = "t.py --a ";
-  for (int i = 0; i < 2000; ++i) deep += "${a:-";
-  CHECK(!detail::read_script(deep).groups.empty());
-  CHECK(!detail::read_script("A=A; t.py --a $((A))").groups.empty());
+}
+
+TEST_CASE("a long condition is decided as a shell decides it") {
+  // Each || would copy what is behind it, were its halves lists of their own.
+  const std::string either = "[[ " + repeated(20'000, "a == b || ");
+  CHECK(words_of(either + "a == a ]] && A=(--yes)\n[ a ] && t.py ${A[@]} --z") ==
+        " & t.py|--yes|--z");
+  CHECK(words_of(either + "a == c ]] || A=(--no)\nt.py ${A[@]} --z") == " & t.py|--no|--z");
+  CHECK(words_of("[[ a == a || " + repeated(20'000, "$X == b && ") + "b ]] && t.py --z") ==
+        " & t.py|--z");
+  CHECK(words_of("[ " + repeated(40'000, "! ") + "a ] && t.py --z") == " & t.py|--z");
+  CHECK(words_of("[ " + repeated(40'001, "! ") + "a ] || t.py --z") == " & t.py|--z");
+  CHECK(words_of("[[ a != a && b || ! c == d && e ]] && t.py --z") == " & t.py|--z");
+}
+
+TEST_CASE("a script that would grow beyond its limits is told with its line, and not read") {
+  std::string twice = "A=(--a)\n";
+  for (int i = 0; i < 60; ++i) twice += "A=(${A[@]} ${A[@]})\n";
+  CHECK(fault_of(twice + "t.py ${A[@]}").ends_with(" its variables grow to more than 32 MiB"));
+  // 60,000 letters, 9,000 times: 540 MB of 80 KB.
+  CHECK(fault_of("A=" + std::string(60'000, 'x') + "\nt.py --a " + repeated(9'000, "$A ")) ==
+        "s.sh:2 its variables grow to more than 32 MiB");
+  // Each $((...)) has ten of the one before: 10^8.
+  std::string sums = "A0=1\n";
+  for (int i = 1; i < 9; ++i)
+    sums += fmt::format("A{}='{}0*A{}'\n", i, repeated(9, fmt::format("A{}+", i - 1)), i - 1);
+  CHECK(fault_of(sums + "t.py --a $((A8))") == "s.sh:10 its variables grow to more than 32 MiB");
+  CHECK(fault_of(repeated(70, "if [ a ]; then\n")) ==
+        "s.sh:65 conditions and loops nest more than 64 deep");
+  CHECK(fault_of("t.py --a " + repeated(2'000, "${a:-")) == "s.sh:1 nested more than 12 deep");
+  std::string calls = "E0=':'\n";
+  for (int i = 1; i < 12; ++i)
+    calls += fmt::format("E{}='{}'\n", i, repeated(20, fmt::format("eval \"$E{}\"; ", i - 1)));
+  CHECK(fault_of(calls + "eval \"$E11\"").find("eval and -c read more than 1 MiB") !=
+        std::string::npos);
+}
+
+TEST_CASE("notes repeat little of a script, however often they stand in it") {
+  const std::string open = "[ " + repeated(500, "$" + std::string(500, 'A') + " ") + "]";
+  const auto script = detail::read_script(open + repeated(5'000, " && x --y"), "s.sh");
+  REQUIRE(script.has_value());
+  REQUIRE(script->notes.size() == 5'000);
+  CHECK(script->notes.back().size() < 300);
+}
+
+TEST_CASE("a variable that is unset and set again is held once") {
+  CHECK(words_of(repeated(3, "A=1; unset A; ") + "A='--a 1'\n") == " & --a|1");
 }
 
 }  // namespace

@@ -56,6 +56,14 @@ std::string hint_on_twice(std::string_view key) {
   return {};
 }
 
+// More than there are keys; each is looked for among all.
+constexpr std::size_t kMostEntries = 200;
+bool too_many(std::size_t count, const std::string& where, Diagnostics& diagnostics) {
+  if (count <= kMostEntries) return false;
+  diagnostics.push_back({where, fmt::format("more than {} entries", kMostEntries), ""});
+  return true;
+}
+
 void add_once(std::vector<Entry>& entries, Entry entry, Diagnostics& diagnostics) {
   const auto same = [&](const Entry& other) { return other.key == entry.key; };
   if (std::any_of(entries.begin(), entries.end(), same)) {
@@ -83,7 +91,9 @@ std::vector<Entry> entries_of_text(std::string_view text, std::string_view what,
     return entries;
   }
   if (trim(text).empty()) return entries;
-  for (const std::string_view item : split(text, ',')) {
+  const std::vector<std::string_view> items = split(text, ',');
+  if (too_many(items.size(), std::string(what), diagnostics)) return entries;
+  for (const std::string_view item : items) {
     const std::string where = fmt::format("{} '{}'", what, shortened(trim(item)));
     const std::size_t equals = item.find('=');
     Entry entry{.key = normal_key(item.substr(0, equals)), .value = std::nullopt, .where = where};
@@ -109,6 +119,7 @@ std::vector<Entry> entries_of_json(const Json& json, const std::string& origin,
                            fmt::format("expected an object, found {}", name_of(json.kind)), ""});
     return entries;
   }
+  if (too_many(json.members.size(), json_place(origin, json, ""), diagnostics)) return entries;
   for (const JsonMember& member : json.members) {
     if (member.value.is_null()) continue;
     Entry entry{.key = normal_key(member.key),

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -242,6 +243,15 @@ TEST_CASE("a job is text too") {
   CHECK(prepared.lora->prepared == Prepared::Trl);
   CHECK(to_text(prepared) == "optimizer=adamw,lora=8,base=nf4,prepared=trl");
   CHECK(parse_job("base=nf4,prepared=peft,lora_dropout").error().diagnostics.size() == 3);
+}
+
+TEST_CASE("a text of more entries than there are keys is refused at once") {
+  std::string text;
+  for (int i = 0; i < 201; ++i) text += fmt::format("k{}=1,", i);
+  const auto layout = parse_layout(text + "tp=2");
+  REQUIRE(!layout);
+  REQUIRE(layout.error().diagnostics.size() == 1);
+  CHECK(layout.error().diagnostics[0].what == "more than 200 entries");
 }
 
 }  // namespace

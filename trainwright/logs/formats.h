@@ -1,6 +1,7 @@
 #pragma once
 // Private to logs: what is gathered line by line, for all formats at once.
 #include <array>
+#include <map>
 #include <vector>
 
 #include "trainwright/logs/lines.h"
@@ -15,7 +16,8 @@ struct ProgressBar {
 };
 
 struct Gathered {
-  LoggedRun run;  // all but format and steps
+  LoggedRun run;                                               // all but format, steps and memory
+  std::map<std::optional<std::int64_t>, LoggedMemory> memory;  // by rank
   std::array<std::vector<LoggedStep>, kLogFormats> steps;
   std::vector<ProgressBar> bars;
   std::optional<std::int64_t> batch;        // of Megatron-LM's last line: it may grow in a run

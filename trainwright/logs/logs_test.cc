@@ -1,6 +1,7 @@
 #include "trainwright/logs/logs.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -417,6 +418,19 @@ TEST_CASE("what is no log, and figures that are none, are diagnosed with their l
   CHECK(broken.error().diagnostics[0].what ==
         "'nan' after 'elapsed time per iteration (ms):' is not a number above 0");
   CHECK(broken.error().diagnostics[1].where == "train.log:7");
+}
+
+TEST_CASE("peaks of ranks come in the order of ranks, whatever the order of their lines") {
+  std::string text;
+  for (const int rank : {3, 1, 2, 1})
+    text += fmt::format("[Rank {}] memory (MB) | max allocated: {}.0\n", rank, 10 - rank);
+  const auto run = read_log(text + " memory (MB) | max allocated: 7\n", "x");
+  REQUIRE(run.has_value());
+  REQUIRE(run->memory.size() == 4);
+  CHECK(!run->memory[0].rank);
+  CHECK(run->memory[1].rank == 1);
+  CHECK(run->memory[3].rank == 3);
+  CHECK(run->memory[1].line == 2);
 }
 
 }  // namespace

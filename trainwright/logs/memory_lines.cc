@@ -21,16 +21,11 @@ void raise(std::optional<Bytes>& highest, const std::optional<Bytes>& by, Logged
   of.line = line;
 }
 
-void add_memory(const LoggedMemory& read, std::vector<LoggedMemory>& list) {
+void add_memory(const LoggedMemory& read, Gathered& gathered) {
   if (!read.allocated && !read.reserved) return;
-  auto at = std::find_if(list.begin(), list.end(),
-                         [&](const LoggedMemory& known) { return known.rank >= read.rank; });
-  if (at == list.end() || at->rank != read.rank) {
-    list.insert(at, read);
-    return;
-  }
-  raise(at->allocated, read.allocated, *at, read.line);
-  raise(at->reserved, read.reserved, *at, read.line);
+  LoggedMemory& known = gathered.memory.try_emplace(read.rank, read).first->second;
+  raise(known.allocated, read.allocated, known, read.line);
+  raise(known.reserved, read.reserved, known, read.line);
 }
 
 // After an allocation's "GPU 0" or "NPU 0".
@@ -127,7 +122,7 @@ void gather_memory(const LogLine& line, Gathered& gathered) {
         after(line.text, "Peak allocated: ") ? "Peak allocated: " : "Peak allocated ", line);
     read.reserved = size_after("Peak reserved: ", line);
   }
-  add_memory(read, gathered.run.memory);
+  add_memory(read, gathered);
 }
 
 void gather_failure(const LogLine& line, Gathered& gathered) {

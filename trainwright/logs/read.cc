@@ -30,9 +30,12 @@ void gather_lines(std::string_view text, detail::Gathered& gathered) {
     const std::size_t end = text.find('\n');
     const bool ended = end != std::string_view::npos;
     const std::string line = detail::without_colours(text.substr(0, end));
-    const std::vector<std::string_view> parts = split(line, '\r');
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (!parts[i].empty()) gather({parts[i], number, ended || i + 1 < parts.size()}, gathered);
+    for (std::string_view rest = line; !rest.empty();) {
+      const std::size_t drawn = rest.find('\r');
+      const bool last = drawn == std::string_view::npos;
+      const std::string_view part = rest.substr(0, drawn);
+      if (!part.empty()) gather({part, number, ended || !last}, gathered);
+      rest = last ? std::string_view{} : rest.substr(drawn + 1);
     }
     text = ended ? text.substr(end + 1) : std::string_view{};
   }
@@ -108,6 +111,7 @@ Result<LoggedRun> read_log(std::string_view text, std::string_view origin) {
   detail::add_bars(gathered);
   if (!gathered.faults.empty()) return fail(std::move(gathered.faults));
   LoggedRun& run = gathered.run;
+  for (const auto& [rank, memory] : gathered.memory) run.memory.push_back(memory);
   const auto most =
       std::max_element(gathered.steps.begin(), gathered.steps.end(),
                        [](const auto& a, const auto& b) { return a.size() < b.size(); });

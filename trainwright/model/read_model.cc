@@ -14,15 +14,21 @@ namespace {
 
 using detail::Family;
 
-// Fields of a config that could matter, for comparing it with a family.
+// Fields of a config that could matter, for comparing it with a family; configs have a hundred.
+constexpr std::size_t kMostTelling = 1000;
 std::vector<std::string> telling_fields(const Json& config) {
   std::vector<std::string> names;
   for (const auto& [key, value] : config.members) {
+    if (names.size() > kMostTelling) break;
     if (detail::is_ignored_field(key) || value.is_null()) continue;
     names.push_back(key);
     if (!value.is_object()) continue;
     names.pop_back();
-    for (const auto& [inner, unused] : value.members) names.push_back(key + "." + inner);
+    // What is longer than any field of ours is not repeated for each of its members.
+    const std::string prefix = key.substr(0, 60) + ".";
+    for (const auto& [inner, unused] : value.members) {
+      if (names.size() <= kMostTelling) names.push_back(prefix + inner);
+    }
   }
   return names;
 }

@@ -13,10 +13,11 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 // An op on a hundred thousand tensors is a line of a megabyte or two; a device never ends its line.
 constexpr std::size_t kLongestLine = std::size_t{1} << 27;
 
-// Hands out the complete lines of `text` and takes them off its front; false to stop.
-bool take_lines(std::string_view& text, const EachLine& each) {
-  for (;;) {
-    const std::size_t end = text.find('\n');
+// Hands out the complete lines of `text` and takes them off its front; false to stop. Before `from`
+// no line ends.
+bool take_lines(std::string_view& text, const EachLine& each, std::size_t from = 0) {
+  for (;; from = 0) {
+    const std::size_t end = text.find('\n', from);
     if (end == std::string_view::npos) return true;
     std::string_view line = text.substr(0, end);
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -53,7 +54,7 @@ Result<std::monostate> for_each_line_of_file(const std::string& path, const Each
     if (!stream && !stream.eof()) return fail(path, "cannot be read to its end");
     buffer.resize(kept + static_cast<std::size_t>(stream.gcount()));
     std::string_view rest = buffer;
-    if (!take_lines(rest, each)) return std::monostate{};
+    if (!take_lines(rest, each, kept)) return std::monostate{};
     buffer.erase(0, buffer.size() - rest.size());
   }
   last_line(buffer, each);
