@@ -207,6 +207,14 @@ void read(JsonFields& fields, Communicator& communicator) {
   read_communicator(fields, communicator);
 }
 
+// Each entry is looked for among all.
+bool too_many(JsonFields& fields, std::string_view key, const Json& object) {
+  constexpr std::size_t kMostEntries = 2000;
+  const bool many = object.members.size() > kMostEntries;
+  if (many) fields.fault(key, fmt::format("more than {} entries", with_thousands(kMostEntries)));
+  return many;
+}
+
 // Lays the entries of one object over a list: same key replaces, null removes, new keys append. An
 // empty `known` leaves the keys free.
 template <class T>
@@ -218,6 +226,7 @@ void read_entries(JsonFields& fields, std::string_view key, std::vector<T>& list
     fields.fault(key, fmt::format("expected an object, found {}", name_of(object->kind)));
     return;
   }
+  if (too_many(fields, key, *object)) return;
   for (const auto& [name, value] : object->members) {
     const std::string path = fmt::format("{}/{}", fields.path(key), name);
     if (!known.empty() && std::find(known.begin(), known.end(), name) == known.end()) {
@@ -413,6 +422,7 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
     fields.fault("settings", fmt::format("expected an object, found {}", name_of(object->kind)));
     return;
   }
+  if (too_many(fields, "settings", *object)) return;
   const Names known = settings_known();
   for (const auto& [name, value] : object->members) {
     check_name(fields, "settings", name.substr(0, name.find('.')), known);
