@@ -37,6 +37,10 @@ class Error(ValueError):
         super().__init__(text)
         self.diagnostics = tuple(diagnostics)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Otherwise made again of its text alone, which fails where a process pool hands it back.
+        return type(self), (self.diagnostics, str(self)), self.__dict__
+
 
 @dataclass(frozen=True)
 class Question:
@@ -63,7 +67,8 @@ class Question:
 
     def _ask(self, more: tuple[str, ...], width: int) -> tuple[str, dict[str, str]]:
         with tempfile.TemporaryDirectory(prefix="trainwright-") as folder:
-            return run([*self.command, *self.positionals, *option_words(self.options, folder), *more], width)
+            words = [*self.command, *option_words(self.options, folder), *more]
+            return run([*words, "--", *self.positionals] if self.positionals else words, width)
 
 
 def run(words: list[str], width: int = 80) -> tuple[str, dict[str, str]]:
@@ -78,8 +83,8 @@ def run(words: list[str], width: int = 80) -> tuple[str, dict[str, str]]:
 
 def diagnostics_of(words: list[str], width: int) -> list[Diagnostic]:
     from . import _core
-    asked = words if "--json" in words else [*words, "--json"]
-    return [Diagnostic(**one) for one in json.loads(_core.run(asked, str(DATA), width)[1])["error"]]
+    answer = _core.run(["--json", *words], str(DATA), width)[1]
+    return [Diagnostic(**one) for one in json.loads(answer)["error"]]
 
 
 def interruptible(answer: Callable[[Any], Any]) -> Any:

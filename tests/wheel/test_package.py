@@ -1,8 +1,12 @@
 """The package as a guest in somebody's process. Runs where a wheel is installed (tools/try_wheel.sh)."""
+import concurrent.futures
+import copy
 import doctest
 import importlib
 import importlib.metadata
+import multiprocessing
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -74,3 +78,58 @@ def test_control_c_ends_a_search_and_leaves_nothing_running():
         assert process.stdout.readline() == "interrupted\n"
         assert process.wait(timeout=60) == 0
         assert time.monotonic() - begin < 10  # the search takes thirteen, alone on its core
+
+
+ASKED = {"on": "8xH100", "layout": {"tp": 2, "gbs": 64, "seq": 4096}}
+
+
+def parameters_of(model):
+    return trainwright.ask("show", "model", model)["parameters"]["total"]
+
+
+def fault_of(model="nope"):
+    with pytest.raises(trainwright.Error) as caught:
+        parameters_of(model)
+    return caught.value
+
+
+def test_an_error_survives_pickle_and_copies():
+    error = fault_of()
+    error.where = "added later"
+    for other in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(other) is trainwright.Error
+        assert str(other) == str(error) and other.diagnostics == error.diagnostics and other.where == "added later"
+
+
+def test_one_unknown_model_leaves_a_process_pool_at_work():
+    with concurrent.futures.ProcessPoolExecutor(2) as pool:
+        good, bad, other = [pool.submit(parameters_of, model) for model in ("qwen3-8b", "nope", "qwen3-4b")]
+        assert good.result(timeout=120) > other.result(timeout=120)
+        with pytest.raises(trainwright.Error) as caught:
+            bad.result(timeout=120)
+    assert caught.value.diagnostics == fault_of().diagnostics
+    with multiprocessing.Pool(2) as pool:
+        results = pool.map_async(parameters_of, ["qwen3-8b", "nope"])
+        with pytest.raises(trainwright.Error):
+            results.get(timeout=120)  # its thread of results died, and this waited for ever
+        assert pool.apply_async(parameters_of, ("qwen3-8b",)).get(timeout=120) == parameters_of("qwen3-8b")
+
+
+@pytest.mark.parametrize("word", ["-h", "--help", "--version", "--json", "--", "-"])
+def test_a_model_or_a_layout_is_never_an_option(word):
+    for ask in (lambda: trainwright.estimate(word, **ASKED), lambda: trainwright.plan(word, on="8xH100", batch=64, seq=4096),
+                lambda: trainwright.plan(word, on="8xH100", batch=64, seq=4096, fix=["pp=1"]),
+                lambda: trainwright.export(word, model="llama-2-7b", on="8xH100"),
+                lambda: trainwright.replay(word), lambda: trainwright.schedule(word, ranks=2, microbatches=2),
+                lambda: trainwright.estimate("llama-2-7b", on=word, layout="tp=2"),
+                lambda: trainwright.export("tp=2", model=word, on="8xH100")):
+        with pytest.raises(trainwright.Error) as caught:
+            ask()
+        assert any(word in one.where + one.what for one in caught.value.diagnostics)
+
+
+def test_a_sweep_goes_on_over_layouts_that_do_not_fill_the_cluster():
+    found = {tp: trainwright.estimate("llama-2-7b", on="8xH100", layout={"tp": tp, "gbs": 64, "seq": 4096}) for tp in (1, 2, 3, 16)}
+    assert [tp for tp, one in found.items() if one.legal] == [1, 2]
+    assert {one.id for one in found[3].violations} >= {"world-splits"} and found[3].memory is None
+    assert found[16].violations[0].reason.endswith("16 ranks, the cluster has 8 accelerators")

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 
 namespace trainwright {
@@ -292,8 +293,11 @@ Result<Json> parse_json(std::string_view text, std::string_view origin) {
 namespace {
 
 void write_string(const std::string& text, std::string& out) {
-  // The replacing handler keeps the output valid even when a name is not valid UTF-8.
-  out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  // The replacing handler keeps the output valid even when a name is not valid UTF-8. The library
+  // escapes no more than JSON has to: U+007F and U+202E are left to `printable`, whose \u202e is
+  // JSON's own.
+  out += printable(
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 // A whole Number keeps a decimal point, so that it reads back as a Number.

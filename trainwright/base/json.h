@@ -5,7 +5,7 @@
 // remembers its line, so that a reader can say "cluster.json:12 /node/nics". `JsonFields` reads one
 // object field by field, gathers every fault instead of stopping at the first, and reports fields
 // that nobody asked for, with the nearest known name. `to_text` writes JSON in the order in which
-// the fields were added.
+// the fields were added, every character that is not printable as \uXXXX.
 //
 // json.cc is the only file of the project that includes a JSON library.
 #include <cstdint>
@@ -111,8 +111,11 @@ class JsonFields {
   std::optional<std::int64_t> optional_integer(std::string_view key, IntegerRange range = {});
   std::optional<double> optional_number(std::string_view key);
   std::optional<bool> optional_bool(std::string_view key);
+  // Strings are names and words: what is not printable in one is a fault (printable.h).
   std::optional<std::string> optional_string(std::string_view key);
   std::vector<std::string> optional_strings(std::string_view key);  // absent -> empty
+  // Any text, such as a document inside a document.
+  std::optional<std::string> optional_text(std::string_view key);
   // Absent is a fault. The returned value is only meaningful when no fault was reported.
   std::int64_t integer(std::string_view key, IntegerRange range = {});
   double number(std::string_view key);
@@ -138,6 +141,7 @@ class JsonFields {
 
  private:
   const Json* required(std::string_view key);
+  bool is_printable(std::string_view key, std::string_view text);
   const Json* wanted(std::string_view key, bool matches(const Json&), std::string_view kind);
 
   const Json& object_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trainwright/base/json.h"
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 
 namespace trainwright {
@@ -108,7 +109,18 @@ std::optional<bool> JsonFields::optional_bool(std::string_view key) {
   return member == nullptr ? std::nullopt : std::optional(member->boolean);
 }
 
+bool JsonFields::is_printable(std::string_view key, std::string_view text) {
+  const std::string hidden = hidden_fault(text);
+  if (!hidden.empty()) fault(key, "the text " + hidden, std::string(kHiddenHint));
+  return hidden.empty();
+}
+
 std::optional<std::string> JsonFields::optional_string(std::string_view key) {
+  auto text = optional_text(key);
+  return text && is_printable(key, *text) ? std::move(text) : std::nullopt;
+}
+
+std::optional<std::string> JsonFields::optional_text(std::string_view key) {
   const Json* member = wanted(key, [](const Json& json) { return json.is_string(); }, "a string");
   return member == nullptr ? std::nullopt : std::optional(member->string);
 }
@@ -118,10 +130,10 @@ std::vector<std::string> JsonFields::optional_strings(std::string_view key) {
   const Json* member = wanted(key, [](const Json& json) { return json.is_array(); }, "an array");
   if (member == nullptr) return strings;
   for (const Json& item : member->items) {
-    if (item.is_string()) {
-      strings.push_back(item.string);
-    } else {
+    if (!item.is_string()) {
       fault(key, fmt::format("expected strings only, found {}", name_of(item.kind)));
+    } else if (is_printable(key, item.string)) {
+      strings.push_back(item.string);
     }
   }
   return strings;

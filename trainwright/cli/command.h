@@ -70,6 +70,9 @@ std::optional<double> parse_share(std::string_view text);  // 0.05, 5%, 5 %
 struct File {
   std::string path;
   std::string content;
+  // Whether it takes the place of what has its name, all at once: a link of that name is never
+  // followed. Otherwise the user named it, and it may be a pipe or a link.
+  bool replaces = false;
 };
 
 struct Output {
@@ -77,6 +80,7 @@ struct Output {
   Exit exit = Exit::Ok;
   std::vector<File> files = {};
   std::string warning = {};  // for standard error
+  bool coloured = false;     // the text has colours for a terminal, and nothing that others wrote
 };
 
 struct Command {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "trainwright/base/count.h"
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/cli/help.h"
 #include "trainwright/cli/setting.h"
@@ -269,7 +270,8 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
   const std::vector<std::string> options = options_of(*app);
   bool below = app == &root;  // reached the words that follow the recognised command
   for (const std::string& word : words) {
-    if (word.starts_with("--") && word.size() > 2) {
+    if (word == "--") break;
+    if (word.starts_with("--")) {
       const std::string name = word.substr(0, word.find('='));
       if (std::find(options.begin(), options.end(), name) == options.end()) {
         if (is_positional(*app, name.substr(2))) {
@@ -298,6 +300,31 @@ Diagnostic explain_parse_fault(const CLI::App& root, const CLI::ParseError& faul
   return {where, fault.what(), "see --help"};
 }
 
+// Whether an option of that name takes several values.
+bool takes_several(std::span<const Registered> registered, const std::string& name) {
+  return std::any_of(registered.begin(), registered.end(), [&](const Registered& one) {
+    return std::any_of(one.command.arguments.begin(), one.command.arguments.end(),
+                       [&](const Argument& argument) {
+                         return argument.kind == Argument::Kind::Texts && argument.is_option() &&
+                                bare_name(argument.name) == name;
+                       });
+  });
+}
+
+// Behind the values of an option that takes several, the library drops a -- as their end and reads
+// options on; with another one all that follows is no option, as anywhere else.
+std::vector<std::string> with_second_mark(std::vector<std::string> words,
+                                          std::span<const Registered> registered) {
+  const auto mark = std::find(words.begin(), words.end(), "--");
+  if (mark == words.end()) return words;
+  const auto option = std::find_if(std::make_reverse_iterator(mark), words.rend(),
+                                   [](const std::string& word) { return word.starts_with("--"); });
+  if (option == words.rend()) return words;
+  const std::string name = option->substr(2, option->find('=') - 2);
+  if (takes_several(registered, name)) words.insert(mark, "--");
+  return words;
+}
+
 // Who asked: for JSON or for text, and of which data.
 struct Asked {
   const DataDirectory& data;
@@ -305,7 +332,7 @@ struct Asked {
 };
 
 Reply refused(const Error& error, const Asked& by) {
-  Reply reply{.error = to_text(error) + '\n', .exit = Exit::BadInput};
+  Reply reply{.error = printable(to_text(error)) + '\n', .exit = Exit::BadInput};
   if (by.json) {
     reply.output = document_text(by.data, Json::object().add("error", to_json(error.diagnostics)));
   }
@@ -334,8 +361,9 @@ Reply run(const Command& command, const Invocation& invocation) {
   }
   Result<Output> output = command.run(invocation);
   if (!output) return refused(output.error(), by);
-  return {.output = std::move(output->text),
-          .error = std::move(output->warning),
+  // Paths and lines of files may be quoted in it. JSON is printable already.
+  return {.output = output->coloured ? std::move(output->text) : printable(output->text),
+          .error = printable(output->warning),
           .exit = output->exit,
           .files = std::move(output->files)};
 }
@@ -365,7 +393,9 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   Values values;
   const std::vector<Registered> registered = add_everything(app, words, values);
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // The library pops them.
+    std::vector<std::string> marked = with_second_mark(words, registered);
+    std::reverse(marked.begin(), marked.end());  // The library pops them.
+    app.parse(std::move(marked));
   } catch (const CLI::ParseError& fault) {
     const Asked by{shell.data, std::find(words.begin(), words.end(), "--json") != words.end()};
     if (fault.get_exit_code() == 0) return told(app, fault, by);

@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "trainwright/base/text.h"
+#include "trainwright/testing/folder.h"
 #include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright::cli {
@@ -65,6 +69,70 @@ TEST_CASE("all values that are no numbers are told at once") {
   const Reply names = reply_to({"plan", "lama-2-7b", "--on", "8xH1000", "--batch", "sixty", "--seq",
                                 "4k", "--trainer", "megatroll", "--risk", "7x", "--json"});
   CHECK(faults_in(names).size() == 5);
+}
+
+TEST_CASE("behind -- nothing is an option, not even after an option of several values") {
+  const Reply name = reply_to({"estimate", "--on", "8xH100", "--layout", "tp=2", "--", "-h"});
+  CHECK(name.exit == Exit::BadInput);
+  CHECK(name.error.find("-h: there is no model of this name") != std::string::npos);
+  // No trial can be started from here, which is said after everything was read.
+  const Reply several =
+      reply_to({"tune", "run", "llama-2-7b", "--on", "8xH100", "--batch", "64", "--seq", "4k",
+                "--history", "nowhere", "--among", "tp=2,mbs=1", "--", "python", "--foo"});
+  CHECK(several.error.find("no trial can be started from here") != std::string::npos);
+  const Reply model = reply_to({"plan", "--on", "8xH100", "--batch", "64", "--seq", "4k", "--fix",
+                                "pp=1", "--", "--version"});
+  CHECK(model.error.find("--version: there is no model of this name") != std::string::npos);
+}
+
+TEST_CASE("what others wrote gives a terminal no orders") {
+  const Reply reply = reply_to({"show", "model", "\x1b[2J\xe2\x80\xae\a"});
+  CHECK(reply.error.find("\\u001b[2J\\u202e\\u0007") != std::string::npos);
+  for (const char hidden : {'\x1b', '\a'}) CHECK(reply.error.find(hidden) == std::string::npos);
+  const Reply drawn =
+      reply_to({"schedule", "draw", "1f1b", "--ranks", "2", "--microbatches", "2", "--colour"});
+  CHECK(drawn.output.find("\x1b[30;44m") != std::string::npos);
+}
+
+std::string written(const std::filesystem::path& path, const std::string& text) {
+  std::filesystem::create_directories(path.parent_path());
+  std::ofstream(path) << text;
+  return path.string();
+}
+
+TEST_CASE("no reader lets a name in that is not printable, and each says where it stands") {
+  const Folder folder;
+  const std::filesystem::path at(folder.path);
+  const std::string config = R"("model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
+      "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32})";
+  const std::string groups = R"("groups": [{"accelerator": "H100", "nodes": 1}]})";
+  const std::string own = "model,on,trainer,layout,kind,measured\n";
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"show", "model", R"({"_name_or_path": "a\nb", )" + config}, "model:1 /_name_or_path"},
+      {{"show", "model", R"({"hidden_act": "a\u202eb", )" + config}, "/hidden_act"},
+      {{"show", "model",
+        std::filesystem::path(written(at / "a\nb/config.json", "{" + config)).parent_path()},
+       "config.json"},
+      {{"show", "model", written(at / "a\x9b.json", "{" + config)}, ".json"},
+      {{"show", "cluster", written(at / "c.json", R"({"name": "a\u0000", )" + groups)},
+       "c.json:1 /name"},
+      {{"show", "cluster", written(at / "c\u200f.json", "{" + groups)}, ".json:1"},
+      {{"show", "trainer", R"({"based_on": "megatron\u0007"})"}, "trainer:1 /based_on"},
+      {{"replay", written(at / "t.jsonl", R"({"trainwright_trace": 1, "program": "\u001b[2J"})")},
+       "t.jsonl:1 /program"},
+      {{"replay", written(at / "u.jsonl", "{\"trainwright_trace\": 1}\n\"\\u001b[2J\"\n")},
+       "u.jsonl:2"},
+      {{"calibrate",
+        written(at / "m.csv", own + "llama-2-7b,8xH100,megatron,\"tp=2\n\",step,1 s\n")},
+       "m.csv:2 layout"}};
+  for (const auto& [words, place] : cases) {
+    CAPTURE(place);
+    const Reply reply = reply_to(words);
+    CHECK(reply.exit == Exit::BadInput);
+    CHECK(reply.error.find(place) != std::string::npos);
+    CHECK(reply.error.find("holds ") != std::string::npos);
+    CHECK(reply.error.find("hint: ") != std::string::npos);
+  }
 }
 
 TEST_CASE("estimate takes batch and length as plan does, and not twice") {

@@ -9,6 +9,7 @@
 #include "trainwright/cli/estimate.h"
 #include "trainwright/cli/export.h"
 #include "trainwright/cli/export_check.h"
+#include "trainwright/cli/exported_folder.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/cli/time_text.h"
@@ -273,7 +274,12 @@ Result<Output> run_export(const Invocation& invocation) {
     return fail("--check", "only what is written whole is checked",
                 "leave --into and --only-settings out");
   }
-  return exported(invocation, words, to, invocation.text("out"));
+  const auto folder = invocation.text("out");
+  Output output = TW_TRY(exported(invocation, words, to, folder));
+  if (folder && !output.files.empty()) {
+    output.files = TW_TRY(into_folder(*folder, std::move(output.files), invocation.flag("force")));
+  }
+  return output;
 }
 
 // What would change in the user's own file, which stays as it is.
@@ -398,6 +404,7 @@ Command export_command() {
       {"--on", text, "the cluster, for instance 64xH100", true, "CLUSTER"},
       {"--to", text, "the target (default: the trainer's own); see below", false, "TARGET"},
       {"--out", text, "folder to write into (default: the files are printed)", false, "DIR"},
+      force_argument(),
       {"--into", text, "your own file: prints what would change in it, as a patch", false, "FILE"},
       {"--check", Argument::Kind::Flag,
        "has the target's own code rule on the export, where it is installed; needs no accelerator"},

@@ -12,7 +12,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/cli/command_line.h"
+#include "trainwright/cli/exported_folder.h"
 #include "trainwright/tune/tune.h"
 
 namespace trainwright::cli {
@@ -48,7 +50,8 @@ bool write(const std::string& text, std::FILE* stream, const std::string& name) 
   const bool written = stream != nullptr &&
                        std::fwrite(text.data(), 1, text.size(), stream) == text.size() &&
                        std::fflush(stream) == 0;
-  if (!written) std::fprintf(stderr, "%s: cannot be written: %s\n", name.c_str(), strerror(errno));
+  const char* why = strerror(errno);
+  if (!written) fmt::print(stderr, "{}: cannot be written: {}\n", printable_line(name), why);
   return written;
 }
 
@@ -61,8 +64,12 @@ bool write(const File& file) {
 }
 
 Exit carry_out(const Reply& reply) {
-  bool written = true;
-  for (const File& file : reply.files) written = write(file) && written;
+  const std::string fault = replace_files(reply.files);
+  if (!fault.empty()) fmt::print(stderr, "{}\n", printable(fault));
+  bool written = fault.empty();
+  for (const File& file : reply.files) {
+    if (!file.replaces) written = write(file) && written;
+  }
   if (written) written = write(reply.output, stdout, "standard output");
   std::fwrite(reply.error.data(), 1, reply.error.size(), stderr);
   return written ? reply.exit : Exit::NotWritten;
@@ -84,14 +91,15 @@ bool interrupted() {
 // In place of what was shown last, of which so many lines are above the cursor.
 std::ptrdiff_t above = 0;
 void show_progress(const std::string& text) {
-  fmt::print(stderr, "\r{}\033[J{}", above > 0 ? fmt::format("\033[{}A", above) : "", text);
+  fmt::print(stderr, "\r{}\033[J{}", above > 0 ? fmt::format("\033[{}A", above) : "",
+             printable(text));
   std::fflush(stderr);
   above = std::count(text.begin(), text.end(), '\n');
 }
 
 void tell(const std::string& line) {
   if (isatty(STDERR_FILENO) != 0) show_progress("");
-  fmt::print(stderr, "{}\n", line);
+  fmt::print(stderr, "{}\n", printable(line));
   std::fflush(stderr);
 }
 
@@ -118,7 +126,7 @@ int main(int argc, char** argv) {
     return static_cast<int>(trainwright::cli::run(argc, argv));
   } catch (const std::exception& fault) {
     fmt::print(stderr, "trainwright: internal error: {}\n  hint: this is a bug; please report it\n",
-               fault.what());
+               trainwright::printable(fault.what()));
     return static_cast<int>(Exit::Internal);
   }
 }

@@ -111,6 +111,14 @@ Result<KnownTimes> known_times(const Invocation& invocation, Words words, const 
     }
     return tl::unexpected(question.error());
   }
+  const std::int64_t ranks = world_size(question->read.layout);
+  const std::int64_t accelerators = accelerator_count(question->cluster);
+  if (ranks != accelerators) {
+    return fail("--measured",
+                fmt::format("{} is {} ranks, the cluster has {} accelerators", given.layout,
+                            with_thousands(ranks), with_thousands(accelerators)),
+                "say on which cluster it ran: LAYOUT:step=2s:on=CLUSTER");
+  }
   TimedRuns runs;
   const ExpertLoad load = TW_TRY(expert_load_in(invocation));
   runs.runs.push_back(TW_TRY(own_run("--measured", *question, given.step, known.constants, load)));

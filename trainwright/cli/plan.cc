@@ -9,6 +9,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/config.h"
 #include "trainwright/cli/export.h"
+#include "trainwright/cli/exported_folder.h"
 #include "trainwright/cli/plan_details.h"
 #include "trainwright/cli/time_text.h"
 
@@ -254,9 +255,17 @@ Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output
     files.text += path + '\n';
     files.files.push_back({path, std::move(file.text)});
   }
-  if (!invocation.json) answer.text += '\n' + files.text;
   if (files.exit != Exit::Ok) answer.exit = files.exit;
-  answer.files = std::move(files.files);
+  if (!files.files.empty()) {
+    auto safe = into_folder(*folder, std::move(files.files), invocation.flag("force"));
+    if (!safe) {  // A search may have taken long: its answer is told all the same.
+      answer.exit = Exit::NotWritten;
+      answer.warning += "nothing was exported\n" + to_text(safe.error()) + '\n';
+      return answer;
+    }
+    answer.files = *std::move(safe);
+  }
+  if (!invocation.json) answer.text += '\n' + files.text;
   return answer;
 }
 
@@ -329,6 +338,7 @@ std::vector<Argument> wish_arguments() {
        "folder to write the recommended layout into, as `export` writes it for the trainer; for "
        "PaddleNLP and PaddleFormers also all layouts, as a list for Paddle's own tuner",
        false, "DIR"},
+      force_argument(),
       {"--auto-order", Kind::Flag,
        "with --export: where the trainer runs an order of actions from a file and one made for a "
        "layout is faster than any fixed schedule of it, writes the fastest such layout with it"},

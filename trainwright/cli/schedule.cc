@@ -68,7 +68,8 @@ Result<Output> run_draw(const Invocation& invocation) {
   const Timeline timeline = simulate(named.schedule, named.costs, clock);
   if (invocation.json) return Output{document_text(invocation.data, spans_json(named, timeline))};
   const Colours colours = invocation.flag("colour") ? Colours::Ansi : Colours::None;
-  return Output{to_drawing(named.schedule, timeline, invocation.width, colours)};
+  return Output{.text = to_drawing(named.schedule, timeline, invocation.width, colours),
+                .coloured = colours == Colours::Ansi};
 }
 
 Json to_json(const std::vector<Violation>& violations) {

@@ -2,6 +2,8 @@
 #include "trainwright/cli/tune.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -107,6 +109,45 @@ Result<Output> run_tune(const Invocation& invocation) {
   return tuned_output(invocation, history, *tuned);
 }
 
+std::string in_shell_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
+  return text;
+}
+
+// What a history would start, which only its own writer knows without looking.
+std::string started_by(const TuneJob& job) {
+  const std::string command = in_shell_words(job.command);
+  return job.sbatch ? fmt::format("sbatch {}: {}", in_shell_words(*job.sbatch), command) : command;
+}
+
+// Of the folder or of the database in it, where that is somebody else.
+std::optional<uid_t> other_owner(const std::string& folder) {
+  for (const std::string& path : {folder, folder + "/history.sqlite"}) {
+    struct stat found = {};
+    if (stat(path.c_str(), &found) == 0 && found.st_uid != geteuid()) return found.st_uid;
+  }
+  return std::nullopt;
+}
+
+// Nothing if the stored command may be started: given again, or known to be one's own.
+std::optional<Diagnostic> doubt_about(const Invocation& invocation, const TuneJob& job,
+                                      const std::string& folder) {
+  const std::vector<std::string> again = invocation.texts("command");
+  if (!again.empty() && again != job.command) {
+    return Diagnostic{"-- " + in_shell_words(again), "the history is of another command",
+                      "it starts " + started_by(job)};
+  }
+  const auto owner = other_owner(folder);
+  if (!owner || (!again.empty() && !job.sbatch) || invocation.flag("yes")) return std::nullopt;
+  return Diagnostic{
+      folder,
+      fmt::format("belongs to another user (uid {}), and going on with it starts, as you: {}",
+                  *owner, started_by(job)),
+      job.sbatch ? "--yes if that is what you want"
+                 : "--yes if that is what you want, or the same command after --"};
+}
+
 // As it was asked at first; only how far to go may be asked anew.
 Result<Output> run_resume(const Invocation& invocation) {
   const std::string folder = *invocation.text("history");
@@ -115,6 +156,10 @@ Result<Output> run_resume(const Invocation& invocation) {
     const History looked = TW_TRY(History::look(folder));
     question = TW_TRY(tune_question(invocation, looked));
   }
+  if (auto doubt = doubt_about(invocation, question->job, folder)) {
+    return fail(Diagnostics{*std::move(doubt)});
+  }
+  if (invocation.tell != nullptr) invocation.tell("starts: " + started_by(question->job));
   Invocation again = question->invocation;
   again.values["history"] = {folder};
   return run_tune(again);
@@ -199,9 +244,17 @@ Command run_command() {
 Command resume_command() {
   return {.name = "resume",
           .summary = "go on with a history: after a kill, or with a larger budget",
-          .details = "Model, cluster and command are those that the history was begun with.",
+          .details =
+              "Model, cluster and command are those that the history was begun with. The "
+              "command is printed before it is started; in a history that belongs to "
+              "another user it is started only with --yes, or given again after --.",
           .examples = {"trainwright tune resume --history tuning --trials 10"},
-          .arguments = joined({{history_argument()}, budget_arguments()}),
+          .arguments = joined({{history_argument(),
+                                {"command", Argument::Kind::Texts,
+                                 "after --, the history's command again", false, "-- COMMAND"},
+                                {"--yes", Argument::Kind::Flag,
+                                 "start the command of a history that belongs to another user"}},
+                               budget_arguments()}),
           .run = run_resume};
 }
 

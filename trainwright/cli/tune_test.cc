@@ -1,13 +1,16 @@
 #include "trainwright/cli/tune.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/command_line.h"
 #include "trainwright/testing/folder.h"
 #include "trainwright/testing/shipped_trainers.h"
+#include "trainwright/testing/skip.h"
 
 namespace trainwright::cli {
 namespace {
@@ -77,6 +80,67 @@ TEST_CASE("a trial runs the order of the file that its layout names, and the his
   CHECK(files.at("layout").find("schedule=" + path) != std::string::npos);
   CHECK(files.at("schedule.csv") == order);
   CHECK(files.at("orders") == path + '\n' + order);
+}
+
+// A history that would start a command, as `tune run` leaves it, but of no question: nothing
+// starts.
+void begin_history(const std::string& folder, const std::string& more = "") {
+  const std::string asked =
+      R"({"model": ["llama-2-7b"], "on": ["4xH100"], "batch": ["16"], "seq": ["2048"],)" + more +
+      R"("among": ["tp=2,mbs=1"], "command": ["touch", "a b\u001b"]})";
+  const auto history = History::begin(folder, {}, asked);
+  REQUIRE_MESSAGE(history.has_value(), to_text(history.error()));
+}
+
+std::string told;  // by what was resumed last
+
+// What is said where it ends.
+std::string resumed(const std::string& folder, const std::vector<std::string>& more = {}) {
+  static const DataDirectory data(kShippedData);
+  std::vector<std::string> words = {"tune", "resume", "--history", folder};
+  words.insert(words.end(), more.begin(), more.end());
+  told.clear();
+  return run_command_line(
+             words, {.data = data, .tell = [](const std::string& line) { told += line + '\n'; }})
+      .error;
+}
+
+constexpr const char* kPastTheDoubt = "this history is of another question";
+
+TEST_CASE("a history's command is told before it starts, and not started if another is given") {
+  const Folder folder;
+  begin_history(folder.path);
+  CHECK(resumed(folder.path).find(kPastTheDoubt) != std::string::npos);
+  CHECK(told.starts_with("starts: touch 'a b\x1b'\n"));  // made printable by whoever shows it
+  CHECK(resumed(folder.path, {"--", "touch", "a"}).find("the history is of another command") !=
+        std::string::npos);
+  CHECK(told.empty());
+}
+
+TEST_CASE("a history of another user starts nothing that was not asked for again") {
+  if (geteuid() != 0) return testing::skip("only root can give a folder away");
+  for (const char* given : {"", "/history.sqlite"}) {
+    const Folder folder;
+    begin_history(folder.path);
+    REQUIRE(lchown((folder.path + given).c_str(), 12345, 12345) == 0);
+    const std::string refused = resumed(folder.path);
+    CHECK(refused.find("belongs to another user (uid 12345)") != std::string::npos);
+    CHECK(refused.find("touch 'a b\\u001b'") != std::string::npos);
+    CHECK(told.empty());
+    CHECK(resumed(folder.path, {"--yes"}).find(kPastTheDoubt) != std::string::npos);
+    CHECK(resumed(folder.path, {"--", "touch", "a b\x1b"}).find(kPastTheDoubt) !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("options of sbatch in a history of another user are not confirmed by the command") {
+  if (geteuid() != 0) return testing::skip("only root can give a folder away");
+  const Folder folder;
+  begin_history(folder.path, R"("slurm": ["--wrap=evil"],)");
+  REQUIRE(lchown(folder.path.c_str(), 12345, 12345) == 0);
+  CHECK(resumed(folder.path, {"--", "touch", "a b\x1b"}).find("sbatch --wrap=evil: touch") !=
+        std::string::npos);
+  CHECK(resumed(folder.path, {"--yes"}).find(kPastTheDoubt) != std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/cluster/fields.h"
 #include "trainwright/cluster/names.h"
@@ -185,7 +186,12 @@ Result<Cluster> read_cluster(const Json& json, const std::string& origin,
   for (const char* key : {"schema", "made_by"}) {
     if (json.find(key) != nullptr) fields.ignore(key);  // what `show cluster --json` printed
   }
-  cluster.name = fields.optional_string("name").value_or(origin);
+  const auto name = fields.optional_string("name");
+  cluster.name = name.value_or(origin);
+  if (const std::string hidden = hidden_fault(origin);
+      !name && fields.raw("name") == nullptr && !hidden.empty()) {
+    fields.fault("", "the file's name " + hidden, "rename it, or add a field \"name\"");
+  }
   cluster.groups = read_groups(fields, hardware, diagnostics);
   if (const Json* between = fields.raw("between")) {
     cluster.between = detail::read_tier(*between, origin, fields.path("between"), diagnostics);

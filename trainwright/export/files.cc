@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/export/form.h"
 #include "trainwright/export/launch.h"
@@ -45,13 +46,13 @@ std::vector<std::string> header(const Plan& plan, const Occasion& occasion) {
 
 std::string shell_settings(const Plan& plan, const Target& target, const std::vector<Setting>& own,
                            const std::vector<std::string>& top) {
-  std::string text = comments(top) + '\n';
+  std::string text = commented(join(top, "\n")) + '\n';
   if (target.launcher == Launcher::Megatron) {
     const auto model = megatron_model(plan.model, plan.layout.seq, plan.trainer.version);
     text += "# The model.\n";
     text += model ? shell_array("MODEL", *model, target.form)
-                  : fmt::format("# {}\n: \"${{MODEL:?{}}}\"\n", model.error().diagnostics[0].what,
-                                "write the model's own arguments here");
+                  : commented(model.error().diagnostics[0].what) +
+                        ": \"${MODEL:?write the model's own arguments here}\"\n";
     text += '\n';
   }
   const auto options = those(own, [](const Setting& one) { return !is_subcommand(one); });
@@ -68,11 +69,18 @@ std::string settings_file(const Plan& plan, const Target& target, const std::vec
   switch (target.form) {
     case SettingsForm::Options:
     case SettingsForm::Overrides: return shell_settings(plan, target, own, top);
-    case SettingsForm::Toml: return comments(top) + '\n' + to_toml(own);
-    case SettingsForm::Yaml: return comments(top) + '\n' + to_yaml(own);
+    case SettingsForm::Toml: return commented(join(top, "\n")) + '\n' + to_toml(own);
+    case SettingsForm::Yaml: return commented(join(top, "\n")) + '\n' + to_yaml(own);
     case SettingsForm::Json: break;
   }
   return to_text(to_json_tree(own));  // has no comments; README.md has them
+}
+
+// Numbers and truths of Python; all else is text.
+std::string python_value(const std::string& value) {
+  const Json json = value_of(value);
+  if (json.is_bool()) return json.boolean ? "True" : "False";
+  return json.is_number() ? value : quoted(value);
 }
 
 // PipelineModule.num_stages=4 as a call's arguments.
@@ -82,7 +90,7 @@ std::string pipeline_snippet(const std::vector<Setting>& settings) {
       "dict(\n";
   for (const Setting& setting : settings) {
     text += fmt::format("    {}={},{}\n", setting.key.substr(setting.key.find('.') + 1),
-                        setting.values.front(), setting.why.empty() ? "" : "  # " + setting.why);
+                        python_value(setting.values.front()), comment_behind(setting));
   }
   return text + ")\n";
 }
@@ -112,9 +120,9 @@ std::string configuration_module(const std::vector<Setting>& settings,
   text += "\n\ndef plan():\n    config = base()\n";
   for (const Setting& one : changed) {
     const std::string name = one.key.substr(one.key.find('.') + 1);
-    if (!one.why.empty()) text += fmt::format("    # {}\n", one.why);
-    text += fmt::format("    config.{0} = getattr(config.{0}, \"{1}\", config.{0})\n", name,
-                        one.values.front());
+    if (!one.why.empty()) text += commented(one.why, "    # ");
+    text += fmt::format("    config.{0} = getattr(config.{0}, {1}, config.{0})\n", name,
+                        quoted(one.values.front()));
   }
   return text + "    return config\n";
 }
@@ -148,11 +156,23 @@ std::string plan_json(const Target& target, const Occasion& occasion) {
   return to_text(document);
 }
 
+// On one line, where no letter begins markup, a link, a cell or an element of HTML.
+std::string in_markdown(std::string_view text) {
+  std::string plain;
+  for (const char c : printable_line(text)) {
+    if (std::string_view("\\`<&[|").find(c) != std::string_view::npos) plain += '\\';
+    plain += c;
+  }
+  return plain;
+}
+
 std::string readme(const Plan& plan, const Target& target, const Translation& translation,
                    const Occasion& occasion, const std::vector<Artefact>& files) {
-  std::string text = fmt::format("# {} on {}\n\n", plan.model.name, plan.cluster.name);
+  std::string text =
+      fmt::format("# {} on {}\n\n", in_markdown(plan.model.name), in_markdown(plan.cluster.name));
   for (const std::string& line : header(plan, occasion)) {
-    text += line.starts_with(' ') ? fmt::format("\n    {}\n", trim(line)) : line + "  \n";
+    text +=
+        line.starts_with(' ') ? '\n' + commented(trim(line), "    ") : in_markdown(line) + "  \n";
   }
   text += "\n| file | what it is |\n|---|---|\n";
   for (const Artefact& file : files) {
@@ -165,12 +185,14 @@ std::string readme(const Plan& plan, const Target& target, const Translation& tr
     text += fmt::format("| `{}` | {} |\n", file.path, what);
   }
   text += "\nCompare the first lines of the log with the figures above.\n";
-  for (const std::string& note : translation.notes) text += fmt::format("\nNote: {}.\n", note);
+  for (const std::string& note : translation.notes)
+    text += fmt::format("\nNote: {}.\n", in_markdown(note));
   if (target.form != SettingsForm::Json) return text;
   text += "\n| setting | why |\n|---|---|\n";
   for (const Setting& setting : translation.settings) {
     if (setting.why.empty()) continue;
-    text += fmt::format("| `{}` {} | {} |\n", setting.key, join(setting.values, " "), setting.why);
+    text += fmt::format("| `{}` {} | {} |\n", setting.key, in_markdown(join(setting.values, " ")),
+                        in_markdown(setting.why));
   }
   return text;
 }

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/export/pattern.h"
 
 namespace trainwright::detail {
 
-std::string comments(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line.empty() ? "#\n" : fmt::format("# {}\n", line);
-  return text;
+std::string comment_behind(const Setting& setting) {
+  return setting.why.empty() ? "" : "  # " + printable_line(setting.why);
 }
+
+std::string quoted(std::string_view text) { return to_line(Json::of(text)); }
 
 Json value_of(const std::string& value) {
   if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
@@ -85,8 +87,7 @@ std::string shell_array(std::string_view name, const std::vector<Setting>& setti
     std::vector<std::string> words;
     for (const std::string& word : words_of(setting, form)) words.push_back(shell_word(word));
     text += "  " + join(words, " ");
-    if (!setting.why.empty()) text += "  # " + setting.why;
-    text += '\n';
+    text += comment_behind(setting) + '\n';
   }
   return text + ")\n";
 }
@@ -118,23 +119,25 @@ Node tree_of(const std::vector<Setting>& settings) {
   return root;
 }
 
-std::string comment_of(const Setting& setting) {
-  return setting.why.empty() ? "" : "  # " + setting.why;
-}
-
-std::string quoted(std::string_view text) { return to_line(Json::of(text)); }
-
 std::string toml_value(const Json& json) { return to_line(json); }
+
+std::string toml_key(const std::string& key) {
+  const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return (c < 0x80 && std::isalnum(c)) || c == '_' || c == '-';
+  });
+  return bare ? key : quoted(key);
+}
 
 void write_toml(const Node& node, const std::string& path, std::string& text) {
   for (const Node& child : node.children) {
     if (child.setting == nullptr) continue;
-    text += fmt::format("{} = {}{}\n", child.key, toml_value(value_of(value_text(*child.setting))),
-                        comment_of(*child.setting));
+    text += fmt::format("{} = {}{}\n", toml_key(child.key),
+                        toml_value(value_of(value_text(*child.setting))),
+                        comment_behind(*child.setting));
   }
   for (const Node& child : node.children) {
     if (child.setting != nullptr) continue;
-    const std::string inner = path.empty() ? child.key : path + '.' + child.key;
+    const std::string inner = path.empty() ? toml_key(child.key) : path + '.' + toml_key(child.key);
     const bool leaves = std::any_of(child.children.begin(), child.children.end(),
                                     [](const Node& one) { return one.setting != nullptr; });
     if (leaves) text += fmt::format("\n[{}]\n", inner);
@@ -163,9 +166,10 @@ std::string yaml_value(const Json& json) {
 
 void write_yaml(const Node& node, std::size_t depth, std::string& text) {
   for (const Node& child : node.children) {
-    text += std::string(2 * depth, ' ') + child.key + ':';
+    text += std::string(2 * depth, ' ') + yaml_text(child.key) + ':';
     if (child.setting != nullptr) {
-      text += ' ' + yaml_value(value_of(value_text(*child.setting))) + comment_of(*child.setting);
+      text +=
+          ' ' + yaml_value(value_of(value_text(*child.setting))) + comment_behind(*child.setting);
     }
     text += '\n';
     write_yaml(child, depth + 1, text);

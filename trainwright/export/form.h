@@ -12,8 +12,10 @@ namespace trainwright::detail {
 bool is_of_module(const Setting& setting);
 // Not the target's own but arguments of something in the user's script or in that module.
 bool is_of_script(const Setting& setting);
-// Comment lines, each begun by "# ".
-std::string comments(const std::vector<std::string>& lines);
+// Why a setting is set, as the comment that ends its line; empty if it does not say.
+std::string comment_behind(const Setting& setting);
+// Text in double quotes, as JSON, TOML, YAML and Python read it alike.
+std::string quoted(std::string_view text);
 // One setting as words of a command line; true stands alone, lists of lists are "a,b c".
 std::vector<std::string> words_of(const Setting& setting, SettingsForm form);
 // NAME=( ... ), a line for each setting.

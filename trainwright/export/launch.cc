@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "trainwright/base/check.h"
 #include "trainwright/export/form.h"
@@ -126,8 +127,8 @@ std::string launch_script(const Plan& plan, const Target& target, const Translat
   text += "MASTER_PORT=${MASTER_PORT:-29500}\n";
   for (const Setting& setting : translation.settings) {
     if (!is_environment(setting)) continue;
-    text += fmt::format("export {}={}{}\n", setting.key, setting.values.front(),
-                        setting.why.empty() ? "" : "  # " + setting.why);
+    text += fmt::format("export {}={}{}\n", setting.key, shell_word(setting.values.front()),
+                        comment_behind(setting));
   }
   if (plan.trainer.allocator.expandable_segments) {
     text += "export PYTORCH_ALLOC_CONF=expandable_segments:True  # as the estimate assumes\n";
@@ -135,9 +136,21 @@ std::string launch_script(const Plan& plan, const Target& target, const Translat
   return text + script_lines(target, translation);
 }
 
+namespace {
+
+// Slurm reads quotes and blanks of such lines as a shell would.
+std::string job_name(const Plan& plan) {
+  constexpr std::size_t kLongest = 64;
+  std::string name = plan.model.name.substr(0, kLongest);  // "llama of 8.03 B parameters"
+  std::replace_if(
+      name.begin(), name.end(),
+      [](unsigned char c) { return !std::isalnum(c) && c != '.' && c != '_' && c != '-'; }, '-');
+  return name;
+}
+
+}  // namespace
+
 std::string sbatch_script(const Plan& plan) {
-  std::string name = plan.model.name;  // "llama of 8.03 B parameters"
-  std::replace(name.begin(), name.end(), ' ', '-');
   return fmt::format(
       "#!/usr/bin/env bash\n"
       "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node=1\n"
@@ -148,7 +161,7 @@ std::string sbatch_script(const Plan& plan) {
       "MASTER_ADDR=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n"
       "export MASTER_ADDR\n"
       "srun bash -c 'NODE_RANK=$SLURM_NODEID bash launch.sh'\n",
-      name, node_count(plan.cluster), per_node(plan.cluster));
+      job_name(plan), node_count(plan.cluster), per_node(plan.cluster));
 }
 
 }  // namespace trainwright::detail

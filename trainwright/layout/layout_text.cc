@@ -182,9 +182,10 @@ void read_pipeline(EntryReader& reader, Layout& layout, std::vector<std::string>
   }
 }
 
-// dp = dp_shard x dp_replicate. What is not given follows from the others or from the world.
+// dp = dp_shard x dp_replicate. What is not given follows from the others or from the world; where
+// no dp fills the world, the largest that it holds, which is not legal ("world-splits").
 void read_dp(EntryReader& reader, Layout& layout, std::optional<std::int64_t> world,
-             Diagnostics& diagnostics, std::vector<std::string>& notes) {
+             std::vector<std::string>& notes) {
   const auto dp = reader.integer("dp");
   const auto shard = reader.integer("dp_shard");
   const auto replicate = reader.integer("dp_replicate");
@@ -196,17 +197,11 @@ void read_dp(EntryReader& reader, Layout& layout, std::optional<std::int64_t> wo
     layout.dp = std::min(*shard * replicate.value_or(1), kMostDegree);
     notes.push_back(fmt::format("dp={}: dp_shard x dp_replicate", layout.dp));
   } else if (world && !asked) {
-    if (model > *world || *world % model != 0 || *world / model % layout.cp != 0) {
-      diagnostics.push_back(
-          {"dp",
-           fmt::format("{} accelerators are not a multiple of tp {} x pp {} x cp {}", *world,
-                       layout.tp, layout.pp, layout.cp),
-           "give dp, or degrees whose product divides the accelerators"});
-      return;
-    }
-    layout.dp = *world / model / layout.cp;
-    notes.push_back(fmt::format("dp={}: {} accelerator{} / (tp {} x pp {} x cp {})", layout.dp,
-                                *world, *world == 1 ? "" : "s", layout.tp, layout.pp, layout.cp));
+    layout.dp = std::max<std::int64_t>(*world / model / layout.cp, 1);
+    const bool fills = *world % model == 0 && *world / model % layout.cp == 0;
+    notes.push_back(fmt::format("dp={}: {}{} accelerator{} / (tp {} x pp {} x cp {})", layout.dp,
+                                fills ? "" : "at most ", *world, *world == 1 ? "" : "s", layout.tp,
+                                layout.pp, layout.cp));
   } else if (!asked) {
     layout.dp = replicate.value_or(1);
     notes.push_back(fmt::format("dp={}: not given, and no cluster to fill", layout.dp));
@@ -263,7 +258,7 @@ Result<ReadLayout> layout_of(std::vector<Entry> entries, const LayoutContext& co
   EntryReader reader(std::move(entries), "layout", layout_keys(), diagnostics);
   ReadLayout read{.layout = context.usual, .notes = {}};
   read_degrees(reader, read.layout, read.notes);
-  read_dp(reader, read.layout, context.world, diagnostics, read.notes);
+  read_dp(reader, read.layout, context.world, read.notes);
   read_batch(reader, read.layout, read.notes);
   read_sharding(reader, read.layout, read.notes);
   read_recompute(reader, read.layout);

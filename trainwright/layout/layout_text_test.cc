@@ -89,11 +89,12 @@ TEST_CASE("what a trainer does unasked is taken where the text is silent") {
   CHECK(parse_layout("pp=4,layers=2*4", context).value().layout.count_embedding == 0);
 }
 
-TEST_CASE("dp that cannot fill the cluster is a fault with the numbers") {
+TEST_CASE("where no dp fills the cluster, it is the largest that the cluster holds") {
   const auto read = parse_layout("tp=3", {.world = 64, .usual = {}});
-  REQUIRE(!read);
-  CHECK(read.error().diagnostics[0].what ==
-        "64 accelerators are not a multiple of tp 3 x pp 1 x cp 1");
+  REQUIRE(read.has_value());
+  CHECK(read->layout.dp == 21);
+  CHECK(read->notes.front() == "dp=21: at most 64 accelerators / (tp 3 x pp 1 x cp 1)");
+  CHECK(parse_layout("tp=128", {.world = 64, .usual = {}})->layout.dp == 1);
 }
 
 TEST_CASE("data parallelism is shards times replicas, any two of which give the third") {

@@ -228,6 +228,10 @@ class CaseBook {
     auto read = parse_layout(made.words.layout, context);
     if (!read) return skip("no such layout: " + first_fault(read.error()));
     made.layout = read->layout;
+    if (world_size(made.layout) != *context.world) {
+      return skip(fmt::format("no such layout: {} on {} accelerators", to_text(made.layout),
+                              with_thousands(*context.world)));
+    }
     auto job = parse_job(made.words.job);
     if (!job) return skip("no such job: " + first_fault(job.error()));
     made.job = *job;

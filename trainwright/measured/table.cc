@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "trainwright/base/printable.h"
+
 namespace trainwright {
 namespace {
 
@@ -46,6 +48,9 @@ std::vector<std::string> outcome_names() {
 }
 
 std::optional<CellFault> store(std::string_view cell, std::string& field) {
+  if (const std::string hidden = hidden_fault(cell); !hidden.empty()) {
+    return CellFault{"the text " + hidden, std::string(kHiddenHint)};
+  }
   field = std::string(cell);
   return std::nullopt;
 }

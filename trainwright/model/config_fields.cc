@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/model/layer_pattern.h"
 
@@ -148,6 +149,10 @@ std::string ConfigFields::string(const StringField& field) {
   if (value == nullptr || value->is_null()) return std::string(field.absent);
   if (!value->is_string()) {
     fault(field.names, fmt::format("expected a string, found {}", name_of(value->kind)));
+    return std::string(field.absent);
+  }
+  if (const std::string hidden = hidden_fault(value->string); !hidden.empty()) {
+    fault(field.names, "the text " + hidden, std::string(kHiddenHint));
     return std::string(field.absent);
   }
   return value->string;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/model/build.h"
 
@@ -222,6 +223,10 @@ Result<Model> read_model(const std::string& path) {
     model.name = fs::absolute(named, ignored).parent_path().filename().string();
   } else if (named.filename() != "config.json") {
     model.name = named.stem().string();
+  }
+  if (const std::string hidden = hidden_fault(model.name); !hidden.empty()) {
+    return fail(file, "the model would be called as its folder or file, whose name " + hidden,
+                "rename it");
   }
   return model;
 }

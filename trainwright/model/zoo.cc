@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/model/published.h"
 
@@ -200,7 +201,12 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
     const Json config = TW_TRY(parse_json(name_or_path, "model"));
     Model model = TW_TRY(model_from_json(config, "model"));
     const Json* name = config.find("_name_or_path");
-    if (name != nullptr && !name->string.empty()) model.name = name->string;
+    if (name == nullptr || name->string.empty()) return model;
+    if (const std::string hidden = hidden_fault(name->string); !hidden.empty()) {
+      return fail(json_place("model", *name, "/_name_or_path"), "the name " + hidden,
+                  std::string(kHiddenHint));
+    }
+    model.name = name->string;
     return model;
   }
   std::error_code ignored;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "trainwright/base/hash.h"
 #include "trainwright/base/json.h"
 #include "trainwright/question/question.h"
 #include "trainwright/trainer/called.h"
@@ -17,13 +18,6 @@ Result<const T*> part(std::optional<Result<T>>& read, const auto& load) {
   return &**read;
 }
 
-// FNV-1a, 64 bits.
-void add(std::uint64_t& hash, std::string_view text) {
-  for (const char byte : text) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3U;
-  }
-}
-
 std::string hash_of(const std::string& path) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -35,10 +29,10 @@ std::string hash_of(const std::string& path) {
   std::sort(files.begin(), files.end());  // as text, which paths are not and take longer
   // Paths below a folder begin with it as it was given.
   const std::size_t folder = path.size() + (path.ends_with('/') ? 0 : 1);
-  std::uint64_t hash = 0xcbf29ce484222325U;
+  std::uint64_t hash = kHashOfNothing;
   for (const std::string& file : files) {
-    add(hash, std::string_view(file).substr(folder));
-    add(hash, read_file(file).value_or(""));
+    hash = hash_of_text(std::string_view(file).substr(folder), hash);
+    hash = hash_of_text(read_file(file).value_or(""), hash);
   }
   return fmt::format("{:016x}", hash);
 }

@@ -78,9 +78,11 @@ Result<Words> words_of_plan(const Json& document, const std::string& origin) {
   JsonFields fields(*words, origin, exported ? "/question" : "/words", faults);
   Words read;
   for (const auto& [name, word] : kWordNames) {
-    read.*word = fields.optional_string(name).value_or("");
+    read.*word = fields.optional_text(name).value_or("");  // a model may be a whole document
   }
-  for (const char* name : {"model", "on", "layout"}) fields.string(name);
+  for (const char* name : {"model", "on", "layout"}) {
+    if (fields.raw(name) == nullptr) fields.string(name);  // says that it is missing
+  }
   fields.finish();
   if (!faults.empty()) return fail(std::move(faults));
   return read;

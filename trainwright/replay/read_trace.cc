@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/replay/lines.h"
 #include "trainwright/replay/replay.h"
@@ -76,6 +77,9 @@ class TraceReader {
   void read_text(std::string_view text) {
     const auto json = detail::json_of_line(text, faults_);
     if (!json) return;
+    if (const std::string hidden = hidden_fault(json->string); !hidden.empty()) {
+      faults_.add("the string " + hidden, std::string(kHiddenHint));
+    }
     if (!known_texts_.insert(json->string).second) {
       faults_.add(fmt::format("the string '{}' was given before", json->string));
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/trainer/reading.h"
 
@@ -436,6 +437,9 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
     }
     if (!value.is_string()) {
       fields.fault("settings", fmt::format("the setting of {} must be a string", name));
+    } else if (const std::string hidden = hidden_fault(name + value.string); !hidden.empty()) {
+      fields.fault("settings", fmt::format("the setting of {} {}", name, hidden),
+                   std::string(kHiddenHint));
     }
     if (same != list.end()) {
       same->second = value.string;
