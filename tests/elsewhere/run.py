@@ -2,8 +2,9 @@
 """Published runs of well-known projects that no constant was fitted to, each answered by one `estimate`.
 
 runs.csv has their source, the words of the command and what was measured; the page is what this makes of them.
+fine_tuning.csv has the same of fine-tuning programs, judged by itself.
 
-    tests/elsewhere/run.py build/release/trainwright [--page docs/validation/elsewhere.md] [--write]
+    tests/elsewhere/run.py build/release/trainwright [--table runs|fine_tuning] [--write]
 """
 import argparse
 import csv
@@ -29,6 +30,20 @@ estimate`; rows are in `tests/elsewhere/runs.csv`, files beside it.
 All of them together:
 
 """
+HEAD_TUNING = """# Fine-tuning as published
+
+Memory that fine-tuning programs publish for one or a few accelerators, each answered by one command. The words are those of `trainwright
+estimate`; rows are in `tests/elsewhere/fine_tuning.csv`.
+
+- *Ratio* is predicted over measured. GB of a source are turned into GiB where it counts in 10^9.
+- What a source leaves out was assumed, and the note says what. No constant was fitted to these rows.
+- Unsloth's own kernels are unknown here: of its tables only the column of Hugging Face's code is asked about.
+
+All of them together:
+
+"""
+# By table: its rows, its page, what stands at the top.
+TABLES = {"runs": ("runs.csv", "elsewhere.md", HEAD), "fine_tuning": ("fine_tuning.csv", "fine-tuning.md", HEAD_TUNING)}
 TAIL = "\n*Made by `tests/elsewhere/run.py` of what `trainwright estimate` says.*\n"
 
 
@@ -66,7 +81,7 @@ def summary(name, judged):
             f"{sum(inside for _, inside in judged)} inside their 90 % intervals")
 
 
-def page_of(program, rows):
+def page_of(program, head_text, rows):
     lines = ["| project | run | measured | predicted | ratio | note |", "|---|---|---:|---:|---:|---|"]
     judged = {"Time": [], "Memory": []}
     for row in rows:
@@ -77,23 +92,25 @@ def page_of(program, rows):
                      f"{short(predicted)} ({short(low)} to {short(high)}) | {ratio:.2f} | {row['note']} |")
     sources = sorted({(row["project"], row["address"]) for row in rows})
     told = "\n".join(f"- {name}: {address}" for name, address in sources)
-    head = "\n".join(f"- {summary(name, of)}" for name, of in judged.items())
-    return HEAD + head + "\n\n" + "\n".join(lines) + "\n\n## Sources\n\n" + told + "\n" + TAIL
+    head = "\n".join(f"- {summary(name, of)}" for name, of in judged.items() if of)
+    return head_text + head + "\n\n" + "\n".join(lines) + "\n\n## Sources\n\n" + told + "\n" + TAIL
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=lambda path: str(pathlib.Path(path).resolve()))
-    parser.add_argument("--page", type=pathlib.Path, default=HERE.parents[1] / "docs/validation/elsewhere.md")
+    parser.add_argument("--table", choices=TABLES, default="runs")
     parser.add_argument("--write", action="store_true", help="make the page instead of comparing it")
     options = parser.parse_args()
-    with open(HERE / "runs.csv") as file:
-        page = page_of(options.program, list(csv.DictReader(file)))
+    table, name, head = TABLES[options.table]
+    written = HERE.parents[1] / "docs/validation" / name
+    with open(HERE / table) as file:
+        page = page_of(options.program, head, list(csv.DictReader(file)))
     print("\n".join(line[2:] for line in page.splitlines() if line.startswith(("- Time", "- Memory"))))
     if options.write:
-        options.page.write_text(page)
-    elif options.page.read_text() != page:
-        sys.exit(f"{options.page} is not what the program says; look at the change, then --write")
+        written.write_text(page)
+    elif written.read_text() != page:
+        sys.exit(f"{written} is not what the program says; look at the change, then --write")
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Job:
     rank: int = 4
     layers: tuple[int, ...] | None = None  # with adapters
     autocast: bool = False
+    copies: tuple[str, ...] = ()  # modules that are trained whole beside adapters
 
     def precision(self):
         return torch.autocast("cpu", torch.bfloat16) if self.autocast else contextlib.nullcontext()
@@ -46,7 +47,8 @@ def build(spec: Layer, job: Job) -> torch.nn.Module:
 
         targets = job.lora if isinstance(job.lora, str) else list(job.lora)
         config = LoraConfig(r=job.rank, target_modules=targets, lora_dropout=job.dropout,
-                            layers_to_transform=None if job.layers is None else list(job.layers))
+                            layers_to_transform=None if job.layers is None else list(job.layers),
+                            modules_to_save=list(job.copies) or None)
         get_peft_model(model, config, autocast_adapter_dtype=job.widened)
     return model
 

@@ -71,6 +71,27 @@ def test_weights_scales_adapters_and_flops_are_as_estimated(kind):
     assert ours[1] == flops(LLAMA, model)[1]  # forward, a kernel of CPUs multiplies nf4 unseen
 
 
+EXPERTS = dataclasses.replace(LLAMA, config=LLAMA.config | {"model_type": "gpt_oss", "num_local_experts": 4,
+                                                            "num_experts_per_tok": 2, "layer_types": ["full_attention"] * 2})
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_experts_are_parameters_that_stay_in_16_bits_and_have_no_adapters(kind):
+    """transformers 5 keeps the experts of a layer as two parameters; all-linear finds modules alone."""
+    job = JOBS[kind] if kind == "nf4" else Job("lora=4:q_proj,base=int8", ("q_proj",))
+    model = with_adapters(quantised(EXPERTS, kind), job)
+    assert estimated(EXPERTS, job.text)["weights"] == sum(weight_storages(model).values())
+    parameters = whole_model(request(EXPERTS, job=job.text))["parameters"]
+    assert parameters["adapter_dense"] + parameters["adapter_expert"] == trained_numbers(model)
+
+
+def test_copies_of_embedding_and_head_are_held_beside_the_frozen_ones():
+    job = Job("lora=4:q_proj,trained=embedding+head", ("q_proj",), copies=("embed_tokens", "lm_head"))
+    for spec in (LLAMA, TIED):
+        model = build(spec, job)
+        assert estimated(spec, job.text)["weights"] == sum(weight_storages(model).values())
+
+
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("kind", JOBS)
 def test_layers_keep_what_the_list_says(kind, attention):

@@ -287,7 +287,9 @@ Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
   }
   std::string trainer = fine.trainer;
   if (launch) {
-    if (launch->trainer == "accelerate-deepspeed") trainer = launch->trainer;
+    if (launch->trainer == "accelerate-deepspeed" && trainer == fine.trainer &&
+        !trainer.ends_with("-deepspeed"))
+      trainer += "-deepspeed";
     join_launch(fine.understood, *std::move(launch), *told);
   }
   return std::optional(

@@ -128,21 +128,66 @@ std::string fp32_note(const Question& question) {
       times);
 }
 
+// Beside a quantised base, what a job takes more than it would without that.
+std::optional<Bytes> more_than(const Answer& answer, const Job& other,
+                               const MemoryConstants& constants) {
+  Question changed = answer.setting;
+  changed.job = other;
+  if (!is_legal(violations(changed))) return std::nullopt;
+  const auto as_asked = tensors_of(answer.setting, constants);
+  const auto otherwise = tensors_of(changed, constants);
+  if (!as_asked || !otherwise) return std::nullopt;
+  return worst_of(*otherwise).allocated - worst_of(*as_asked).allocated;
+}
+
 // Scripts differ in whether they call peft's function, and nothing else tells.
 std::string prepared_note(const Answer& answer, const MemoryConstants& constants) {
-  const auto& lora = answer.setting.job.lora;
-  if (!lora || lora->prepared != Prepared::No) return {};
-  Question prepared = answer.setting;
-  prepared.job.lora->prepared = Prepared::Peft;
-  if (!is_legal(violations(prepared))) return {};
-  const auto without = tensors_of(answer.setting, constants);
-  const auto with = tensors_of(prepared, constants);
-  if (!without || !with) return {};
+  const Question& setting = answer.setting;
+  const StoredAs storage(setting.read.layout);
+  const bool program = setting.trainer.name != setting.trainer.stack;
+  if (!setting.job.lora || program ||
+      prepared_as(setting.job, storage, setting.trainer) != Prepared::No)
+    return {};
+  Job job = setting.job;
+  job.lora->prepared = Prepared::Peft;
+  const auto more = more_than(answer, job, constants);
+  if (!more) return {};
   return fmt::format(
-      "A script that calls prepare_model_for_kbit_training of peft takes {} more: prepared=peft in "
-      "the job{}.",
-      to_text(worst_of(*with).allocated - worst_of(*without).allocated),
-      lora->base == FrozenBase::Nf4 ? ", prepared=trl for TRL before 0.27" : "");
+      "A script that calls prepare_model_for_kbit_training of peft takes {} more: --trainer peft, "
+      "or prepared=peft in the job; TRL before 0.26 calls it, axolotl, LLaMA-Factory and later TRL "
+      "do not.",
+      to_text(*more));
+}
+
+// What loading leaves behind (accelerate 1.15.0 utils/dataclasses.py cpu_ram_efficient_loading: the
+// first process loads the whole checkpoint) is not counted: axolotl publishes 21 GB for a 70B on
+// two cards, philschmid.de 22 GB and 127 GB of RAM on four (tests/elsewhere/fine_tuning.csv).
+std::string loading_note(const Question& setting) {
+  const auto& lora = setting.job.lora;
+  const bool few_bits = lora && lora->base == FrozenBase::Nf4;
+  if (!few_bits || !setting.read.layout.offload.has(Offload::Parameters)) return {};
+  return "What loading takes is not counted: published runs of 70B models with 4-bit weights on "
+         "the "
+         "host held 21 to 22 GB of each card of 24 GB, and 127 GB of RAM.";
+}
+
+// Programs that load in fp32 a model that has 16 bits where it was published.
+std::string loaded_note(const Answer& answer, const MemoryConstants& constants) {
+  const Question& setting = answer.setting;
+  const StoredAs storage(setting.read.layout);
+  const bool program = setting.trainer.name != setting.trainer.stack;
+  if (!program || setting.job.loaded != LoadedAs::AsTrainer ||
+      setting.read.layout.precision != PrecisionKind::Bf16 ||
+      weight_dtype(setting.job, storage, setting.trainer) != "fp32")
+    return {};
+  Job job = setting.job;
+  job.loaded = LoadedAs::Bf16;
+  const auto more = more_than(answer, job, constants);
+  if (!more || *more >= Bytes(0)) return {};
+  return fmt::format(
+      "{} holds weights in fp32 unless it is told otherwise: in bf16 (loaded=bf16 in "
+      "the job) it takes {} less.",
+      setting.trainer.title, to_text(Bytes(0) - *more));
 }
 
 std::string untaught_note(const Cluster& cluster) {
@@ -194,6 +239,8 @@ std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConsta
   }
   add(routing_note(answer, constants));
   add(prepared_note(answer, constants));
+  add(loaded_note(answer, constants));
+  add(loading_note(answer.setting));
   add(hooks_note(answer));
   add(fp32_note(answer.setting));
   add(untaught_note(answer.setting.cluster));

@@ -158,8 +158,9 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   const auto precision =
       value_or_faults(precision_in(invocation, today.words.layout, around.trainer), faults);
   auto attention = value_or_faults(attention_named(today.words.attention), faults);
-  if (attention && around.cluster && around.trainer) {
-    attention = value_or_faults(attention_on(*around.cluster, *around.trainer, *attention), faults);
+  if (attention && around.cluster && around.trainer && around.model) {
+    attention = value_or_faults(
+        attention_on(*around.cluster, *around.trainer, *around.model, *attention), faults);
   }
   const auto risk = value_or_faults(risk_in(invocation), faults);
   Wanted wanted;

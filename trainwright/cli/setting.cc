@@ -173,14 +173,15 @@ std::string states_text(const OptimizerFacts& optimizer) {
 }
 
 std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* optimizer,
-                         const Job& job, const std::string& gradients) {
-  const std::string& weight = job.lora && !facts.frozen.empty() ? facts.frozen : facts.weight;
+                         std::string_view weight, const std::string& gradients) {
   std::string text = fmt::format("{} weights", weight);
   if (facts.compute != weight) text += fmt::format(" computed in {}", facts.compute);
   const bool replaced = optimizer != nullptr && !optimizer->master.empty();
   const std::string& master = replaced ? optimizer->master : facts.master;
   if (master != "none") text += fmt::format(", {} main weights", master);
-  return text + fmt::format(", {} gradients", gradients);
+  // Gradients are in the dtype of weights that are loaded in another than usual.
+  const bool usual = weight == facts.weight || weight == facts.frozen;
+  return text + fmt::format(", {} gradients", usual ? std::string_view(gradients) : weight);
 }
 
 std::string sharding_text(const Layout& layout) {
@@ -192,14 +193,30 @@ std::string sharding_text(const Layout& layout) {
 
 }  // namespace
 
+namespace {
+
+bool is_prepared_unasked(const Job& job, const StoredAs& storage, const Trainer& trainer) {
+  return job.lora->base != FrozenBase::AsWeights &&
+         prepared_as(job, storage, trainer) != Prepared::No;
+}
+
+std::string copies_text(const Flags<Part>& parts) {
+  const bool embedding = parts.has(Part::Embedding), head = parts.has(Part::Head);
+  return fmt::format(" and whole copies of {}{}{}", embedding ? "embedding" : "",
+                     embedding && head ? " and " : "", head ? "head" : "");
+}
+
+}  // namespace
+
 std::string assumed_text(const Trainer& trainer, const Layout& layout, const Job& job,
                          std::optional<AttentionKernel> attention) {
+  const StoredAs storage(layout);
   std::vector<std::string> parts;
   const OptimizerFacts* optimizer = find_kind(trainer.optimizers, job.optimizer);
   if (const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision)) {
-    parts.push_back(
-        fmt::format("{}: {}", name_of(layout.precision),
-                    weights_text(*facts, optimizer, job, gradient_dtype(layout, trainer))));
+    parts.push_back(fmt::format("{}: {}", name_of(layout.precision),
+                                weights_text(*facts, optimizer, weight_dtype(job, storage, trainer),
+                                             gradient_dtype(layout, trainer))));
   }
   parts.push_back(fmt::format("{}{}", name_of(job.optimizer),
                               optimizer ? " with " + states_text(*optimizer) : ""));
@@ -208,8 +225,11 @@ std::string assumed_text(const Trainer& trainer, const Layout& layout, const Job
     std::string beside;
     if (job.lora->base != FrozenBase::AsWeights)
       beside = fmt::format(" over {}", name_of(job.lora->base));
-    if (job.lora->prepared != Prepared::No)
+    if (job.lora->prepared > Prepared::No)
       beside += ", prepared by " + std::string(name_of(job.lora->prepared));
+    else if (is_prepared_unasked(job, storage, trainer))
+      beside += ", norms and what else has not few bits in fp32";
+    if (!job.lora->trained.empty()) beside += copies_text(job.lora->trained);
     parts.push_back(fmt::format("{}{}adapters of rank {}{}", dtype, dtype.empty() ? "" : " ",
                                 job.lora->rank, beside));
   }
@@ -267,8 +287,9 @@ std::string doubt_text(const Ground& ground, const Trainer& trainer) {
           "take more beside weights and optimizer states, so intervals reach further up.",
           trainer.title);
     case Ground::Doubt::Adapters:
-      return "Published runs with adapters mostly hold more beside weights and optimizer states "
-             "than is counted, some more than twice as much, so intervals reach far up.";
+      if (trainer.name != trainer.stack || trainer.adapters.prepared.empty()) return {};
+      return "What a run with adapters holds depends on the program that starts it: --trainer trl, "
+             "axolotl, llama-factory or peft (a script by peft's guide) has its defaults.";
   }
   return {};
 }

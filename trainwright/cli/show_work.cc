@@ -213,7 +213,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const auto all = TW_TRY(stage_layers(layout, setting.model));
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
-  const WorkQuestion question{setting, recipe_of(setting.trainer, layout.precision, setting.job)};
+  const WorkQuestion question{setting, recipe_of(setting.trainer, StoredAs(layout), setting.job)};
   if (invocation.json) {
     Json list = Json::array();
     for (const Stage& stage : stages) list.push(stage_json(question, stage));

@@ -13,7 +13,13 @@ namespace trainwright {
 namespace {
 
 // Keys that are heeded.
-constexpr std::string_view kHeeded[] = {"adapter",
+constexpr std::string_view kHeeded[] = {"activation_checkpointing",
+                                        "adapter",
+                                        "additional_target",
+                                        "dtype",
+                                        "lora_modules_to_save",
+                                        "quantize_moe_experts",
+                                        "torch_dtype",
                                         "attn_implementation",
                                         "base_model",
                                         "bf16",
@@ -152,24 +158,78 @@ std::optional<Program> program_of(const Said& said) {
   return std::nullopt;
 }
 
+// Keys of TRL's own that no other program has (1.16.0 trainer/sft_config.py, model_config.py).
+bool is_trl(const Said& said) {
+  return !said.first({"use_peft", "dataset_text_field", "packing", "padding_free",
+                      "completion_only_loss", "assistant_only_loss", "max_length"})
+              .empty();
+}
+
+// A module that peft trains as a copy, by the names that modules of transformers have
+// (models/*/modeling_*.py); empty for others than embedding and head.
+std::string_view part_of_module(std::string_view module) {
+  for (const std::string_view name : {"embed_tokens", "wte", "embed_in", "word_embeddings"})
+    if (module == name) return "embedding";
+  return module == "lm_head" || module == "embed_out" ? "head" : "";
+}
+
+std::vector<std::string> whole_modules_of(const Said& said) {
+  return said.list({"lora_modules_to_save", "additional_target"});
+}
+
+std::string trained_parts_of(const Said& said) {
+  std::vector<std::string> parts;
+  for (const std::string& module : whole_modules_of(said)) {
+    if (!part_of_module(module).empty()) parts.emplace_back(part_of_module(module));
+  }
+  return join(parts, "+");
+}
+
+std::vector<std::string> uncounted_modules(const Said& said) {
+  std::vector<std::string> notes;
+  for (const std::string& module : whole_modules_of(said)) {
+    if (part_of_module(module).empty())
+      notes.push_back(fmt::format("{} is not counted as trained beside adapters.", module));
+  }
+  return notes;
+}
+
 // "adapter: qlora, lora_r: 32" is lora=32,base=nf4; empty where all weights are trained.
 std::string adapters_of(const Said& said, Program program) {
   const std::string kind = said.text({"adapter", "finetuning_type"});
   const bool wanted = kind.ends_with("lora") || said.on({"use_peft"}) ||
                       (program == Program::Trainer && said.has("lora_r"));
   if (!wanted) return "";
-  constexpr std::int64_t kUsualRank = 8;  // of LLaMA-Factory's lora_rank and peft's r
+  // LLaMA-Factory's lora_rank and peft's r; TRL 1.16.0 trainer/model_config.py lora_r.
+  const std::int64_t usual_rank = is_trl(said) ? 16 : 8;
   std::string job =
-      fmt::format("lora={}", said.number({"lora_r", "lora_rank"}).value_or(kUsualRank));
-  const auto targets = said.list({"lora_target_modules", "lora_target"});
-  const bool all = targets.empty() || targets.front() == "all" || said.on({"lora_target_linear"});
+      fmt::format("lora={}", said.number({"lora_r", "lora_rank"}).value_or(usual_rank));
+  auto targets = said.list({"lora_target_modules", "lora_target"});
+  const bool theirs = program == Program::LlamaFactory || said.on({"lora_target_linear"});
+  // peft 0.21.2 utils/constants.py TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING: of nearly
+  // all families that it has targets for.
+  if (targets.empty() && !theirs) targets = {"q_proj", "v_proj"};
+  const bool all = targets.empty() || targets.front() == "all" || targets.front() == "all-linear" ||
+                   said.on({"lora_target_linear"});
   if (!all) job += ':' + join(targets, "+");
   const std::string bits = said.text({"quantization_bit"});
   if (said.on({"load_in_4bit"}) || bits == "4" || kind == "qlora")
     job += ",base=nf4";
   else if (said.on({"load_in_8bit"}) || bits == "8")
     job += ",base=int8";
+  if (said.on({"quantize_moe_experts"})) job += ",quantised_experts";
+  if (const std::string parts = trained_parts_of(said); !parts.empty()) job += ",trained=" + parts;
   return job;
+}
+
+// The dtype that the model is loaded in, where the file says it.
+std::string loaded_of(const Said& said) {
+  if (said.on({"pure_bf16"})) return "loaded=bf16";
+  const std::string dtype = lower_case(said.text({"dtype", "torch_dtype"}));
+  for (const auto& [theirs, ours] :
+       {std::pair{"bfloat16", "bf16"}, {"float16", "fp16"}, {"float32", "fp32"}, {"auto", "bf16"}})
+    if (dtype == theirs) return fmt::format("loaded={}", ours);
+  return "";
 }
 
 std::string optimizer_of(const Said& said) {
@@ -321,13 +381,23 @@ std::string deepspeed_entries(const std::vector<Setting>& settings, std::string_
 
 namespace {
 
-// LLaMA-Factory recomputes unless told otherwise (src/llamafactory/model/model_utils/
-// checkpointing.py prepare_model_for_training).
-bool recomputes(const Said& said, Program program) {
-  if (program == Program::LlamaFactory) return !said.on({"disable_gradient_checkpointing"});
-  return said.on({"gradient_checkpointing"}) ||
-         said.text({"gradient_checkpointing"}) == "offload" ||
-         said.on({"fsdp_config.activation_checkpointing"});
+// Empty where the file is silent: then the program's own default holds (data/trainers, `defaults`).
+std::string recompute_of(const Said& said) {
+  const std::initializer_list<std::string_view> keys = {"gradient_checkpointing",
+                                                        "activation_checkpointing"};
+  if (said.on(keys) || said.text(keys) == "offload" || said.text(keys) == "offload_disk" ||
+      said.on({"fsdp_config.activation_checkpointing"}))
+    return "recompute=full";
+  const bool off = !said.first(keys).empty() || said.on({"disable_gradient_checkpointing"});
+  return off ? "recompute=none" : "";
+}
+
+std::string trainer_of(const Said& said, Program program, bool deepspeed) {
+  const std::string name = program == Program::Axolotl        ? "axolotl"
+                           : program == Program::LlamaFactory ? "llama-factory"
+                           : is_trl(said)                     ? "trl"
+                                                              : "accelerate";
+  return deepspeed ? name + "-deepspeed" : name;
 }
 
 std::string attention_of(const Said& said) {
@@ -348,13 +418,16 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   Understood& understood = fine.understood;
   std::vector<std::string> entries;
   add_batch(said, world, beside, entries, understood);
-  if (recomputes(said, *program)) entries.emplace_back("recompute=full");
+  if (std::string recompute = recompute_of(said); !recompute.empty())
+    entries.push_back(std::move(recompute));
   const bool bf16 = said.on({"bf16"}) || said.text({"bf16"}) == "full" || said.on({"pure_bf16"});
   const bool fp16 = !bf16 && said.on({"fp16"});
   entries.emplace_back(fp16 ? "precision=fp16" : "precision=bf16");
   understood.notes = slips_in(settings);
-  understood.notes.push_back(fmt::format("Read as a file of {}.", name_of(*program)));
-  if (!bf16 && !fp16) {
+  understood.notes.push_back(
+      fmt::format("Read as a file of {}.",
+                  *program == Program::Trainer && is_trl(said) ? "TRL" : name_of(*program)));
+  if (!bf16 && !fp16 && !is_trl(said)) {
     understood.notes.emplace_back(
         "Neither bf16 nor fp16 is set: bf16 is assumed (--layout precision=... says otherwise).");
   }
@@ -368,13 +441,18 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   const std::string inside = deepspeed_entries(settings, "deepspeed.");
   if (!inside.empty()) entries.push_back(inside);
   const bool deepspeed = !fine.deepspeed.empty() || said.has_section("deepspeed.");
-  fine.trainer = deepspeed ? "accelerate-deepspeed" : "accelerate";
+  for (std::string& note : uncounted_modules(said)) understood.notes.push_back(std::move(note));
+  fine.trainer = trainer_of(said, *program, deepspeed);
   understood.layout = join(entries, ",");
   understood.model = said.text({"base_model", "model_name_or_path"});
   understood.attention = attention_of(said);
   understood.job = adapters_of(said, *program);
+  const auto add = [&](const std::string& entry) {
+    if (!entry.empty()) understood.job += (understood.job.empty() ? "" : ",") + entry;
+  };
+  add(loaded_of(said));
   if (const std::string optimizer = optimizer_of(said); !optimizer.empty())
-    understood.job += fmt::format("{}optimizer={}", understood.job.empty() ? "" : ",", optimizer);
+    add("optimizer=" + optimizer);
   return fine;
 }
 

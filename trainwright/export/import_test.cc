@@ -148,7 +148,7 @@ TEST_CASE("axolotl's file says model, adapters, batch and what is computed again
       "sequence_len: 4096\nlora_r: 32\nlora_target_modules: [q_proj, v_proj]\n"
       "gradient_accumulation_steps: 4\nmicro_batch_size: 2\noptimizer: adamw_bnb_8bit\n"
       "bf16: auto\ngradient_checkpointing: true\n");
-  CHECK(fine.trainer == "accelerate");
+  CHECK(fine.trainer == "axolotl");
   CHECK(fine.understood.model == "meta-llama/Llama-3.1-8B");
   // 2 sequences x 4 micro-batches x 8 ranks.
   CHECK(fine.understood.layout == "mbs=2,seq=4096,gbs=64,recompute=full,precision=bf16");
@@ -175,10 +175,12 @@ TEST_CASE("LLaMA-Factory computes layers again unless told otherwise, and target
   const std::string file =
       "model_name_or_path: meta-llama/Meta-Llama-3-8B\nfinetuning_type: lora\nlora_target: all\n"
       "cutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true\n";
-  CHECK(tuned(file).understood.layout == "mbs=1,seq=2048,gbs=8,recompute=full,precision=bf16");
+  CHECK(tuned(file).trainer == "llama-factory");
+  CHECK(tuned(file).understood.layout == "mbs=1,seq=2048,gbs=8,precision=bf16");
+  CHECK(picked_trainer("llama-factory").defaults.recompute == RecomputeKind::Full);
   CHECK(tuned(file).understood.job == "lora=8");
   CHECK(tuned(file + "disable_gradient_checkpointing: true\n").understood.layout ==
-        "mbs=1,seq=2048,gbs=8,precision=bf16");
+        "mbs=1,seq=2048,gbs=8,recompute=none,precision=bf16");
 }
 
 TEST_CASE("arguments of Hugging Face's Trainer are read from a command line, too") {
@@ -261,7 +263,7 @@ TEST_CASE("DeepSpeed's settings may stand in the file itself") {
   const auto fine = tuned(
       "base_model: a/b\nbf16: true\ndeepspeed:\n  zero_optimization:\n    stage: 3\n"
       "    offload_param: {device: cpu}\n");
-  CHECK(fine.trainer == "accelerate-deepspeed");
+  CHECK(fine.trainer == "axolotl-deepspeed");
   CHECK(fine.deepspeed.empty());
   CHECK(fine.understood.layout == "precision=bf16,zero=3,offload=parameters");
   CHECK(shipped_deepspeed_entries("deepspeed_configs/zero3_bf16.json") == "zero=3");

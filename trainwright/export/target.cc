@@ -64,7 +64,7 @@ Result<Target> find_target(std::string_view name, const Trainer& trainer) {
   std::string_view of;  // whose target it is
   for (const Target& target : kTargets) {
     const bool meant = wanted.empty() || wanted == target.name;
-    if (meant && target.trainer == trainer.name && target.from <= trainer.version) return target;
+    if (meant && target.trainer == trainer.stack && target.from <= trainer.version) return target;
     if (meant && of.empty()) of = target.trainer;
   }
   if (wanted.empty()) {

@@ -345,7 +345,7 @@ void say_job(Speech& speech) {
 // Only a kernel that the trainer would not run unasked.
 void say_attention(Speech& speech) {
   const auto kernel = speech.plan.attention;
-  if (!kernel || *kernel == usual_attention(speech.plan.trainer)) return;
+  if (!kernel || *kernel == usual_attention(speech.plan.trainer, speech.plan.model.family)) return;
   const std::string name(name_of(*kernel));
   if (speech.target.script_chooses_weights && !has_setting(speech, "attention." + name)) {
     speech.said.notes.push_back(

@@ -5,6 +5,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/layout/findings.h"
+#include "trainwright/layout/kinds.h"
 
 namespace trainwright::detail {
 namespace {
@@ -116,7 +117,7 @@ void check_base(const Job& job, const Trainer& trainer, Findings& findings) {
 }
 
 void check_prepared(const Job& job, const Trainer& trainer, Findings& findings) {
-  if (!job.lora || job.lora->prepared == Prepared::No) return;
+  if (!job.lora || job.lora->prepared <= Prepared::No) return;
   const FrozenBase base = job.lora->base;
   if (base != FrozenBase::Nf4 && base != FrozenBase::Int8) {
     findings.forbid("prepared-for-few-bits",
@@ -135,6 +136,33 @@ void check_prepared(const Job& job, const Trainer& trainer, Findings& findings) 
                                 : fmt::format("prepared={}", enumerate(names)));
 }
 
+// What the program loads, and keeps beside adapters.
+void check_loaded(const Job& job, const Trainer& trainer, Findings& findings) {
+  const bool exact = std::any_of(trainer.precisions.begin(), trainer.precisions.end(),
+                                 [](const PrecisionFacts& of) { return of.master != "none"; });
+  if (job.loaded != LoadedAs::AsTrainer && exact) {
+    findings.forbid("loaded-offered",
+                    fmt::format("{} {} keeps main weights beside those that it reads",
+                                trainer.title, to_text(trainer.version)),
+                    "leave loaded out; precision=... says what is stored");
+  }
+  if (!job.lora) return;
+  if (job.lora->quantised_experts && !trainer.adapters.quantises_experts) {
+    findings.forbid("quantised-experts-offered",
+                    fmt::format("{} {} does not store experts in few bits by itself", trainer.title,
+                                to_text(trainer.version)),
+                    "leave quantised_experts out, or ask for the trainer axolotl");
+  }
+  Flags<Part> others = job.lora->trained;
+  others.bits &= ~Flags<Part>{Part::Embedding, Part::Head}.bits;
+  if (!others.empty()) {
+    findings.forbid("trained-copies",
+                    fmt::format("{} is not trained as a copy beside adapters here",
+                                enumerate(names_in(others))),
+                    "trained=embedding+head");
+  }
+}
+
 void check_offered(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   check_schedule(c, findings);
@@ -142,6 +170,7 @@ void check_offered(const Case& c, Findings& findings) {
   check_optimizer(c.job, c.trainer, findings);
   check_base(c.job, c.trainer, findings);
   check_prepared(c.job, c.trainer, findings);
+  check_loaded(c.job, c.trainer, findings);
   check_kind(c.trainer, "sharding", layout.sharding, c.trainer.shardings, findings);
   check_kind(c.trainer, "recompute", layout.recompute.kind, c.trainer.recomputes, findings);
   for (const Recompute& way : layout.recompute_by_stage) {

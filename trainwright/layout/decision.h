@@ -74,6 +74,7 @@ struct Layout {
   std::int64_t seq = 2048;        // tokens in a sequence
 
   Recompute recompute;                        // of every stage
+  bool recomputes_unasked = false;            // the trainer does: then a text says what this does
   std::vector<Recompute> recompute_by_stage;  // or, if not empty, of each of pp * vpp stages
   std::int64_t first_layers = 0;              // on the first pipeline rank; 0: like the others
   std::int64_t last_layers = 0;               // on the last one
@@ -113,17 +114,24 @@ enum class LayerMatrix {
 
 // Low-rank adapters of rank r: y = W x + s B A x with A r x in and B out x r, so r (in + out)
 // parameters beside an in x out matrix (arXiv:2106.09685, section 4.1). `targets` names matrices in
-// any of the words of `matrices_named`; none: every matrix of every layer but routers. Trainers
+// any of the words of `matrices_named`; none: every matrix of every layer but routers and what
+// `target_matrices` leaves out. Trainers
 // make them in the dtype of the weights or in another (peft: fp32).
 enum class AdapterDtype { AsTrainer, AsWeight, Fp32 };
 std::span<const std::string_view> all_names(AdapterDtype);
+// The dtype that a program loads a model's weights in.
+enum class LoadedAs { AsTrainer, Bf16, Fp16, Fp32 };
+std::span<const std::string_view> all_names(LoadedAs);
 struct Lora {
   std::int64_t rank = 16;
   std::vector<std::string> targets;
   AdapterDtype dtype = AdapterDtype::AsTrainer;
   FrozenBase base = FrozenBase::AsWeights;
-  Prepared prepared = Prepared::No;  // only with a base of bitsandbytes: nf4 or int8
-  bool dropout = false;              // of their input; how much does not matter here
+  bool quantised_experts = false;           // experts too, where they are parameters
+  Prepared prepared = Prepared::AsTrainer;  // only with a base of bitsandbytes: nf4 or int8
+  Flags<Part> trained =
+      {};                // embedding, head: whole copies that are trained beside the frozen ones
+  bool dropout = false;  // of their input; how much does not matter here
   friend bool operator==(const Lora&, const Lora&) = default;
 };
 // Of one word: ours ("query", "expert_down"), those of Hugging Face's modules ("q_proj",
@@ -131,7 +139,8 @@ struct Lora {
 // one; where a word fits several parts of a layer (down_proj: dense, experts, shared) it means all
 // of them. Empty for an unknown word.
 Flags<LayerMatrix> matrices_named(std::string_view word);
-Flags<LayerMatrix> target_matrices(const Lora& lora);
+// Without targets: all but routers, and experts where they are parameters and no modules.
+Flags<LayerMatrix> target_matrices(const Lora& lora, bool experts_are_parameters = false);
 std::span<const std::string_view> all_names(LayerMatrix);               // as in `layer_weights`
 std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in `layer_weights`
 
@@ -154,6 +163,7 @@ struct Job {
   Flags<Part> frozen;
   std::int64_t frozen_layers = 0;  // the first so many layers, whole
   std::optional<Lora> lora;
+  LoadedAs loaded = LoadedAs::AsTrainer;
   friend bool operator==(const Job&, const Job&) = default;
 };
 

@@ -203,7 +203,7 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
   set_flag(facts, Variable::OffloadOptimizer, layout.offload.has(Offload::Optimizer));
   set_flag(facts, Variable::OffloadActivations, layout.offload.has(Offload::Activations));
   set_flag(facts, Variable::OffloadParameters, layout.offload.has(Offload::Parameters));
-  set_flag(facts, Variable::Prepared, job.lora && job.lora->prepared != Prepared::No);
+  set_flag(facts, Variable::Prepared, job.lora && job.lora->prepared > Prepared::No);
   set_kind(facts, Variable::FrozenBase, job.lora ? job.lora->base : FrozenBase::AsWeights);
   return facts;
 }

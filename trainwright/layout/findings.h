@@ -44,6 +44,7 @@ void check_named(const Job& job, const Model& model, Findings& findings);  // of
 void check_offered(const Case& c, Findings& findings);                     // what the trainer has
 void check_base(const Job& job, const Trainer& trainer, Findings& findings);       // of that
 void check_prepared(const Job& job, const Trainer& trainer, Findings& findings);   // of that
+void check_loaded(const Job& job, const Trainer& trainer, Findings& findings);     // of that
 void check_optimizer(const Job& job, const Trainer& trainer, Findings& findings);  // of that
 void check_rules(const Case& c, Findings& findings);  // what the trainer's rules say
 

@@ -52,15 +52,20 @@ void read_lora(EntryReader& reader, Job& job) {
   const auto base = reader.kind<FrozenBase>("base");
   const auto prepared = reader.kind<Prepared>("prepared");
   const bool dropout = reader.flag("lora_dropout");
+  const bool experts = reader.flag("quantised_experts");
+  const auto trained = reader.set<Part>("trained");
   if (job.lora) {
     job.lora->dtype = dtype.value_or(AdapterDtype::AsTrainer);
     job.lora->base = base.value_or(job.lora->base);
-    job.lora->prepared = prepared.value_or(Prepared::No);
+    job.lora->prepared = prepared.value_or(Prepared::AsTrainer);
+    job.lora->quantised_experts = experts;
+    if (trained) job.lora->trained = *trained;
     job.lora->dropout = dropout;
     return;
   }
   if (reader.has("lora") || reader.has("qlora")) return;  // which has a fault of its own
-  for (const char* key : {"lora_dtype", "lora_dropout", "base", "prepared"}) {
+  for (const char* key :
+       {"lora_dtype", "lora_dropout", "base", "prepared", "quantised_experts", "trained"}) {
     if (const Entry* entry = reader.raw(key)) {
       reader.fault(*entry, fmt::format("{} without lora", key), "for example lora=16");
     }
@@ -73,6 +78,7 @@ Result<Job> job_of(std::vector<Entry> entries, Diagnostics diagnostics) {
   if (const auto kind = reader.kind<OptimizerKind>("optimizer")) job.optimizer = *kind;
   if (const auto parts = reader.set<Part>("frozen")) job.frozen = *parts;
   if (const auto layers = reader.integer("frozen_layers")) job.frozen_layers = *layers;
+  if (const auto loaded = reader.kind<LoadedAs>("loaded")) job.loaded = *loaded;
   read_lora(reader, job);
   reader.finish();
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
@@ -89,6 +95,13 @@ Params adapter_size(const Job& job, const Weight& weight) {
   return Params(one) * weight.copies;
 }
 
+// Of tied tables each has a copy of its own (peft 0.21.2 utils/other.py
+// ModulesToSaveWrapper.update).
+Params copy_size(Weight weight) {
+  weight.tied = false;
+  return size_of(weight);
+}
+
 enum class Frozen { Yes, No };
 
 // Adds `copies` times these weights to the sums.
@@ -98,6 +111,7 @@ void add(TrainedParameters& sum, const Job& job, const std::vector<Weight>& weig
     const Params size = size_of(weight) * copies;
     const bool trained = frozen == Frozen::No && !job.lora && !job.frozen.has(weight.part);
     (trained ? sum.trained : sum.frozen) += size;
+    if (job.lora && job.lora->trained.has(weight.part)) sum.trained += copy_size(weight);
     if (job.lora && frozen == Frozen::No && is_target(job, weight)) {
       const Params adapters = adapter_size(job, weight) * copies;
       sum.adapters += adapters;
@@ -145,23 +159,76 @@ Json to_json(const Job& job) {
     if (job.lora->base != FrozenBase::AsWeights) {
       json.add("base", Json::of(name_of(job.lora->base)));
     }
-    if (job.lora->prepared != Prepared::No) {
+    if (job.lora->quantised_experts) json.add("quantised_experts", Json::of(true));
+    if (job.lora->prepared != Prepared::AsTrainer) {
       json.add("prepared", Json::of(name_of(job.lora->prepared)));
+    }
+    if (!job.lora->trained.empty()) {
+      Json parts = Json::array();
+      for (const std::string& name : detail::names_in(job.lora->trained)) {
+        parts.push(Json::of(name));
+      }
+      json.add("trained", std::move(parts));
     }
     if (job.lora->dtype != AdapterDtype::AsTrainer) {
       json.add("lora_dtype", Json::of(name_of(job.lora->dtype)));
     }
     if (job.lora->dropout) json.add("lora_dropout", Json::of(true));
   }
+  if (job.loaded != LoadedAs::AsTrainer) json.add("loaded", Json::of(name_of(job.loaded)));
   return json;
 }
 
 std::string to_text(const Job& job) { return detail::text_of_entries(to_json(job), {}); }
 
+namespace {
+
+bool is_bitsandbytes(FrozenBase base) {
+  return base == FrozenBase::Nf4 || base == FrozenBase::Int8;
+}
+
+// The dtype of what is frozen beside adapters.
+std::string_view frozen_dtype(const Job& job, const PrecisionFacts& facts) {
+  if (job.loaded != LoadedAs::AsTrainer) return name_of(job.loaded);
+  return facts.frozen.empty() ? facts.weight : facts.frozen;
+}
+
+// Of what is trained of the model itself.
+std::string_view trained_dtype(const Job& job, const StoredAs& storage,
+                               const PrecisionFacts& facts) {
+  if (storage.under_fsdp && !facts.weight_under_fsdp.empty()) return facts.weight_under_fsdp;
+  return job.loaded == LoadedAs::AsTrainer ? std::string_view(facts.weight) : name_of(job.loaded);
+}
+
+}  // namespace
+
+StoredAs::StoredAs(const Layout& layout)
+    : precision(layout.precision),
+      under_fsdp(layout.sharding == ShardingKind::Fsdp || layout.sharding == ShardingKind::Hsdp) {}
+
+std::string_view weight_dtype(const Job& job, const StoredAs& storage, const Trainer& trainer) {
+  const PrecisionFacts* facts = find_kind(trainer.precisions, storage.precision);
+  if (facts == nullptr) return {};
+  return job.lora ? frozen_dtype(job, *facts) : trained_dtype(job, storage, *facts);
+}
+
+Prepared prepared_as(const Job& job, const StoredAs& storage, const Trainer& trainer) {
+  if (!job.lora) return Prepared::No;
+  if (job.lora->prepared != Prepared::AsTrainer) return job.lora->prepared;
+  const PrecisionFacts* facts = find_kind(trainer.precisions, storage.precision);
+  if (storage.under_fsdp || facts == nullptr) return Prepared::No;
+  const bool wide = facts->compute != "fp32" && frozen_dtype(job, *facts) == "fp32";
+  if (wide && trainer.adapters.autocast) return Prepared::Peft;
+  return is_bitsandbytes(job.lora->base) ? trainer.adapters.prepares : Prepared::No;
+}
+
 std::string_view adapter_dtype(const Job& job, const Trainer& trainer) {
   if (!job.lora) return {};
   switch (job.lora->dtype) {
-    case AdapterDtype::AsTrainer: return trainer.adapters.dtype;
+    case AdapterDtype::AsTrainer: {
+      const std::string& beside = trainer.adapters.dtype_beside_few_bits;
+      return is_bitsandbytes(job.lora->base) && !beside.empty() ? beside : trainer.adapters.dtype;
+    }
     case AdapterDtype::AsWeight: return {};
     case AdapterDtype::Fp32: return "fp32";
   }
@@ -195,16 +262,19 @@ Bytes unsharded_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
   return Bytes(0);
 }
 
-Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision,
+Result<TrainedBytes> trained_bytes(const Job& job, const StoredAs& storage,
                                    const Trainer& trainer) {
+  const PrecisionKind precision = storage.precision;
   ParameterBytes model = TW_TRY(parameter_bytes(trainer, precision, job.optimizer));
-  const std::string& frozen = find_kind(trainer.precisions, precision)->frozen;
-  if (job.lora && !frozen.empty()) {
-    model = TW_TRY(parameter_bytes_in(frozen, trainer, precision, job.optimizer));
-  }
+  const PrecisionFacts& facts = *find_kind(trainer.precisions, precision);
+  const auto in = [&](std::string_view dtype) {
+    return parameter_bytes_in(dtype, trainer, precision, job.optimizer);
+  };
+  const std::string_view weight = weight_dtype(job, storage, trainer);
+  if (weight != facts.weight) model = TW_TRY(in(weight));
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (dtype.empty()) return TrainedBytes{model, model};
-  return TrainedBytes{model, TW_TRY(parameter_bytes_in(dtype, trainer, precision, job.optimizer))};
+  return TrainedBytes{model, TW_TRY(in(dtype))};
 }
 
 std::string gradient_dtype(const Layout& layout, const Trainer& trainer) {
@@ -233,12 +303,14 @@ bool take_either_order(const Cluster& cluster) {
 
 Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const Cluster& cluster,
                                    const Trainer& trainer) {
-  TrainedBytes bytes = TW_TRY(trained_bytes(job, layout.precision, trainer));
+  TrainedBytes bytes = TW_TRY(trained_bytes(job, StoredAs(layout), trainer));
   const PrecisionFacts& facts = *find_kind(trainer.precisions, layout.precision);
   const bool adapters = !adapter_dtype(job, trainer).empty();
   const std::string gradients = gradient_dtype(layout, trainer);
   if (gradients != facts.gradients.front()) {
-    const bool frozen = job.lora && !facts.frozen.empty();
+    // Weights that are loaded in another dtype have gradients in it.
+    const bool frozen = (job.lora && !facts.frozen.empty()) ||
+                        weight_dtype(job, StoredAs(layout), trainer) != facts.weight;
     const ParameterBytes model =
         TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer, gradients));
     if (!frozen) bytes.model = model;

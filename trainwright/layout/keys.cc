@@ -153,11 +153,14 @@ std::span<const EntryKey> layout_keys() {
 std::span<const EntryKey> job_keys() {
   static const Keys kKeys = {
       choice(OptimizerKind{}, "optimizer", "what updates the weights", "adamw", "optimizer=muon"),
-      other("lora",
-            "a rank, or rank:targets. Targets are joined by '+': query, down; q_proj, down_proj, "
-            "all-linear; linear_qkv, linear_fc2",
-            "trains low-rank adapters instead of the model",
-            "no adapters; without targets every matrix but routers", "lora=16:q_proj+v_proj"),
+      other(
+          "lora",
+          "a rank, or rank:targets. Targets are joined by '+': query, down; q_proj, down_proj, "
+          "all-linear; linear_qkv, linear_fc2",
+          "trains low-rank adapters instead of the model",
+          "no adapters; without targets every linear layer but routers and the head, as all-linear "
+          "of peft: experts are among them where they are modules",
+          "lora=16:q_proj+v_proj"),
       other("qlora", "as lora", "lora with base=nf4", "no adapters", "qlora=16"),
       choice(FrozenBase{}, "base", "what the frozen matrices under adapters are stored in",
              "as-weights", "base=int8"),
@@ -165,9 +168,20 @@ std::span<const EntryKey> job_keys() {
              "peft: prepare_model_for_kbit_training was called, which makes embedding, norms and "
              "head fp32 and with them what passes from layer to layer; trl: by SFTTrainer of TRL "
              "before 0.27, which casts embedding and head back",
-             "no", "prepared=peft"),
+             "as-trainer", "prepared=peft"),
+      flag("quantised_experts",
+           "experts are stored in the base's bits, too, where bitsandbytes leaves them in 16 "
+           "(axolotl: quantize_moe_experts)"),
+      set_of(Part{}, "trained",
+             "embedding and head that are trained whole beside adapters, as copies of the frozen "
+             "ones (modules_to_save of peft, additional_target of LLaMA-Factory)",
+             "nothing", "trained=embedding+head"),
       choice(AdapterDtype{}, "lora_dtype", "of the adapters", "as-trainer", "lora_dtype=fp32"),
       flag("lora_dropout", "dropout before the adapters"),
+      choice(LoadedAs{}, "loaded",
+             "dtype that the weights are loaded in (dtype or torch_dtype of from_pretrained); FSDP "
+             "makes those that are trained fp32",
+             "as-trainer", "loaded=bf16"),
       set_of(Part{}, "frozen", "parts that are not trained", "nothing", "frozen=router"),
       number("frozen_layers", kCount, "the first layers, whole, that are not trained", "0",
              "frozen_layers=8"),

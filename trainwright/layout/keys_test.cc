@@ -28,8 +28,9 @@ TEST_CASE("every key stands in its example, and the example is read") {
     CAPTURE(key.name);
     CHECK(split(key.example, '=').front() == key.name);
     // What describes adapters is read beside some.
-    const bool of_adapters =
-        key.name == "base" || key.name == "prepared" || key.name.starts_with("lora_");
+    const bool of_adapters = key.name == "base" || key.name == "prepared" ||
+                             key.name == "trained" || key.name == "quantised_experts" ||
+                             key.name.starts_with("lora_");
     CHECK(parse_job((of_adapters ? "lora=8," : "") + std::string(key.example)).has_value());
     CHECK(!values_text(key).empty());
     CHECK(!key.left_out.empty());
@@ -41,8 +42,9 @@ TEST_CASE("what a layout and a job are written with is in the tables") {
     CAPTURE(member.key);
     CHECK(has(layout_keys(), member.key));
   }
-  const Job job =
-      *parse_job("qlora=8:q_proj,prepared=peft,lora_dtype=fp32,lora_dropout,frozen=router");
+  const Job job = *parse_job(
+      "qlora=8:q_proj,prepared=peft,lora_dtype=fp32,lora_dropout,frozen=router,"
+      "trained=head,quantised_experts,loaded=bf16");
   const Json written = to_json(job);
   for (const JsonMember& member : written.members) {
     CAPTURE(member.key);

@@ -44,6 +44,11 @@ std::span<const std::string_view> all_names(AdapterDtype) {
   return kNames;
 }
 
+std::span<const std::string_view> all_names(LoadedAs) {
+  static constexpr std::string_view kNames[] = {"as-trainer", "bf16", "fp16", "fp32"};
+  return kNames;
+}
+
 std::span<const std::string_view> all_names(Axis) {
   static constexpr std::string_view kNames[] = {"tp", "cp", "ep", "dp", "pp"};
   return kNames;

@@ -58,6 +58,7 @@
 #include "trainwright/layout/decision.h"
 #include "trainwright/layout/placement.h"
 #include "trainwright/layout/sharding.h"
+#include "trainwright/layout/stored_as.h"
 #include "trainwright/model/model.h"
 #include "trainwright/schedule/schedule.h"
 #include "trainwright/trainer/trainer.h"
@@ -101,18 +102,6 @@ Result<Job> parse_job(std::string_view text);
 Result<Job> read_job(const Json& json, const std::string& origin);
 std::string to_text(const Job& job);
 Json to_json(const Job& job);
-// The dtype that adapters are made in, if not that of the weights beside them; else empty.
-std::string_view adapter_dtype(const Job& job, const Trainer& trainer);
-// Bytes of one parameter of the model and of an adapter. Diagnoses what the trainer lacks.
-struct TrainedBytes {
-  ParameterBytes model, adapter;
-};
-Result<TrainedBytes> trained_bytes(const Job& job, PrecisionKind precision, const Trainer& trainer);
-// The same on that cluster: unshared gradients may have another dtype (DeepSpeed), weights in low
-// precision no transpose (Transformer Engine v2.8 utils.py is_non_tn_fp8_gemm_supported).
-Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const Cluster& cluster,
-                                   const Trainer& trainer);
-std::string gradient_dtype(const Layout& layout, const Trainer& trainer);  // "bf16"; may be empty
 // What it names and the model or the trainer lacks, whatever the layout: matrices for adapters,
 // layers to freeze, anything to train, the optimizer. All of it also speaks against every layout.
 Diagnostics job_faults(const Job& job, const Model& model, const Trainer& trainer);

@@ -73,7 +73,7 @@ void add_stages(Entries& to, const Layout& layout) {
   if (!layout.recompute_by_stage.empty()) {
     to.json.add("recompute", run_lengths(layout.recompute_by_stage,
                                          [](const Recompute& r) { return to_text(r); }));
-  } else if (to.all || layout.recompute != Recompute{}) {
+  } else if (to.all || layout.recomputes_unasked || layout.recompute != Recompute{}) {
     to.json.add("recompute", Json::of(to_text(layout.recompute)));
   }
   to.add_unless("first_layers", layout.first_layers, 0);

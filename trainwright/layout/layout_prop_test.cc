@@ -153,7 +153,7 @@ TEST_CASE("every job reads back from its text and from its JSON") {
       const std::vector<std::string> names = {"query", "kv_down", "expert_up"};
       job.lora->targets.assign(names.begin(), names.begin() + within(0, 3));
       job.lora->base = static_cast<FrozenBase>(within(0, 3));
-      job.lora->prepared = static_cast<Prepared>(within(0, 2));
+      job.lora->prepared = static_cast<Prepared>(within(0, 3));
       job.lora->dtype = static_cast<AdapterDtype>(within(0, 2));
       job.lora->dropout = within(0, 1) == 1;
     }

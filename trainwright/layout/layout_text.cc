@@ -291,6 +291,8 @@ Layout usual_layout(const Trainer& trainer) {
   usual.count_embedding = trainer.pipeline.first_stage_less_layers;
   usual.count_loss = trainer.pipeline.last_stage_less_layers;
   assign(usual.order, order_of(trainer.rank_order));
+  usual.recompute.kind = trainer.defaults.recompute;
+  usual.recomputes_unasked = usual.recompute != Recompute{};
   // Weights that are gathered behind the forward pass are those of the distributed optimizer: where
   // the one is on unasked and needs the other, that is on too (Megatron-Bridge's recipes).
   if (has_rule(trainer, "gather-overlap") &&

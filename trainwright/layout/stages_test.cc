@@ -2,6 +2,7 @@
 
 #include "trainwright/layout/layout.h"
 #include "trainwright/testing/layout_cases.h"
+#include "trainwright/testing/shipped_trainers.h"
 
 namespace trainwright {
 namespace {
@@ -174,6 +175,64 @@ TEST_CASE("frozen weights are not trained, adapters are") {
   const TrainedParameters half = trained_parameters(parse_job("frozen_layers=1").value(), model);
   // One layer: query and output 64 x 64, key and value 64 x 32, three of 64 x 128, two norms of 64.
   CHECK(half.frozen == Params(2 * 4096 + 2 * 2048 + 3 * 8192 + 128));
+}
+
+TEST_CASE(
+    "copies that are trained beside adapters are parameters of their own, of tied tables too") {
+  const Model model = testing::gpt(
+      {.layers = 2, .hidden = 64, .heads = 4, .kv_heads = 2, .ffn = 128, .vocabulary = 100});
+  const TrainedParameters plain = trained_parameters(parse_job("lora=4:query").value(), model);
+  const Job job = parse_job("lora=4:query,trained=embedding+head").value();
+  const TrainedParameters both = trained_parameters(job, model);
+  CHECK(both.trained - plain.trained == Params(2 * 6400));  // each 100 x 64
+  CHECK(both.frozen == plain.frozen);
+  CHECK(to_text(job) == "optimizer=adamw,lora=4:query,trained=embedding+head");
+}
+
+TEST_CASE("weights are of the dtype that a program loads them in, and under FSDP it trains fp32") {
+  const auto weight = [](const char* trainer, const char* job, bool fsdp = false) {
+    return weight_dtype(parse_job(job).value(), StoredAs(PrecisionKind::Bf16, fsdp),
+                        picked_trainer(trainer));
+  };
+  CHECK(weight("axolotl", "") == "bf16");
+  CHECK(weight("axolotl", "", true) == "fp32");
+  CHECK(weight("accelerate", "") == "fp32");
+  CHECK(weight("accelerate", "loaded=bf16") == "bf16");
+  CHECK(weight("accelerate", "loaded=bf16", true) == "fp32");
+  CHECK(weight("llama-factory", "lora=8") == "bf16");
+  CHECK(weight("trl", "lora=8") == "fp32");
+  CHECK(weight("trl", "lora=8,loaded=bf16") == "bf16");
+  const Job whole = parse_job("").value();
+  const auto bytes = trained_bytes(whole, PrecisionKind::Bf16, picked_trainer("axolotl"));
+  REQUIRE(bytes.has_value());
+  CHECK(bytes->model.weight == 2);
+  CHECK(bytes->model.gradient == 2);
+}
+
+TEST_CASE("what has not few bits is fp32 where the program makes it so") {
+  const auto prepared = [](const char* trainer, const char* job, bool fsdp = false) {
+    return prepared_as(parse_job(job).value(), StoredAs(PrecisionKind::Bf16, fsdp),
+                       picked_trainer(trainer));
+  };
+  CHECK(prepared("peft", "qlora=8") == Prepared::Peft);
+  CHECK(prepared("peft", "qlora=8,prepared=no") == Prepared::No);
+  CHECK(prepared("peft", "qlora=8", true) == Prepared::No);
+  CHECK(prepared("peft", "lora=8") == Prepared::No);
+  CHECK(prepared("trl@0.24", "qlora=8") == Prepared::Trl);
+  CHECK(prepared("axolotl", "qlora=8") == Prepared::No);
+  // TRL since 0.27 loads in fp32 whatever is not quantised, which is the same.
+  CHECK(prepared("trl", "qlora=8") == Prepared::Peft);
+  CHECK(prepared("trl", "qlora=8,loaded=bf16") == Prepared::No);
+}
+
+TEST_CASE("without targets adapters leave out experts that are parameters") {
+  const Lora lora;
+  CHECK(target_matrices(lora).has(LayerMatrix::ExpertUp));
+  CHECK(!target_matrices(lora, true).has(LayerMatrix::ExpertUp));
+  CHECK(target_matrices(lora, true).has(LayerMatrix::SharedUp));
+  CHECK(!target_matrices(lora).has(LayerMatrix::Router));
+  const Lora named{.rank = 4, .targets = {"expert_up"}};
+  CHECK(target_matrices(named, true).has(LayerMatrix::ExpertUp));
 }
 
 TEST_CASE("every matrix of a layer has its word, and words of other programs mean some of them") {

@@ -28,6 +28,7 @@ constexpr Matrices kGates{Gate, ExpertGate, SharedGate};
 constexpr Matrices kUps{Up, ExpertUp, SharedUp};
 constexpr Matrices kDowns{Down, ExpertDown, SharedDown};
 constexpr Matrices kGatesAndUps{Gate, ExpertGate, SharedGate, Up, ExpertUp, SharedUp};
+constexpr Matrices kExperts{ExpertGate, ExpertUp, ExpertDown};
 constexpr Matrices kQueryKeyValue{Query, Key, Value};
 
 // Modules of transformers 5.22.2 (models/<family>/modeling_<family>.py, w1 to w3 of Mixtral's
@@ -106,12 +107,13 @@ Flags<LayerMatrix> matrices_named(std::string_view word) {
   return {};
 }
 
-Flags<LayerMatrix> target_matrices(const Lora& lora) {
+Flags<LayerMatrix> target_matrices(const Lora& lora, bool experts_are_parameters) {
   Flags<LayerMatrix> all;
   for (const std::string& word : lora.targets) all.bits |= matrices_named(word).bits;
   if (!lora.targets.empty()) return all;
   for (const LayerMatrix matrix : all_of<LayerMatrix>()) {
-    if (matrix != LayerMatrix::Router) all.insert(matrix);
+    const bool parameter = experts_are_parameters && detail::kExperts.has(matrix);
+    if (matrix != LayerMatrix::Router && !parameter) all.insert(matrix);
   }
   return all;
 }

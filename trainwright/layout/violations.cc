@@ -95,6 +95,7 @@ Diagnostics job_faults(const Job& job, const Model& model, const Trainer& traine
   detail::check_optimizer(job, trainer, findings);
   detail::check_base(job, trainer, findings);
   detail::check_prepared(job, trainer, findings);
+  detail::check_loaded(job, trainer, findings);
   Diagnostics faults;
   for (LayoutViolation& found : findings.take()) {
     faults.push_back({"job", std::move(found.reason), std::move(found.hint)});

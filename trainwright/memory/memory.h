@@ -148,7 +148,7 @@ std::optional<Change> smallest_change_that_fits(const MemoryQuestion& question,
 // For searches, from caches: as estimate_memory with Slack::None, so no figure is above a replay's.
 class MemoryModel {
  public:
-  using ListsOf = std::function<WorkCache*(PrecisionKind)>;  // that somebody else makes too
+  using ListsOf = std::function<WorkCache*(const StoredAs&)>;  // that somebody else makes too
   // All of them must outlive it.
   MemoryModel(const Model& model, const Cluster& cluster, const Trainer& trainer, const Job& job,
               const MemoryConstants& constants,

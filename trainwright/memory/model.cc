@@ -139,7 +139,7 @@ struct MemoryModel::State {
     std::optional<WorkCache> own;
     WorkCache* cache = nullptr;
   };
-  std::map<PrecisionKind, OfPrecision> precisions = {};
+  std::map<StoredAs, OfPrecision> precisions = {};
   std::unordered_map<PartitionKey, std::optional<KnownPartition>, PartitionHash> partitions = {};
   std::vector<detail::ChunkContent> contents = {};
   // By slice, then by content; most are asked for by layouts that follow each other.
@@ -167,7 +167,7 @@ struct MemoryModel::State {
     PartitionKey key = partition_key(layout);
     auto found = partitions.find(key);
     if (found == partitions.end()) {
-      auto made = detail::partition_of(layout, model, precision_for(layout.precision).recipe);
+      auto made = detail::partition_of(layout, model, precision_for(StoredAs(layout)).recipe);
       std::optional<KnownPartition> shared;
       if (made) shared = KnownPartition{*std::move(made), {}};
       found = partitions.emplace(std::move(key), std::move(shared)).first;
@@ -190,7 +190,7 @@ struct MemoryModel::State {
     }
   }
 
-  OfPrecision& precision_for(PrecisionKind kind) {
+  OfPrecision& precision_for(const StoredAs& kind) {
     const auto found = precisions.find(kind);
     if (found != precisions.end()) return found->second;
     OfPrecision& made = precisions[kind];
@@ -218,7 +218,7 @@ struct MemoryModel::State {
     const auto [found, fresh] = of_slice.try_emplace(shared.contents[of_partition]);
     if (fresh) {
       ++chunks_known;
-      OfPrecision& precision = precision_for(layout.precision);
+      OfPrecision& precision = precision_for(StoredAs(layout));
       const detail::ChunkQuestion of{model, precision.recipe, detail::pass_bytes(rules),
                                      detail::expert_load_of(constants, model, first, layout.pp)};
       found->second = detail::chunk_bytes(of, content, slice, *precision.cache);

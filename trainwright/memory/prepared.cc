@@ -35,7 +35,7 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
   if (auto fault = too_large(widths_of(question.model, question.job), first)) {
     return fail({*std::move(fault)});
   }
-  Recipe recipe = recipe_of(question.trainer, layout.precision, question.job);
+  Recipe recipe = recipe_of(question.trainer, StoredAs(layout), question.job);
   Prepared work{
       .question = question,
       .rules = TW_TRY(layout_rules(layout, question.job, question.trainer, question.cluster)),

@@ -89,7 +89,7 @@ Bytes& at(RankClass& of, Category category) { return of.bytes[static_cast<std::s
 }  // namespace
 
 Ground ground_of(const Trainer& trainer, const Job& job, const MemoryConstants& constants) {
-  const bool scored = std::find(constants.scored.begin(), constants.scored.end(), trainer.name) !=
+  const bool scored = std::find(constants.scored.begin(), constants.scored.end(), trainer.stack) !=
                       constants.scored.end();
   return {rests_on_assumptions(trainer), records_streams(trainer.libraries),
           job.lora ? Ground::Doubt::Adapters

@@ -128,8 +128,11 @@ Result<std::optional<AttentionKernel>> attention_named(const std::string& word) 
 }
 
 Result<std::optional<AttentionKernel>> attention_on(const Cluster& cluster, const Trainer& trainer,
+                                                    const Model& model,
                                                     std::optional<AttentionKernel> asked) {
   const Kernel* flash = find_kernel(trainer, KernelKind::FlashAttention);
+  const AttentionKernel usual = usual_attention(trainer, model.family);
+  if (!asked && usual != usual_attention(trainer)) return usual;
   if (flash == nullptr || asked.value_or(AttentionKernel::Flash) != AttentionKernel::Flash) {
     return asked;
   }
@@ -223,8 +226,9 @@ Result<Question> read_question(const Words& words, const DataDirectory& data, Di
   auto read =
       value_or_faults(parse_layout(with_recipe(words.layout, around.trainer), context), faults);
   auto attention = value_or_faults(attention_named(words.attention), faults);
-  if (attention && around.cluster && around.trainer) {
-    attention = value_or_faults(attention_on(*around.cluster, *around.trainer, *attention), faults);
+  if (attention && around.cluster && around.trainer && around.model) {
+    attention = value_or_faults(
+        attention_on(*around.cluster, *around.trainer, *around.model, *attention), faults);
   }
   auto order = value_or_faults(order_in(words, read), faults);
   if (read && order) settle_order(*read, *order, words, faults);

@@ -110,9 +110,10 @@ std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer);
 // "flash", "sdpa", ...; nothing for an empty word.
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word);
 // What runs on the cluster: as asked; unasked nothing, which is the trainer's own, or what the
-// trainer falls back to where an accelerator is too old for its flash attention. Diagnoses flash
-// attention that is asked for there.
+// trainer falls back to where an accelerator is too old for its flash attention or the family's
+// code has none by default. Diagnoses flash attention that is asked for there.
 Result<std::optional<AttentionKernel>> attention_on(const Cluster& cluster, const Trainer& trainer,
+                                                    const Model& model,
                                                     std::optional<AttentionKernel> asked);
 // An order of actions, checked to be free of deadlock.
 Result<Schedule> read_order(const std::string& path);

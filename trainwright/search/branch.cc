@@ -25,7 +25,7 @@ Fastest::Fastest(const SearchQuestion& question, const Space& space)
       steps_(question.steps != nullptr ? *question.steps : *own_steps_),
       memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
               question.attention,
-              [&steps = steps_](PrecisionKind kind) { return &steps.work(kind); }),
+              [&steps = steps_](const StoredAs& storage) { return &steps.work(storage); }),
       capacity_(capacity_of(question.cluster)) {
   push_trunks();
 }

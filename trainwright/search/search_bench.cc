@@ -72,7 +72,7 @@ void evaluate(benchmark::State& state, const std::string& model, const char* on,
     StepModel steps = step_model(question);
     MemoryModel memory(question.model, question.cluster, question.trainer, question.job,
                        question.constants, question.attention,
-                       [&](PrecisionKind kind) { return &steps.work(kind); });
+                       [&](const StoredAs& storage) { return &steps.work(storage); });
     std::int64_t at = 0;
     const auto count = [](const auto& list) { return static_cast<std::int32_t>(list.size()); };
     for (std::int32_t t = 0; t < count(space.trunks()); ++t) {

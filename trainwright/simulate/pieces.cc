@@ -70,7 +70,7 @@ Flops needed_by_token(const Model& model, const Trainer& trainer, const Job& job
   if (!job.lora && job.frozen.empty() && job.frozen_layers == 0) return all;
   // One sequence on one rank with flash attention, with and without what the job leaves out.
   const auto work = [&](const Job& of) {
-    WorkCache cache(model, recipe_of(trainer, layout.precision, of));
+    WorkCache cache(model, recipe_of(trainer, StoredAs(layout), of));
     const Stage stage = stage_layers(Layout{}, model)->front();
     const Totals sum = compose(cache.stage(stage, {.mbs = 1, .seq = layout.seq}));
     return sum.effort[0].matmul + sum.effort[1].matmul + sum.effort[2].matmul;
@@ -114,7 +114,7 @@ struct StepModel::State {
               WorkCache::Sums::Work),
           timer(with) {}
   };
-  std::unordered_map<int, std::unique_ptr<Lists>> lists = {};
+  std::map<StoredAs, std::unique_ptr<Lists>> lists = {};
   Widths widths = widths_of(model, job);
   Chosen chosen = chosen_of(model);
   std::vector<Stage> one_stage = *stage_layers(Layout{}, model);               // with all layers
@@ -168,10 +168,10 @@ struct StepModel::State {
     return known->second;
   }
 
-  // By precision, dtype of gradients and whether anything is sharded.
-  std::map<std::tuple<PrecisionKind, std::string, bool>, TrainedBytes> known_bytes = {};
+  // By what dtypes hang on, that of gradients and whether anything is sharded.
+  std::map<std::tuple<StoredAs, std::string, bool>, TrainedBytes> known_bytes = {};
   Result<TrainedBytes> bytes_of(const Layout& layout) {
-    const std::tuple key(layout.precision, gradient_dtype(layout, trainer), layout.zero == 0);
+    const std::tuple key(StoredAs(layout), gradient_dtype(layout, trainer), layout.zero == 0);
     const auto found = known_bytes.find(key);
     if (found != known_bytes.end()) return found->second;
     return known_bytes[key] = TW_TRY(trained_bytes(job, layout, cluster, trainer));
@@ -232,11 +232,11 @@ struct StepModel::State {
   static void set_pipeline(StepPieces& step, const Layout& layout);
   void set_flops(StepPieces& step, const Layout& layout, std::span<const Flops> of_ranks) const;
 
-  Lists& lists_for(PrecisionKind precision) {
-    auto& found = lists[static_cast<int>(precision)];
+  Lists& lists_for(const StoredAs& storage) {
+    auto& found = lists[storage];
     if (!found) {
-      found = std::make_unique<Lists>(model, recipe_of(trainer, precision, job),
-                                      ListTimer(rates, precision, trainer));
+      found = std::make_unique<Lists>(model, recipe_of(trainer, storage, job),
+                                      ListTimer(rates, storage.precision, trainer));
     }
     return *found;
   }
@@ -389,7 +389,7 @@ Result<StepModel::State::Twig*> StepModel::State::twig_for(const Layout& layout)
             .sharding = sharding_of(layout, trainer),
             .around = {}};
   if (const auto large = too_large(widths, twig.slice)) return fail({*large});
-  twig.lists = &lists_for(layout.precision);
+  twig.lists = &lists_for(StoredAs(layout));
   Wires wires = wires_of(layout);
   twig.links = &wires.links;
   twig.on_links = &on_links_of(wires);
@@ -478,7 +478,7 @@ Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
   Slice slice = slice_of(layout, trainer, 0, attention);
   slice.autocast = false;  // however weights are shared, it is least without casts
   if (const auto large = too_large(widths, slice)) return fail({*large});
-  Lists& of = lists_for(layout.precision);
+  Lists& of = lists_for(StoredAs(layout));
   Wires wires = wires_of(layout);
   OnLinks& known = on_links_of(wires);
   const StageSums& sums = whole_sums(of, slice);
@@ -566,7 +566,7 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   const TrainedBytes trained = TW_TRY(s.bytes_of(layout));
   const Slice slice = slice_of(layout, s.trainer, 0, s.attention);
   if (const auto large = too_large(s.widths, slice)) return fail({*large});
-  State::Lists& lists = s.lists_for(layout.precision);
+  State::Lists& lists = s.lists_for(StoredAs(layout));
   Wires wires = s.wires_of(layout);
   RankPieces rank;
   for (const auto& [part, seconds] :
@@ -577,8 +577,8 @@ Result<RankPieces> StepModel::whole_rank(const Layout& layout) {
   return rank;
 }
 
-WorkCache& StepModel::work(PrecisionKind precision) {
-  State::Lists& lists = state_->lists_for(precision);
+WorkCache& StepModel::work(const StoredAs& storage) {
+  State::Lists& lists = state_->lists_for(storage);
   if (!lists.for_others) lists.for_others.emplace(state_->model, lists.recipe);
   return *lists.for_others;
 }

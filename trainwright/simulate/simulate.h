@@ -149,7 +149,7 @@ class StepModel {
   // travels between replicas is none in the first and told by the second.
   Result<StepPieces> whole(const Layout& layout);
   Result<RankPieces> whole_rank(const Layout& layout);
-  WorkCache& work(PrecisionKind precision);  // its lists, for others who read them
+  WorkCache& work(const StoredAs& storage);  // its lists, for others who read them
 
  private:
   struct State;

@@ -186,7 +186,7 @@ Json to_json(const Stacks& stacks) {
 
 const Stack& stack_of(const Stacks& stacks, const Trainer& trainer) {
   const auto found = std::find_if(stacks.list.begin(), stacks.list.end(), [&](const Stack& stack) {
-    return std::find(stack.trainers.begin(), stack.trainers.end(), trainer.name) !=
+    return std::find(stack.trainers.begin(), stack.trainers.end(), trainer.stack) !=
            stack.trainers.end();
   });
   return found == stacks.list.end() ? stacks.list.back() : *found;

@@ -85,7 +85,7 @@ inline Cluster h100s(std::int64_t count) {
 // Offers every kind there is and forbids nothing.
 inline Trainer permissive() {
   Trainer trainer;
-  trainer.name = "permissive";
+  trainer.name = trainer.stack = "permissive";
   trainer.title = "Permissive";
   const auto offer_all = []<class Entry>(std::vector<Entry>& list) {
     for (const auto kind : all_of<decltype(Entry::kind)>()) list.emplace_back().kind = kind;

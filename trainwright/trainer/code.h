@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "trainwright/base/names.h"
@@ -44,7 +45,8 @@ struct Kernel {
   double kept_per_input = 0;
   double kept_per_output = 0;
   double kept_per_row = 0;
-  double least_capability = 0;  // compute capability of the accelerator; 0: any
+  double least_capability = 0;                  // compute capability of the accelerator; 0: any
+  std::vector<std::string> not_by_default_for;  // model families, see model.h
   std::string setting, source;
 };
 
@@ -129,7 +131,21 @@ struct AdapterFacts {
   bool flows_when_run_again = false;
   std::vector<FrozenBase> bases;   // that the weights beside them may be stored in
   std::vector<Prepared> prepared;  // how the rest may be made fp32 where those have few bits
+  // The same unasked, where FSDP does not shard the model; and the dtype of adapters beside a base
+  // of bitsandbytes, if another.
+  Prepared prepares = Prepared::No;
+  std::string dtype_beside_few_bits;
+  // Experts of a layer are one parameter and no modules: adapters do not find them unasked,
+  // bitsandbytes leaves them as they are. Unless the program can store them in 4 or 8 bits itself.
+  bool experts_are_parameters = false, quantises_experts = false;
+  bool copies_like_adapters = false;  // modules trained whole beside them are made of their dtype
   std::string setting, source;
 };
+inline constexpr std::pair<std::string_view, bool AdapterFacts::*> kAdapterFlags[] = {
+    {"autocast", &AdapterFacts::autocast},
+    {"flows_when_run_again", &AdapterFacts::flows_when_run_again},
+    {"experts_are_parameters", &AdapterFacts::experts_are_parameters},
+    {"quantises_experts", &AdapterFacts::quantises_experts},
+    {"copies_like_adapters", &AdapterFacts::copies_like_adapters}};
 
 }  // namespace trainwright

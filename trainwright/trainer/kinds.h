@@ -36,7 +36,7 @@ enum class FrozenBase { AsWeights, Nf4, Int8, Fp8 };
 // routers), as prepare_model_for_kbit_training of peft does. Trl: all but embedding and head, which
 // TRL before 0.27 casts back after that call. With either, norms give fp32, few-bit matrices give
 // back the dtype of their input, and so what passes from layer to layer is fp32.
-enum class Prepared { No, Peft, Trl };
+enum class Prepared { AsTrainer, No, Peft, Trl };
 // clang-format on
 
 // How the gradients of a sharding live.

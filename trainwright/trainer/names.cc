@@ -131,7 +131,7 @@ std::span<const std::string_view> all_names(FrozenBase) {
 }
 
 std::span<const std::string_view> all_names(Prepared) {
-  static constexpr std::string_view kNames[] = {"no", "peft", "trl"};
+  static constexpr std::string_view kNames[] = {"as-trainer", "no", "peft", "trl"};
   return kNames;
 }
 

@@ -25,6 +25,7 @@ struct PrecisionFacts {
   PrecisionKind kind = PrecisionKind::Bf16;
   std::string weight;                  // dtype as stored
   std::string frozen;                  // the same beside adapters; empty: the same
+  std::string weight_under_fsdp;       // of what is trained under FSDP; empty: the same
   std::string compute;                 // dtype as kernels read it, as gathered by FSDP
   std::string master;                  // dtype of the second, exact copy; "none" if there is none
   std::vector<std::string> gradients;  // dtypes of the buffer that lives all step, default first

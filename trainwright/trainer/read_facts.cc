@@ -91,6 +91,10 @@ void read(JsonFields& fields, PrecisionFacts& precision) {
   if (!precision.frozen.empty()) {
     check_name(fields, "frozen", precision.frozen, to_strings(dtype_names()));
   }
+  precision.weight_under_fsdp = fields.optional_string("weight_under_fsdp").value_or("");
+  if (!precision.weight_under_fsdp.empty()) {
+    check_name(fields, "weight_under_fsdp", precision.weight_under_fsdp, dtypes);
+  }
   precision.gradient_unsharded = fields.optional_string("gradient_unsharded").value_or("");
   if (!precision.gradient_unsharded.empty()) {
     check_name(fields, "gradient_unsharded", precision.gradient_unsharded, precision.gradients);
@@ -125,6 +129,7 @@ void read(JsonFields& fields, Kernel& kernel) {
   kernel.kept_per_output = bytes_in(fields, "kept_per_output");
   kernel.kept_per_row = bytes_in(fields, "kept_per_row");
   kernel.least_capability = bytes_in(fields, "least_capability");
+  kernel.not_by_default_for = fields.optional_strings("not_by_default_for");
   kernel.setting = setting_in(fields);
 }
 
@@ -310,22 +315,33 @@ void read_pipelines(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   }
 }
 
+// Fields that a file leaves out stay as they were.
 void read_adapters(JsonFields& fields, AdapterFacts& adapters, Diagnostics& faults) {
   const Json* object = fields.raw("adapters");
   if (object == nullptr) return;
   JsonFields at(*object, fields.origin(), fields.path("adapters"), faults);
   if (!object->is_object()) return;
-  adapters.dtype = at.optional_string("dtype").value_or("");
+  adapters.dtype = at.optional_string("dtype").value_or(adapters.dtype);
   if (!adapters.dtype.empty()) check_name(at, "dtype", adapters.dtype, to_strings(dtype_names()));
-  adapters.autocast = at.optional_bool("autocast").value_or(false);
-  adapters.flows_when_run_again = at.optional_bool("flows_when_run_again").value_or(false);
+  if (at.raw("bases") != nullptr) adapters.bases.clear();
   for (const std::string& base : at.optional_strings("bases")) {
     check_name(at, "bases", base, to_strings(all_names(FrozenBase{})));
     if (const auto kind = named<FrozenBase>(base)) adapters.bases.push_back(*kind);
   }
+  if (at.raw("prepared") != nullptr) adapters.prepared.clear();
   for (const std::string& way : at.optional_strings("prepared")) {
     check_name(at, "prepared", way, to_strings(all_names(Prepared{})));
     if (const auto kind = named<Prepared>(way)) adapters.prepared.push_back(*kind);
+  }
+  if (at.raw("prepares") != nullptr) adapters.prepares = kind_in<Prepared>(at, "prepares");
+  adapters.dtype_beside_few_bits =
+      at.optional_string("dtype_beside_few_bits").value_or(adapters.dtype_beside_few_bits);
+  if (!adapters.dtype_beside_few_bits.empty()) {
+    check_name(at, "dtype_beside_few_bits", adapters.dtype_beside_few_bits,
+               to_strings(dtype_names()));
+  }
+  for (const auto& [key, fact] : kAdapterFlags) {
+    adapters.*fact = at.optional_bool(key).value_or(adapters.*fact);
   }
   adapters.setting = setting_in(at);
   adapters.source = source_in(at);
@@ -341,6 +357,16 @@ void read(JsonFields& fields, std::string_view key, const CodeNumber& fact, Code
 template <class Kind>
 void read(JsonFields& fields, std::string_view key, Kind CodeFacts::* fact, CodeFacts& code) {
   code.*fact = kind_in<Kind>(fields, key);
+}
+
+void read_defaults(JsonFields& fields, Defaults& defaults, Diagnostics& faults) {
+  const Json* object = fields.raw("defaults");
+  if (object == nullptr) return;
+  JsonFields at(*object, fields.origin(), fields.path("defaults"), faults);
+  if (!object->is_object()) return;
+  if (at.raw("recompute") != nullptr) defaults.recompute = kind_in<RecomputeKind>(at, "recompute");
+  defaults.source = source_in(at);
+  at.finish();
 }
 
 // Fields that a file leaves out stay as they were.
@@ -484,6 +510,7 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_pipelines(fields, trainer, faults);
   read_code(fields, trainer.code, faults);
   read_adapters(fields, trainer.adapters, faults);
+  read_defaults(fields, trainer.defaults, faults);
   read_allocator(fields, trainer.allocator, faults);
   read_libraries(fields, trainer, faults);
   read_settings(fields, trainer);

@@ -74,12 +74,22 @@ struct Choice {
   std::string setting, source;
 };
 
+// What a program does where nothing is said, unlike the trainer that its file is based on.
+struct Defaults {
+  RecomputeKind recompute = RecomputeKind::None;
+  std::string source;
+};
+
 struct Trainer {
   std::string name;   // "megatron-core"
   std::string title;  // "Megatron-Core"
   std::vector<std::string> aliases;
   // Trainers that no file describes, by their names ("slime|miles"), and what to ask for instead.
   std::vector<std::pair<std::string, std::string>> elsewhere;
+  // By which shared rules, fitted constants and exports know it: its name, or that of the trainer
+  // that it starts.
+  std::string stack;
+  Defaults defaults;
   Version from;            // this file holds for from <= version, up to and with `to`, whose
   Version to;              // patch releases are included
   Version version;         // the one asked for; `to` when none was

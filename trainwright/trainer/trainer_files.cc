@@ -16,12 +16,12 @@ constexpr std::size_t kMostFiles = 1000;
 
 // What a trainer is found by.
 struct Head {
-  std::string name, title;
+  std::string name, title, stack;
   std::vector<std::string> aliases;
   Version from, to;
 };
-constexpr std::string_view kHeadKeys[] = {"based_on", "name",     "title",    "aliases",
-                                          "version",  "versions", "elsewhere"};
+constexpr std::string_view kHeadKeys[] = {"based_on", "name",    "title",    "stack",
+                                          "aliases",  "version", "versions", "elsewhere"};
 
 // One parsed file, and the trainer it becomes once the one it builds on is known.
 struct Draft {
@@ -177,6 +177,8 @@ class Builder {
     };
     text("name", head.name);
     text("title", head.title);
+    if (fields.raw("name") != nullptr) head.stack = head.name;
+    head.stack = fields.optional_string("stack").value_or(head.stack);
     // Titles stand in the texts of rules, where braces hold variables.
     if (head.title.find_first_of("{}") != std::string::npos) {
       fields.fault("title", "a title has no braces");
@@ -199,9 +201,10 @@ class Builder {
       build(*draft.base);
       trainer = draft.base->trainer;
     }
-    const auto& [name, title, aliases, from, to] = draft.head;
+    const auto& [name, title, stack, aliases, from, to] = draft.head;
     trainer.name = name;
     trainer.title = title;
+    trainer.stack = stack;
     trainer.aliases = aliases;
     trainer.from = from;
     trainer.to = trainer.version = to;
@@ -288,7 +291,7 @@ class Builder {
   void add_rules(Trainer& trainer) const {
     std::vector<Rule> rules;
     for (const auto& [rule, names] : shared_) {
-      if (names.empty() || std::find(names.begin(), names.end(), trainer.name) != names.end()) {
+      if (names.empty() || std::find(names.begin(), names.end(), trainer.stack) != names.end()) {
         put_rule(rules, rule);
       }
     }

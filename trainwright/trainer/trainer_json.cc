@@ -37,6 +37,9 @@ Json precisions(const Trainer& trainer) {
         .add("gradients", strings(entry.gradients));
     if (entry.gradient_life) json.add("gradient_life", Json::of(name_of(*entry.gradient_life)));
     if (!entry.frozen.empty()) json.add("frozen", Json::of(entry.frozen));
+    if (!entry.weight_under_fsdp.empty()) {
+      json.add("weight_under_fsdp", Json::of(entry.weight_under_fsdp));
+    }
     if (!entry.gradient_unsharded.empty()) {
       json.add("gradient_unsharded", Json::of(entry.gradient_unsharded));
     }
@@ -90,6 +93,9 @@ Json kernels(const Trainer& trainer) {
         .add("kept_per_output", Json::of(entry.kept_per_output))
         .add("kept_per_row", Json::of(entry.kept_per_row));
     if (entry.least_capability > 0) json.add("least_capability", Json::of(entry.least_capability));
+    if (!entry.not_by_default_for.empty()) {
+      json.add("not_by_default_for", strings(entry.not_by_default_for));
+    }
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -268,7 +274,13 @@ Json code(const CodeFacts& facts) {
 Json adapters(const AdapterFacts& facts) {
   Json json = Json::object();
   if (!facts.dtype.empty()) json.add("dtype", Json::of(facts.dtype));
-  json.add("flows_when_run_again", Json::of(facts.flows_when_run_again));
+  for (const auto& [key, fact] : kAdapterFlags) {
+    if (facts.*fact) json.add(std::string(key), Json::of(true));
+  }
+  if (facts.prepares != Prepared::No) json.add("prepares", Json::of(name_of(facts.prepares)));
+  if (!facts.dtype_beside_few_bits.empty()) {
+    json.add("dtype_beside_few_bits", Json::of(facts.dtype_beside_few_bits));
+  }
   Json bases = Json::array();
   for (const FrozenBase base : facts.bases) bases.push(Json::of(name_of(base)));
   json.add("bases", std::move(bases));
@@ -324,6 +336,7 @@ Json to_json(const Trainer& trainer) {
   Json json = Json::object();
   json.add("name", Json::of(trainer.name))
       .add("title", Json::of(trainer.title))
+      .add("stack", Json::of(trainer.stack))
       .add("version", Json::of(to_text(trainer.version)))
       .add("aliases", strings(trainer.aliases))
       .add("versions", std::move(versions))
@@ -345,6 +358,11 @@ Json to_json(const Trainer& trainer) {
       .add("pipeline", pipeline(trainer.pipeline));
   if (!trainer.code.source.empty()) json.add("code", code(trainer.code));
   if (!trainer.adapters.source.empty()) json.add("adapters", adapters(trainer.adapters));
+  if (!trainer.defaults.source.empty()) {
+    Json defaults = Json::object();
+    defaults.add("recompute", Json::of(name_of(trainer.defaults.recompute)));
+    json.add("defaults", finish(defaults, "", trainer.defaults.source));
+  }
   if (!trainer.libraries.source.empty()) json.add("libraries", libraries(trainer.libraries));
   Json elsewhere = Json::object();
   for (const auto& [names, instead] : trainer.elsewhere) elsewhere.add(names, Json::of(instead));

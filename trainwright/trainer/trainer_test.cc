@@ -230,11 +230,30 @@ TEST_CASE("a name and a version pick the right file") {
   }
 }
 
+TEST_CASE("a program has its own defaults, and rules, constants and exports of what it starts") {
+  const Trainer accelerate = picked_trainer("accelerate");
+  CHECK(accelerate.stack == "accelerate");
+  CHECK(accelerate.defaults.recompute == RecomputeKind::None);
+  for (const char* name : {"trl", "axolotl", "llama-factory", "peft"}) {
+    CHECK(picked_trainer(name).name == name);
+    CHECK(picked_trainer(name).stack == "accelerate");
+    CHECK(has_rule(picked_trainer(name), "zero-is-deepspeed"));
+  }
+  CHECK(picked_trainer("trl-deepspeed").stack == "accelerate-deepspeed");
+  // TRL 0.22 runs layers again by default, 0.26 no longer prepares a quantised model.
+  CHECK(picked_trainer("trl@0.20").defaults.recompute == RecomputeKind::None);
+  CHECK(picked_trainer("trl@0.24").defaults.recompute == RecomputeKind::Full);
+  CHECK(picked_trainer("trl@0.24").adapters.prepares == Prepared::Trl);
+  CHECK(picked_trainer("trl").adapters.prepares == Prepared::No);
+  CHECK(picked_trainer("trl").adapters.dtype_beside_few_bits == "bf16");
+  CHECK(picked_trainer("megatron").stack == "megatron-core");
+}
+
 TEST_CASE("an unknown trainer or version is answered with what is known") {
   CHECK(contains(refusal("megatorn"), "did you mean 'megatron'"));
-  CHECK(
-      contains(refusal("xyzzy"),
-               "known trainers: aa-scaling, accelerate, accelerate-deepspeed, deepspeed, litgpt"));
+  CHECK(contains(refusal("xyzzy"),
+                 "known trainers: aa-scaling, accelerate, accelerate-deepspeed, axolotl, "
+                 "axolotl-deepspeed, deepspeed, litgpt"));
   CHECK(contains(refusal("megatron@0.7"), "Megatron-Core 0.7 is not known"));
   CHECK(contains(refusal("megatron@0.7"), "0.8, 0.9, 0.10, 0.11"));
   CHECK(contains(refusal("megatron@new"), "'new' is not a version"));

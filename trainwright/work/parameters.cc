@@ -129,6 +129,29 @@ void set_experts(HeldWeight& held, Part part, std::int64_t copies, const Recipe&
   (held.expert && !recipe.code.permutes_tokens ? held.tensor.depth : held.copies) *= copies;
 }
 
+Weight untied(Weight weight) {
+  weight.tied = false;
+  return weight;
+}
+
+// Whether a trained copy has the dtype of adapters: a program makes it so, or what it is a copy of
+// is fp32, too.
+bool is_like_adapters(const Recipe& recipe, Part part) {
+  return recipe.training.adapters->copies_like_adapters || is_prepared(recipe, part);
+}
+
+// Beside the frozen weight, which stays (peft 0.21.2 utils/other.py ModulesToSaveWrapper: a deep
+// copy, of tied tables of either).
+void add_copy(HeldParameters& held, const Weight& weight, const Recipe& recipe) {
+  const Params numbers = size_of(weight);
+  if (is_like_adapters(recipe, weight.part)) {
+    held.adapter_dense += numbers;
+    return;
+  }
+  held.dense += numbers;
+  held.trained_dense += numbers;
+}
+
 // A weight as this rank has it.
 HeldWeight held_weight(const Weight& weight, const Slice& slice, const Recipe& recipe) {
   HeldWeight held;
@@ -139,6 +162,7 @@ HeldWeight held_weight(const Weight& weight, const Slice& slice, const Recipe& r
   }
   held.tensor.hidden = weight.use == WeightUse::Matrix && weight.part != Part::Head;
   held.trained = trains(recipe, slice, weight.part);
+  held.adapter = has_trained_copy(recipe, weight.part) && is_like_adapters(recipe, weight.part);
   set_experts(held, weight.part, weight.copies, recipe);
   return held;
 }
@@ -153,7 +177,8 @@ HeldWeight held_matrix(const Operator& op, const Recipe& recipe) {
   held.tensor = {.in = op.matrix.in, .out = op.matrix.out, .matrix = true};
   held.tensor.hidden = op.part != Part::Head;
   held.trained = op.trained;
-  held.adapter = op.adapter;
+  held.adapter =
+      op.adapter || (has_trained_copy(recipe, op.part) && is_like_adapters(recipe, op.part));
   set_experts(held, op.part, op.matrices, recipe);
   held.stored = Bytes(op.stored.value() / held.copies);
   return held;
@@ -179,7 +204,9 @@ HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, cons
     held.stored_dense = Bytes(checked_mul(held.dense.value(), byte_size(Dtype::Fp32)));
     held.stored_expert = Bytes(checked_mul(held.expert.value(), byte_size(Dtype::Fp32)));
   }
-  if (trains(recipe, slice, weight.part)) {
+  if (has_trained_copy(recipe, weight.part)) {
+    add_copy(held, local(untied(weight), kind, slice, recipe), recipe);
+  } else if (trains(recipe, slice, weight.part)) {
     held.trained_dense = held.dense;
     held.trained_expert = held.expert;
   }

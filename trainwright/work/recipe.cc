@@ -26,21 +26,31 @@ const PrecisionFacts* precision_facts(const Trainer& trainer, PrecisionKind prec
   return trainer.precisions.empty() ? nullptr : &trainer.precisions.front();
 }
 
-Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind precision,
+Training training_of(const Trainer& trainer, const Recipe& recipe, const StoredAs& storage,
                      const Job& job) {
   Training training{.frozen = job.frozen, .frozen_layers = job.frozen_layers, .adapters = {}};
   // What the trainer does not offer is diagnosed by those who were asked.
-  if (const auto bytes = trained_bytes(job, precision, trainer)) {
+  if (const auto bytes = trained_bytes(job, storage, trainer)) {
     training.states = bytes->model.states;
     training.adapter_states = bytes->adapter.states;
   }
   if (!job.lora) return training;
-  training.adapters = AdapterRecipe{.rank = job.lora->rank,
-                                    .targets = target_matrices(*job.lora),
-                                    .dtype = recipe.compute,
-                                    .base = job.lora->base,
-                                    .prepared = job.lora->prepared,
-                                    .dropout = job.lora->dropout};
+  training.adapters =
+      AdapterRecipe{.rank = job.lora->rank,
+                    .targets = target_matrices(*job.lora, trainer.adapters.experts_are_parameters),
+                    .dtype = recipe.compute,
+                    .base = job.lora->base,
+                    .prepared = prepared_as(job, storage, trainer),
+                    .dropout = job.lora->dropout,
+                    .trained = job.lora->trained};
+  AdapterRecipe& adapters = *training.adapters;
+  const bool whole_layers = adapters.base == FrozenBase::Nf4 || adapters.base == FrozenBase::Int8;
+  adapters.experts_few_bits = !whole_layers || !trainer.adapters.experts_are_parameters ||
+                              (job.lora->quantised_experts && trainer.adapters.quantises_experts);
+  const PrecisionFacts* facts = precision_facts(trainer, storage.precision);
+  const bool widened =
+      storage.under_fsdp && facts != nullptr && !whole_layers && !facts->weight_under_fsdp.empty();
+  adapters.copies_like_adapters = trainer.adapters.copies_like_adapters || widened;
   const std::string_view dtype = adapter_dtype(job, trainer);
   if (!dtype.empty()) training.adapters->dtype = dtype_named(dtype);
   training.adapters->autocast =
@@ -51,15 +61,21 @@ Training training_of(const Trainer& trainer, const Recipe& recipe, PrecisionKind
 
 }  // namespace
 
-AttentionKernel usual_attention(const Trainer& trainer) {
-  if (does(find_kernel(trainer, KernelKind::FlashAttention))) return AttentionKernel::Flash;
+AttentionKernel usual_attention(const Trainer& trainer, std::string_view family) {
+  const Kernel* flash = find_kernel(trainer, KernelKind::FlashAttention);
+  const auto excepted = [&] {
+    const auto& families = flash->not_by_default_for;
+    return flash->use == Use::ByDefault &&
+           std::find(families.begin(), families.end(), family) != families.end();
+  };
+  if (does(flash) && !excepted()) return AttentionKernel::Flash;
   return does(find_kernel(trainer, KernelKind::FusedSoftmax)) ? AttentionKernel::FusedSoftmax
                                                               : AttentionKernel::Eager;
 }
 
-Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job) {
+Recipe recipe_of(const Trainer& trainer, const StoredAs& storage, const Job& job) {
   Recipe recipe;
-  if (const PrecisionFacts* facts = precision_facts(trainer, precision)) {
+  if (const PrecisionFacts* facts = precision_facts(trainer, storage.precision)) {
     recipe.compute = recipe.weight = dtype_named(facts->compute);
     recipe.weight_copy = facts->weight_copies;
     recipe.input_copy = facts->input_copy;
@@ -78,7 +94,10 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
   recipe.splits_products = both != nullptr && !does(both);
   recipe.losses = trainer.losses;
   if (!trainer.losses.empty()) recipe.loss = trainer.losses.front();
-  recipe.training = training_of(trainer, recipe, precision, job);
+  recipe.training = training_of(trainer, recipe, storage, job);
+  if (const auto bytes = trained_bytes(job, storage, trainer)) {
+    recipe.stored_wide = bytes->model.weight > real(byte_size(recipe.compute));
+  }
   recipe.code = trainer.code;
   recipe.code.gradient_stand_ins &= recipe.accumulates_in_product;
   return recipe;
@@ -86,9 +105,10 @@ Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job
 
 bool has_few_bits(const Recipe& recipe, Part part) {
   const auto& adapters = recipe.training.adapters;
-  return adapters && adapters->base != FrozenBase::AsWeights &&
-         (part == Part::SelfAttention || part == Part::DenseFeedForward ||
-          part == Part::RoutedExperts || part == Part::SharedExperts);
+  if (!adapters || adapters->base == FrozenBase::AsWeights) return false;
+  if (part == Part::RoutedExperts) return adapters->experts_few_bits;
+  return part == Part::SelfAttention || part == Part::DenseFeedForward ||
+         part == Part::SharedExperts;
 }
 
 bool is_prepared(const Recipe& recipe, Part part) {
@@ -98,7 +118,12 @@ bool is_prepared(const Recipe& recipe, Part part) {
   return adapters->prepared == Prepared::Peft || !end;
 }
 
+bool has_trained_copy(const Recipe& recipe, Part part) {
+  return recipe.training.adapters && recipe.training.adapters->trained.has(part);
+}
+
 bool trains(const Recipe& recipe, const Slice& slice, Part part) {
+  if (has_trained_copy(recipe, part)) return true;
   return !slice.frozen && !recipe.training.adapters && !recipe.training.frozen.has(part);
 }
 
@@ -111,7 +136,8 @@ std::int64_t first_trained_layer(const Model& model, const Training& training) {
   const auto any = [&](const std::vector<Weight>& weights) {
     return std::any_of(weights.begin(), weights.end(), trained);
   };
-  if (!training.adapters && any(embedding_weights(model))) return -1;
+  const bool copied = training.adapters && training.adapters->trained.has(Part::Embedding);
+  if (copied || (!training.adapters && any(embedding_weights(model)))) return -1;
   const auto layers = static_cast<std::int64_t>(model.layers.size());
   for (std::int64_t i = training.frozen_layers; i < layers; ++i) {
     const LayerKindId kind = model.layers[static_cast<std::size_t>(i)];
@@ -132,7 +158,7 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
     recipe.code.expert_scores =
         model.family == "llama4_text" ? ExpertScores::BeforeExperts : ExpertScores::AtCombine;
   }
-  recipe.autocast = slice.autocast && !recipe.training.adapters;
+  recipe.autocast = slice.autocast && recipe.stored_wide && !recipe.training.adapters;
   if (recipe.autocast) recipe.weight = Dtype::Fp32;
   const auto& adapters = recipe.training.adapters;
   recipe.wide = recipe.autocast || (adapters && adapters->prepared != Prepared::No);

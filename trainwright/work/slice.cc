@@ -17,8 +17,8 @@ bool excludes_fused_gradients(const Layout& layout, const Trainer& trainer) {
 // Sharded weights are gathered in the dtype of products; whole ones stay as they are.
 bool casts_weights(const Layout& layout, const Trainer& trainer) {
   const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision);
-  return facts != nullptr && layout.sharding == ShardingKind::Ddp && facts->weight == "fp32" &&
-         facts->compute != "fp32" && facts->master == "none";
+  return facts != nullptr && layout.sharding == ShardingKind::Ddp && facts->compute != "fp32" &&
+         facts->master == "none";
 }
 
 }  // namespace

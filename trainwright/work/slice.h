@@ -17,7 +17,8 @@ namespace trainwright {
 // scaled_dot_product_attention as it runs on CPU (transformers' default there).
 enum class AttentionKernel : std::uint8_t { Flash, FusedSoftmax, Eager, Sdpa };
 std::string_view name_of(AttentionKernel kernel);
-AttentionKernel usual_attention(const Trainer& trainer);  // unasked
+// Unasked, for models of a family.
+AttentionKernel usual_attention(const Trainer& trainer, std::string_view family = {});
 
 // Degrees need not divide what they split: a list is that of the most loaded rank.
 struct Slice {
@@ -36,7 +37,7 @@ struct Slice {
   bool frozen = false;            // none of the list's weights is trained, adapters included
   bool input_gradient = true;     // something before the list is trained
   bool compiled = false;          // by torch.compile, layer by layer
-  bool autocast = false;          // fp32 weights, cast where products read them
+  bool autocast = false;          // fp32 weights would be cast where products read them
   bool weights_rounded = false;   // they arrive in 8 bits, as FSDP gathers them
   std::uint8_t loss = 0;          // of Recipe::losses
   Recompute recompute =
@@ -83,7 +84,10 @@ struct AdapterRecipe {
   bool autocast = false;  // another dtype than the recipe's, whose products they join by copies
   FrozenBase base = FrozenBase::AsWeights;
   Prepared prepared = Prepared::No;
-  bool dropout = false;  // of their input
+  bool dropout = false;               // of their input
+  bool experts_few_bits = true;       // routed experts are stored as `base` says, too
+  Flags<Part> trained;                // copies of whole modules, see Lora
+  bool copies_like_adapters = false;  // in dtype, gradients and states
 };
 
 // What of a model is trained (Job, layout.h); with adapters nothing else is.
@@ -103,6 +107,7 @@ struct Recipe {
   Dtype compute = Dtype::Bf16;  // of activations
   Dtype weight = Dtype::Bf16;   // as kernels read them
   bool autocast = false;        // torch.autocast: see Slice
+  bool stored_wide = false;     // weights that are trained are fp32, products are not
   bool wide = false;            // what flows between branches is fp32: so, or adapters' `prepared`
   std::optional<FusedKeeps> norm, rope, gated_activation, bias_activation, bias_dropout;
   std::optional<FusedKeeps> flash;  // row: one token of one head
@@ -119,12 +124,14 @@ struct Recipe {
   Rounding rounds;         // of what low-precision products read
   Training training;
 };
-Recipe recipe_of(const Trainer& trainer, PrecisionKind precision, const Job& job = {});
+Recipe recipe_of(const Trainer& trainer, const StoredAs& storage, const Job& job = {});
 
 // Whether matrices of that part are stored in few bits beside adapters, and whether a model's
 // weights of it that are not have been made fp32 for that.
 bool has_few_bits(const Recipe& recipe, Part part);
 bool is_prepared(const Recipe& recipe, Part part);
+// Whether weights of that part are trained beside adapters, as copies of the frozen ones.
+bool has_trained_copy(const Recipe& recipe, Part part);
 // Whether weights of that part are trained in a list of that slice.
 bool trains(const Recipe& recipe, const Slice& slice, Part part);
 // The first layer of which anything is trained; -1: something before all layers is, the number of
