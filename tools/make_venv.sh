@@ -3,7 +3,8 @@
 # build/paddle, one with PaddlePaddle, whose auto tuner a test drives, build/deepspeed and
 # build/torchtitan, which add a trainer to the packages of build/venv, and build/megatron*,
 # build/torchtitan-0.2.2, build/automodel and build/torchao, each with one version of a trainer or
-# library alone, and build/types with mypy. Does nothing where they are there and complete.
+# library alone, build/imports with programs of fine-tuning, unpacked, and build/types with mypy. Does nothing where they are
+# there and complete.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 packages=(transformers==5.23.0 numpy==2.4.6 pytest==9.2.0 ortools==9.15.6755 peft==0.21.2 bitsandbytes==0.50.2)
@@ -48,6 +49,17 @@ for wheel in build/torchtitan-0.2.2:torchtitan==0.2.2 build/automodel:nemo-autom
     rm -rf "$folder"
     build/venv/bin/pip install --quiet --no-deps --target "$folder" "$trainer"
     touch "$folder/.made"
+  fi
+done
+# Programs of fine-tuning whose keys a test reads in their sources: nothing of them is run.
+for wheel in axolotl==0.21.0 llamafactory==0.9.5 trl==1.16.0 transformers==5.23.0 accelerate==1.15.0; do
+  package=${wheel%==*}
+  if [ ! -e "build/imports/$package/.made-with-${wheel#*==}" ]; then
+    rm -rf "build/imports/$package"
+    build/venv/bin/pip download --quiet --no-deps --python-version 3.12 --only-binary=:all: --dest "build/imports/$package" "$wheel"
+    python3 -m zipfile -e "build/imports/$package"/*.whl "build/imports/$package"
+    rm "build/imports/$package"/*.whl
+    touch "build/imports/$package/.made-with-${wheel#*==}"
   fi
 done
 if [ ! -e build/megatron/.made-with-0.16.1 ]; then

@@ -123,12 +123,18 @@ std::string with_name(const std::string& text) {
   return to_line(*json);
 }
 
-std::vector<std::string> notes_on(const Understood& understood, const std::string& file) {
-  std::vector<std::string> notes = understood.notes;
+// What the answer leaves out of a file.
+std::vector<std::string> not_counted_of(const Understood& understood, const std::string& file) {
+  std::vector<std::string> notes = understood.not_counted;
   if (!understood.not_heeded.empty()) {
     notes.push_back(fmt::format("{} sets {}: not heeded here, though it may change memory or time.",
                                 file, join(understood.not_heeded, ", ")));
   }
+  return notes;
+}
+
+std::vector<std::string> notes_on(const Understood& understood, const std::string& file) {
+  std::vector<std::string> notes = understood.notes;
   if (understood.ignored > 0) {
     notes.push_back(understood.ignored == 1
                         ? fmt::format("One other setting of {} has no part in this.", file)
@@ -177,12 +183,22 @@ struct ConfigFile {
   const std::string& path;
   const std::vector<Setting>& settings;
   SettingsForm form;
+  std::vector<std::string> command = {};   // that a script starts, as of started_program
   std::optional<std::int64_t> world = {};  // ranks and nodes of the cluster, if it is known
   std::int64_t nodes = 1;
 };
 
+// By the list of the target's own keys, where there is one.
+Result<ClassedKeys> classed_settings(const ConfigFile& asked, const std::vector<Setting>& settings,
+                                     const Target& target, const std::string& file) {
+  const auto keys = TW_TRY(find_import_keys(asked.invocation.data.path(), target.name));
+  if (!keys)
+    return ClassedKeys{.counted = settings, .notes = {}, .without_effect = 0, .faults = {}};
+  return class_keys(settings, *keys, file, !asked.given.job.empty());
+}
+
 Result<Heard> hear_settings(const ConfigFile& asked, const std::string& file) {
-  const auto& [invocation, given, path, settings, form, world, nodes] = asked;
+  const auto& [invocation, given, path, settings, form, command, world, nodes] = asked;
   const std::string called =
       given.trainer.empty() ? trainer_of_settings(settings, form) : given.trainer;
   const Trainer trainer = TW_TRY(invocation.data.trainer(called));
@@ -191,13 +207,17 @@ Result<Heard> hear_settings(const ConfigFile& asked, const std::string& file) {
     return fail(file, fmt::format("none of its settings is one of {}'s", trainer.title),
                 "say in --layout what it says: tp=..., mbs=..., gbs=..., seq=...");
   }
+  ClassedKeys classed = TW_TRY(classed_settings(asked, settings, target, file));
+  if (!classed.faults.empty()) return fail(std::move(classed.faults));
   std::optional<std::int64_t> layers;
   if (const auto model = find_model(given.model, invocation.data.path());
       !given.model.empty() && model)
     layers = static_cast<std::int64_t>(model->layers.size());
-  return Heard{
-      TW_TRY(of_file(understand(settings, trainer, target, world, layers, given.layout), file)),
-      called};
+  Understood understood = TW_TRY(
+      of_file(understand(classed.counted, trainer, target, world, layers, given.layout), file));
+  understood.not_counted = std::move(classed.notes);
+  understood.ignored += classed.without_effect;
+  return Heard{std::move(understood), called};
 }
 
 // Of accelerate's own settings beside arguments of the Trainer: what the Trainer has no word for.
@@ -217,8 +237,8 @@ Result<std::optional<Heard>> hear_launch(const ConfigFile& asked, const LaunchSe
   if (!sharded) return std::optional<Heard>();
   Words given = asked.given;
   given.trainer.clear();  // whatever is asked about, the file is accelerate's
-  const ConfigFile theirs{asked.invocation,   given,       asked.path, settings,
-                          SettingsForm::Yaml, asked.world, asked.nodes};
+  const ConfigFile theirs{asked.invocation,   given, asked.path,  settings,
+                          SettingsForm::Yaml, {},    asked.world, asked.nodes};
   Heard heard = TW_TRY(hear_settings(theirs, launch.file));
   if (!deepspeed.empty()) {
     const std::string entries =
@@ -257,20 +277,46 @@ void join_launch(Understood& understood, Heard launch, const LaunchSettings& tol
   launch.understood.ignored = 0;
   for (std::string& note : notes_on(launch.understood, told.file))
     understood.notes.push_back(std::move(note));
+  for (std::string& note : not_counted_of(launch.understood, told.file))
+    understood.not_counted.push_back(std::move(note));
+}
+
+// The program of fine-tuning whose file it is, if any. Diagnoses those whose files are not read.
+Result<std::optional<ImportProgram>> fine_tuner_of(const ConfigFile& asked) {
+  const ImportPrograms known = TW_TRY(read_import_programs(asked.invocation.data.path()));
+  const ImportProgram* program = program_of(asked.settings, asked.command, known);
+  const std::string file = file_named(asked.path);
+  if (program != nullptr && !program->refused.empty()) {
+    return fail(file, fmt::format("a file of {}: {}", program->title, program->refused),
+                "leave it out, and say with --layout and --job what it says");
+  }
+  if (program == nullptr) return std::optional<ImportProgram>();
+  if (const std::string other = other_method(asked.command, known); !other.empty()) {
+    return fail(file, other + ", which is not counted here",
+                "supervised fine-tuning of one model is what can be asked about");
+  }
+  return std::optional(*program);
 }
 
 Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
                                               const std::optional<LaunchSettings>& told) {
-  std::vector<std::string> notes;
-  std::vector<Setting> settings = TW_TRY(with_fsdp_file(asked.path, asked.settings, notes));
-  if (told) add_precision(settings, *told);
+  const auto program = TW_TRY(fine_tuner_of(asked));
+  if (!program) return std::optional<Heard>();
   const Words& given = asked.given;
-  if (!understand_fine_tuning(settings, asked.world, given.layout, asked.nodes))
-    return std::optional<Heard>();
+  std::vector<std::string> notes;
+  std::vector<Setting> all_settings = TW_TRY(with_fsdp_file(asked.path, asked.settings, notes));
+  if (told) add_precision(all_settings, *told);
+  const ImportKeys keys = TW_TRY(read_import_keys(asked.invocation.data.path(), program->name));
+  ClassedKeys classed = class_keys(all_settings, keys, file_named(asked.path), !given.job.empty());
+  if (!classed.faults.empty()) return fail(std::move(classed.faults));
+  const auto& settings = classed.counted;
+  const FineTuner tuner = *fine_tuner_named(program->name);
   std::optional<Heard> launch;
   if (told) launch = TW_TRY(hear_launch(asked, *told));
   const std::string before = launch ? over(launch->understood.layout, given.layout) : given.layout;
-  auto fine = *understand_fine_tuning(settings, asked.world, before, asked.nodes);
+  auto fine = understand_fine_tuning(tuner, settings, asked.world, before, asked.nodes);
+  fine.understood.not_counted = std::move(classed.notes);
+  fine.understood.notes.push_back(fmt::format("Read as a file of {}.", program->title));
   for (std::string& note : notes) fine.understood.notes.push_back(std::move(note));
   if (!fine.deepspeed.empty()) {
     const std::string where = file_named(asked.path) + " deepspeed";
@@ -299,7 +345,7 @@ Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
 Result<Heard> hear_file(const Invocation& invocation, const Words& given, const std::string& path,
                         const std::string& text, SettingsForm form) {
   const auto settings = TW_TRY(read_settings(text, file_named(path), form));
-  ConfigFile asked{invocation, given, path, settings, form};
+  ConfigFile asked{invocation, given, path, settings, form, started_program(text, form)};
   if (!given.on.empty()) {
     const Hardware& hardware = *TW_TRY(invocation.data.hardware());
     const Cluster cluster = TW_TRY(parse_cluster(given.on, hardware));
@@ -325,7 +371,7 @@ Result<Heard> hear_file(const Invocation& invocation, const Words& given, const 
 Result<ConfigWords> with_config(const Invocation& invocation, Words given,
                                 const std::string& where) {
   const auto path = invocation.text("config");
-  if (!path) return ConfigWords{std::move(given), {}};
+  if (!path) return ConfigWords{std::move(given), {}, {}};
   const std::string file = file_named(*path);
   const SettingsForm form = form_of(*path);
   const std::string text = TW_TRY(read_file(*path));
@@ -346,7 +392,7 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given,
   for (std::string& note : notes) note += '.';
   if (!other_one.empty()) notes.push_back(other_one);
   for (std::string& note : notes_on(understood, file)) notes.push_back(std::move(note));
-  return ConfigWords{std::move(given), std::move(notes)};
+  return ConfigWords{std::move(given), std::move(notes), not_counted_of(understood, file)};
 }
 
 }  // namespace trainwright::cli

@@ -13,7 +13,8 @@ namespace trainwright::cli {
 Argument config_argument();  // --config
 struct ConfigWords {
   Words words;
-  std::vector<std::string> notes;  // what was not heeded
+  std::vector<std::string> notes;        // what was assumed, and how the file was read
+  std::vector<std::string> not_counted;  // what the answer leaves out: to be read before it
 };
 // Those of --config, under those that were given: what is given goes before what the file says.
 // Diagnoses what neither says; `where` is where it can be added.

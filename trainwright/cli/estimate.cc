@@ -72,6 +72,7 @@ Result<Output> run_estimate(const Invocation& invocation) {
                                        to_text(*times.measured), seconds_text(before)));
   }
   answer.notes.insert(answer.notes.end(), config.notes.begin(), config.notes.end());
+  answer.not_counted = config.not_counted;
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{document_text(invocation.data, answer_json(answer)), exit};
   return Output{.text = answer_text(answer, invocation.width),

@@ -30,7 +30,8 @@ struct Answer {
   std::optional<HostMemory> host = {};  // of offloading
   std::optional<MeasuredHere> measured = {};
   std::optional<UnevenLoad> uneven = {};
-  std::vector<std::string> notes = {};  // sentences beside the table
+  std::vector<std::string> not_counted = {};  // sentences before the table
+  std::vector<std::string> notes = {};        // and below it
 };
 
 inline const RankClass& worst_of(const MemoryEstimate& estimate) {

@@ -231,6 +231,8 @@ std::string answer_text(const Answer& answer, int width) {
   const auto most = static_cast<std::size_t>(std::max(3, (width - 21) / 9));
   const std::vector<Column> columns = columns_for(answer.estimate, most);
   std::string text = setting_text(answer.setting, width) + '\n';
+  if (!answer.not_counted.empty())
+    text += wrapped_lines(join(answer.not_counted, "\n"), width) + '\n';
   text += table_text(answer.estimate, columns, width) + '\n';
   if (columns.size() < answer.estimate.classes.size()) {
     text += "A column of several pipeline ranks shows the fullest of them.\n";
@@ -259,6 +261,7 @@ Json answer_json(const Answer& answer) {
   }
   if (answer.measured) document.add("measured", to_json(*answer.measured));
   Json notes = Json::array();
+  for (const std::string& note : answer.not_counted) notes.push(Json::of(note));
   for (const std::string& note : answer.notes) notes.push(Json::of(note));
   document.add("notes", std::move(notes));
   if (answer.change) {

@@ -165,7 +165,8 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   const auto risk = value_or_faults(risk_in(invocation), faults);
   Wanted wanted;
   wanted.words = std::move(today.words);
-  wanted.from_notes = std::move(today.notes);
+  wanted.from_notes = std::move(today.not_counted);
+  wanted.from_notes.insert(wanted.from_notes.end(), today.notes.begin(), today.notes.end());
   wanted.gbs = *invocation.integer("batch");
   wanted.seq = *invocation.integer("seq");
   const auto in_range = [&](const char* name, std::int64_t value) {

@@ -26,7 +26,7 @@ Result<ConfigWords> words_today(const Invocation& invocation) {
   const std::string path = text.substr(0, text.find(','));
   if (!names_a_file(path)) {
     words.layout = text;
-    return ConfigWords{std::move(words), {}};
+    return ConfigWords{std::move(words), {}, {}};
   }
   Invocation file = invocation;
   file.values["config"] = {path};

@@ -165,6 +165,7 @@ struct Understood {
   std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
   std::vector<Unreadable> unreadable;   // numbers that are none: what comes from elsewhere
   std::vector<std::string> notes;       // what was assumed
+  std::vector<std::string> not_counted;  // sentences on what the answer leaves out
   std::vector<std::string> not_heeded;  // keys that we do not know and that sound of memory or time
   std::int64_t ignored = 0;             // keys that we do not know, the others
 };
@@ -198,4 +199,6 @@ std::vector<Artefact> paddle_tuner_files(const Model& model, std::span<const Lay
                                          const std::string& folder);
 
 }  // namespace trainwright
-#include "trainwright/export/fine_tuning.h"  // part of the public face; include this header only
+// Parts of the public face; include this header only.
+#include "trainwright/export/fine_tuning.h"
+#include "trainwright/export/imports.h"

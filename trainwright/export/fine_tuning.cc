@@ -6,89 +6,10 @@
 #include "trainwright/base/count.h"
 #include "trainwright/base/text.h"
 #include "trainwright/export/export.h"
-#include "trainwright/export/misspelt.h"
 #include "trainwright/export/pattern.h"
 
 namespace trainwright {
 namespace {
-
-// Keys that are heeded.
-constexpr std::string_view kHeeded[] = {"activation_checkpointing",
-                                        "adapter",
-                                        "additional_target",
-                                        "dtype",
-                                        "lora_modules_to_save",
-                                        "quantize_moe_experts",
-                                        "torch_dtype",
-                                        "attn_implementation",
-                                        "base_model",
-                                        "bf16",
-                                        "context_parallel_size",
-                                        "cutoff_len",
-                                        "deepspeed",
-                                        "disable_gradient_checkpointing",
-                                        "dp_replicate_size",
-                                        "dp_shard_size",
-                                        "eager_attention",
-                                        "enable_liger_kernel",
-                                        "finetuning_type",
-                                        "flash_attention",
-                                        "flash_attn",
-                                        "fp16",
-                                        "fsdp",
-                                        "fsdp_config",
-                                        "fsdp_config.activation_checkpointing",
-                                        "fsdp_config.auto_wrap_policy",
-                                        "fsdp_config.fsdp_version",
-                                        "fsdp_config.offload_params",
-                                        "fsdp_config.reshard_after_forward",
-                                        "fsdp_config.sharding_strategy",
-                                        "fsdp_version",
-                                        "gradient_accumulation_steps",
-                                        "gradient_checkpointing",
-                                        "liger_fused_linear_cross_entropy",
-                                        "load_in_4bit",
-                                        "load_in_8bit",
-                                        "lora_r",
-                                        "lora_rank",
-                                        "lora_target",
-                                        "lora_target_linear",
-                                        "lora_target_modules",
-                                        "max_length",
-                                        "max_seq_length",
-                                        "micro_batch_size",
-                                        "model_max_length",
-                                        "model_name_or_path",
-                                        "optim",
-                                        "optimizer",
-                                        "per_device_train_batch_size",
-                                        "pure_bf16",
-                                        "quantization_bit",
-                                        "sdp_attention",
-                                        "sequence_len",
-                                        "tensor_parallel_size",
-                                        "use_liger_kernel",
-                                        "use_peft",
-                                        "xformers_attention"};
-
-// Keys of these programs that are near to one of those and no slips: axolotl 0.18 utils/schemas,
-// LLaMA-Factory ff6d4d1 hparams, transformers 4.30 to 5.16 TrainingArguments, TRL f2cd577 and
-// peft 0.21 were gone through.
-constexpr std::string_view kOwnWords[] = {"local_rank", "model_name", "quantization",
-                                          "sage_attention"};
-
-// A key as the Trainer has it: "per_device_train_batch_size" of an option, too; of FSDP's keys
-// without what axolotl (utils/schemas/validation.py check_fsdp_config_kwargs_prefix) and
-// transformers (training_args.py) take off.
-std::string plain_key(std::string_view theirs) {
-  std::string key(theirs.substr(theirs.starts_with("--") ? 2 : 0));
-  std::replace(key.begin(), key.end(), '-', '_');
-  constexpr std::string_view kSection = "fsdp_config.", kPrefix = "fsdp_config.fsdp_";
-  if (key == "fsdp_config.version") return "fsdp_config.fsdp_version";
-  if (key.starts_with(kPrefix) && key != "fsdp_config.fsdp_version")
-    key.erase(kSection.size(), kPrefix.size() - kSection.size());
-  return key;
-}
 
 class Said {
  public:
@@ -115,7 +36,7 @@ class Said {
     return "";
   }
   std::optional<std::int64_t> number(std::initializer_list<std::string_view> keys) const {
-    const auto number = parse_integer(text(keys));
+    const auto number = detail::whole_number(text(keys));
     return number && *number > 0 ? number : std::nullopt;
   }
   bool on(std::initializer_list<std::string_view> keys) const {
@@ -144,26 +65,6 @@ class Said {
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> values_;
 };
-
-enum class Program { Axolotl, LlamaFactory, Trainer };
-std::string_view name_of(Program program) {
-  return program == Program::Axolotl        ? "axolotl"
-         : program == Program::LlamaFactory ? "LLaMA-Factory"
-                                            : "Hugging Face's Trainer";
-}
-std::optional<Program> program_of(const Said& said) {
-  if (said.has("base_model")) return Program::Axolotl;
-  if (said.has("finetuning_type") || said.has("cutoff_len")) return Program::LlamaFactory;
-  if (said.has("per_device_train_batch_size")) return Program::Trainer;
-  return std::nullopt;
-}
-
-// Keys of TRL's own that no other program has (1.16.0 trainer/sft_config.py, model_config.py).
-bool is_trl(const Said& said) {
-  return !said.first({"use_peft", "dataset_text_field", "packing", "padding_free",
-                      "completion_only_loss", "assistant_only_loss", "max_length"})
-              .empty();
-}
 
 // A module that peft trains as a copy, by the names that modules of transformers have
 // (models/*/modeling_*.py); empty for others than embedding and head.
@@ -195,17 +96,17 @@ std::vector<std::string> uncounted_modules(const Said& said) {
 }
 
 // "adapter: qlora, lora_r: 32" is lora=32,base=nf4; empty where all weights are trained.
-std::string adapters_of(const Said& said, Program program) {
+std::string adapters_of(const Said& said, FineTuner program) {
   const std::string kind = said.text({"adapter", "finetuning_type"});
   const bool wanted = kind.ends_with("lora") || said.on({"use_peft"}) ||
-                      (program == Program::Trainer && said.has("lora_r"));
+                      (program == FineTuner::Trainer && said.has("lora_r"));
   if (!wanted) return "";
   // LLaMA-Factory's lora_rank and peft's r; TRL 1.16.0 trainer/model_config.py lora_r.
-  const std::int64_t usual_rank = is_trl(said) ? 16 : 8;
+  const std::int64_t usual_rank = program == FineTuner::Trl ? 16 : 8;
   std::string job =
       fmt::format("lora={}", said.number({"lora_r", "lora_rank"}).value_or(usual_rank));
   auto targets = said.list({"lora_target_modules", "lora_target"});
-  const bool theirs = program == Program::LlamaFactory || said.on({"lora_target_linear"});
+  const bool theirs = program == FineTuner::LlamaFactory || said.on({"lora_target_linear"});
   // peft 0.21.2 utils/constants.py TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING: of nearly
   // all families that it has targets for.
   if (targets.empty() && !theirs) targets = {"q_proj", "v_proj"};
@@ -219,6 +120,7 @@ std::string adapters_of(const Said& said, Program program) {
     job += ",base=int8";
   if (said.on({"quantize_moe_experts"})) job += ",quantised_experts";
   if (const std::string parts = trained_parts_of(said); !parts.empty()) job += ",trained=" + parts;
+  if (parse_number(said.text({"lora_dropout"})).value_or(0) > 0) job += ",lora_dropout";
   return job;
 }
 
@@ -232,13 +134,12 @@ std::string loaded_of(const Said& said) {
   return "";
 }
 
+// By our names already (imports.h).
 std::string optimizer_of(const Said& said) {
-  const std::string name = lower_case(said.text({"optim", "optimizer"}));
-  if (name.find("8bit") != std::string::npos) return "adamw-8bit";
-  for (const char* one : {"adafactor", "muon", "sgd"}) {
-    if (name.starts_with(one)) return one;
-  }
-  return "";
+  if (said.on({"use_muon"})) return "muon";
+  if (said.on({"adafactor"})) return "adafactor";
+  const std::string name = said.text({"optim", "optimizer"});
+  return name == "adamw" ? "" : name;
 }
 
 // "full_shard auto_wrap" of transformers, FULL_SHARD or its number of accelerate
@@ -257,21 +158,21 @@ Strategy strategy_of(const Said& said) {
   return Strategy::Whole;
 }
 
-bool has_fsdp(const Said& said, Program program) {
+bool has_fsdp(const Said& said, FineTuner program) {
   const std::string fsdp = lower_case(said.text({"fsdp"}));
   if (!fsdp.empty() && fsdp != "false" && fsdp != "[]") return true;
   if (said.has("fsdp_version") || said.has("fsdp_config.fsdp_version")) return true;
   // Of axolotl any key will do (core/builders/base.py), of the Trainer only `fsdp`.
   return said.has("fsdp_config.sharding_strategy") ||
-         (program == Program::Axolotl && said.has_section("fsdp_config."));
+         (program == FineTuner::Axolotl && said.has_section("fsdp_config."));
 }
 
-std::string sharding_of(const Said& said, Program program, std::int64_t nodes) {
+std::string sharding_of(const Said& said, FineTuner program, std::int64_t nodes) {
   if (!has_fsdp(said, program)) return "";
   const Strategy strategy = strategy_of(said);
   if (strategy == Strategy::None) return "sharding=ddp";
   const bool offloads = lower_case(said.text({"fsdp"})).find("offload") != std::string::npos ||
-                        said.on({"fsdp_config.offload_params"});
+                        said.on({"fsdp_config.offload_params", "fsdp_config.cpu_offload"});
   const bool kept = strategy == Strategy::GradientsOnly ||
                     strategy == Strategy::HybridGradientsOnly ||
                     lower_case(said.text({"fsdp_config.reshard_after_forward"})) == "false";
@@ -290,24 +191,6 @@ std::string wrapping_note(const Said& said) {
   return by_layer ? ""
                   : fmt::format("fsdp_config.auto_wrap_policy {} is counted as units of a layer.",
                                 policy);
-}
-
-// Keys that nobody knows and that were meant for one that is heeded.
-std::vector<std::string> slips_in(const std::vector<Setting>& settings) {
-  const std::vector<std::string> known(std::begin(kHeeded), std::end(kHeeded));
-  std::vector<std::string> notes;
-  for (const Setting& setting : settings) {
-    const std::string key = plain_key(setting.key);
-    const bool theirs =
-        std::find(std::begin(kOwnWords), std::end(kOwnWords), key) != std::end(kOwnWords);
-    if (theirs || std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const auto meant = detail::meant_by(key, known);
-    if (!meant) continue;
-    const bool option = setting.key.starts_with("--");
-    notes.push_back(fmt::format("{} is not heeded: did you mean {}{}?", setting.key,
-                                option ? "--" : "", *meant));
-  }
-  return notes;
 }
 
 // Sequences of a step are those of a micro-batch, times micro-batches, times ranks with their own.
@@ -332,7 +215,8 @@ void add_batch(const Said& said, std::optional<std::int64_t> world, std::string_
       understood.unreadable.push_back({key, std::string(name), said.text(theirs)});
     return number;
   };
-  const auto mbs = heard("mbs", {"per_device_train_batch_size", "micro_batch_size"});
+  const auto mbs =
+      heard("mbs", {"per_device_train_batch_size", "per_gpu_train_batch_size", "micro_batch_size"});
   const auto seq = heard(
       "seq", {"sequence_len", "cutoff_len", "max_seq_length", "max_length", "model_max_length"});
   const std::int64_t steps = heard("gbs", {"gradient_accumulation_steps"}).value_or(1);
@@ -370,8 +254,12 @@ std::string deepspeed_entries(const std::vector<Setting>& settings, std::string_
   std::vector<std::string> entries;
   if (const std::string stage = value("zero_optimization.stage"); parse_integer(stage))
     entries.push_back("zero=" + stage);
-  const bool states = value("zero_optimization.offload_optimizer.device") == "cpu";
-  const bool weights = value("zero_optimization.offload_param.device") == "cpu";
+  // Off the accelerator either way.
+  const auto away = [&](const char* part) {
+    const std::string device = value(fmt::format("zero_optimization.{}.device", part));
+    return device == "cpu" || device == "nvme";
+  };
+  const bool states = away("offload_optimizer"), weights = away("offload_param");
   if (states || weights) {
     entries.push_back(fmt::format("offload={}{}{}", states ? "optimizer" : "",
                                   states && weights ? "+" : "", weights ? "parameters" : ""));
@@ -392,11 +280,11 @@ std::string recompute_of(const Said& said) {
   return off ? "recompute=none" : "";
 }
 
-std::string trainer_of(const Said& said, Program program, bool deepspeed) {
-  const std::string name = program == Program::Axolotl        ? "axolotl"
-                           : program == Program::LlamaFactory ? "llama-factory"
-                           : is_trl(said)                     ? "trl"
-                                                              : "accelerate";
+std::string trainer_of(FineTuner program, bool deepspeed) {
+  const std::string name = program == FineTuner::Axolotl        ? "axolotl"
+                           : program == FineTuner::LlamaFactory ? "llama-factory"
+                           : program == FineTuner::Trl          ? "trl"
+                                                                : "accelerate";
   return deepspeed ? name + "-deepspeed" : name;
 }
 
@@ -408,12 +296,20 @@ std::string attention_of(const Said& said) {
 
 }  // namespace
 
-std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& settings,
-                                                 std::optional<std::int64_t> world,
-                                                 std::string_view beside, std::int64_t nodes) {
+std::optional<FineTuner> fine_tuner_named(std::string_view name) {
+  for (const auto& [theirs, program] : {std::pair{"axolotl", FineTuner::Axolotl},
+                                        {"llama-factory", FineTuner::LlamaFactory},
+                                        {"trl", FineTuner::Trl},
+                                        {"trainer", FineTuner::Trainer}}) {
+    if (name == theirs) return program;
+  }
+  return std::nullopt;
+}
+
+FineTuning understand_fine_tuning(FineTuner program, const std::vector<Setting>& settings,
+                                  std::optional<std::int64_t> world, std::string_view beside,
+                                  std::int64_t nodes) {
   const Said said(settings);
-  const auto program = program_of(said);
-  if (!program) return std::nullopt;
   FineTuning fine;
   Understood& understood = fine.understood;
   std::vector<std::string> entries;
@@ -423,17 +319,13 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   const bool bf16 = said.on({"bf16"}) || said.text({"bf16"}) == "full" || said.on({"pure_bf16"});
   const bool fp16 = !bf16 && said.on({"fp16"});
   entries.emplace_back(fp16 ? "precision=fp16" : "precision=bf16");
-  understood.notes = slips_in(settings);
-  understood.notes.push_back(
-      fmt::format("Read as a file of {}.",
-                  *program == Program::Trainer && is_trl(said) ? "TRL" : name_of(*program)));
-  if (!bf16 && !fp16 && !is_trl(said)) {
+  if (!bf16 && !fp16 && program != FineTuner::Trl) {
     understood.notes.emplace_back(
         "Neither bf16 nor fp16 is set: bf16 is assumed (--layout precision=... says otherwise).");
   }
   if (said.on({"use_liger_kernel", "enable_liger_kernel", "liger_fused_linear_cross_entropy"}))
     entries.emplace_back("loss=liger");
-  const std::string sharding = sharding_of(said, *program, nodes);
+  const std::string sharding = sharding_of(said, program, nodes);
   if (!sharding.empty()) entries.push_back(sharding);
   if (std::string note = wrapping_note(said); !sharding.empty() && !note.empty())
     understood.notes.push_back(std::move(note));
@@ -442,11 +334,11 @@ std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& set
   if (!inside.empty()) entries.push_back(inside);
   const bool deepspeed = !fine.deepspeed.empty() || said.has_section("deepspeed.");
   for (std::string& note : uncounted_modules(said)) understood.notes.push_back(std::move(note));
-  fine.trainer = trainer_of(said, *program, deepspeed);
+  fine.trainer = trainer_of(program, deepspeed);
   understood.layout = join(entries, ",");
   understood.model = said.text({"base_model", "model_name_or_path"});
   understood.attention = attention_of(said);
-  understood.job = adapters_of(said, *program);
+  understood.job = adapters_of(said, program);
   const auto add = [&](const std::string& entry) {
     if (!entry.empty()) understood.job += (understood.job.empty() ? "" : ",") + entry;
   };

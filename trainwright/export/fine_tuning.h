@@ -11,18 +11,21 @@
 
 namespace trainwright {
 
+// Whose keys they are.
+enum class FineTuner { Axolotl, LlamaFactory, Trl, Trainer };
+std::optional<FineTuner> fine_tuner_named(std::string_view name);  // as in programs.json
+
 // What they say in our words, for a trainer of ours.
 struct FineTuning {
   Understood understood;
   std::string trainer;    // "accelerate", "accelerate-deepspeed"
   std::string deepspeed;  // the path of its ds_config.json; mostly empty
 };
-// On so many ranks of so many nodes; `beside` are entries of a layout that go before what the
-// settings say. Nothing where the settings are none of these.
-std::optional<FineTuning> understand_fine_tuning(const std::vector<Setting>& settings,
-                                                 std::optional<std::int64_t> world,
-                                                 std::string_view beside = {},
-                                                 std::int64_t nodes = 1);
+// Of settings that are counted (imports.h), on so many ranks of so many nodes; `beside` are entries
+// of a layout that go before what the settings say.
+FineTuning understand_fine_tuning(FineTuner program, const std::vector<Setting>& settings,
+                                  std::optional<std::int64_t> world, std::string_view beside = {},
+                                  std::int64_t nodes = 1);
 
 // "zero=3,offload=optimizer" of a ds_config.json, or of a section of another file.
 std::string deepspeed_entries(const std::vector<Setting>& settings, std::string_view section = {});

@@ -129,7 +129,12 @@ void hear_chunks(Hearing& hearing) {
   const auto by_layers = chunks ? chunks : hear(hearing, "vpp_layers");
   if (!by_layers) return;
   const auto each = parse_integer(by_layers->per_stage);
-  const std::int64_t whole = hearing.layers.value_or(0) / std::max<std::int64_t>(hearing.pp, 1);
+  // Embedding and loss are counted before the layers are divided (megatron-core 0.19.2
+  // megatron/training/arguments.py, "Uneven virtual pipeline parallelism").
+  const std::int64_t counted = hearing.layers.value_or(0) +
+                               (hear(hearing, "count_embedding") ? 1 : 0) +
+                               (hear(hearing, "count_loss") ? 1 : 0);
+  const std::int64_t whole = counted / std::max<std::int64_t>(hearing.pp, 1);
   if (!each || *each < 1 || whole < 1) {
     not_read(hearing, "vpp", by_layers->per_stage);
   } else if (whole / *each > 1) {

@@ -163,6 +163,17 @@ const std::string* find_setting(const Trainer& trainer, std::string_view key) {
   return nullptr;
 }
 
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  std::string digits(text);
+  const auto is_digit = [&](std::size_t at) {
+    return at < text.size() && text[at] >= '0' && text[at] <= '9';
+  };
+  for (std::size_t at = digits.size(); at-- > 1;) {
+    if (text[at] == '_' && is_digit(at - 1) && is_digit(at + 1)) digits.erase(at, 1);
+  }
+  return parse_integer(digits);
+}
+
 std::optional<std::vector<std::string>> list_items(std::string_view value) {
   if (value.size() < 2 || value.front() != '[' || value.back() != ']') return std::nullopt;
   value = value.substr(1, value.size() - 2);

@@ -1,6 +1,7 @@
 #pragma once
 // Private: the words of a setting and what fills their placeholders.
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ inline constexpr std::string_view kUnasked = "unasked";  // what such settings a
 
 // Of "key" or "key.value" in the trainer's settings; nullptr if it has none.
 const std::string* find_setting(const Trainer& trainer, std::string_view key);
+
+// A whole number as YAML and Python write it: 500_000 is 500000.
+std::optional<std::int64_t> whole_number(std::string_view text);
 
 // "[a,[b,c]]" -> {"a", "[b,c]"}; nullopt for what is no list.
 std::optional<std::vector<std::string>> list_items(std::string_view value);

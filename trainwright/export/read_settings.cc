@@ -36,7 +36,12 @@ void flatten(const Json& json, const std::string& path, std::string_view origin,
     } else if (member.value.is_object()) {
       flatten(member.value, key, origin, settings, faults);
     } else if (!member.value.is_null()) {
-      settings.push_back({.key = key, .values = {plain_text(member.value)}, .of = {}, .why = {}});
+      const int line = member.value.line;
+      settings.push_back({.key = key,
+                          .values = {plain_text(member.value)},
+                          .of = {},
+                          .why = {},
+                          .where = line > 0 ? fmt::format("{}:{}", origin, line) : ""});
     }
   }
 }

@@ -24,7 +24,15 @@ Json scalar(const YAML::Node& node) {
   return Json::of(text);
 }
 
+Json value_of(const YAML::Node& node, int depth, std::size_t& nodes);
+
 Json json_of(const YAML::Node& node, int depth, std::size_t& nodes) {
+  Json json = value_of(node, depth, nodes);
+  json.line = node.Mark().line + 1;
+  return json;
+}
+
+Json value_of(const YAML::Node& node, int depth, std::size_t& nodes) {
   if (depth > kMostDepth || ++nodes > kMostNodes)
     throw YAML::Exception(node.Mark(), "too deep or too large");
   if (node.IsScalar()) return scalar(node);

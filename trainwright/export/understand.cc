@@ -29,7 +29,7 @@ void not_read(Hearing& hearing, std::string_view key, const std::string& value) 
 std::optional<std::int64_t> hear_number(Hearing& hearing, std::string_view key) {
   const auto filling = hear(hearing, key);
   if (!filling) return std::nullopt;
-  const auto number = parse_integer(filling->number);
+  const auto number = whole_number(filling->number);
   if (!number && !filling->number.empty() && filling->number != "true")
     not_read(hearing, key, filling->number);
   return number;
