@@ -241,9 +241,10 @@ Result<std::optional<Heard>> hear_launch(const ConfigFile& asked, const LaunchSe
                           SettingsForm::Yaml, {},    asked.world, asked.nodes};
   Heard heard = TW_TRY(hear_settings(theirs, launch.file));
   if (!deepspeed.empty()) {
+    const std::string where = launch.file + " deepspeed_config_file";
     const std::string entries =
-        TW_TRY(deepspeed_of(asked.path, launch.file + " deepspeed_config_file", deepspeed,
-                            asked.given.layout, heard.understood.notes));
+        TW_TRY(deepspeed_of({asked.path, where, deepspeed, asked.given.layout},
+                            asked.invocation.data.path(), heard.understood));
     heard.understood.layout = over(heard.understood.layout, entries);
   }
   if (!asked.given.trainer.empty()) heard.trainer = asked.given.trainer;
@@ -298,6 +299,17 @@ Result<std::optional<ImportProgram>> fine_tuner_of(const ConfigFile& asked) {
   return std::optional(*program);
 }
 
+// The settings of a section, without its name.
+std::vector<Setting> section_of(const std::vector<Setting>& settings, std::string_view name) {
+  std::vector<Setting> inside;
+  for (const Setting& one : settings) {
+    if (!one.key.starts_with(name)) continue;
+    inside.push_back(one);
+    inside.back().key.erase(0, name.size());
+  }
+  return inside;
+}
+
 Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
                                               const std::optional<LaunchSettings>& told) {
   const auto program = TW_TRY(fine_tuner_of(asked));
@@ -320,10 +332,15 @@ Result<std::optional<Heard>> hear_fine_tuning(const ConfigFile& asked,
   for (std::string& note : notes) fine.understood.notes.push_back(std::move(note));
   if (!fine.deepspeed.empty()) {
     const std::string where = file_named(asked.path) + " deepspeed";
-    const std::string entries = TW_TRY(
-        deepspeed_of(asked.path, where, fine.deepspeed, given.layout, fine.understood.notes));
+    const std::string entries =
+        TW_TRY(deepspeed_of({asked.path, where, fine.deepspeed, given.layout},
+                            asked.invocation.data.path(), fine.understood));
     if (!entries.empty()) fine.understood.layout += ',' + entries;
   }
+  const std::vector<Setting> inside = section_of(settings, "deepspeed.");
+  const auto told_inside =
+      tell_deepspeed(inside, file_named(asked.path), asked.invocation.data.path(), fine.understood);
+  if (!told_inside) return tl::unexpected<Error>(told_inside.error());
   const std::string all = over(fine.understood.layout, given.layout);
   const bool said = launch || has_key(all, "sharding") || has_key(all, "zero");
   if (told && !said && told->file == file_named(asked.path)) {

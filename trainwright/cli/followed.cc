@@ -39,21 +39,33 @@ std::string beside(const std::string& config, const std::string& path) {
   return config.substr(0, slash + 1) + path;
 }
 
-Result<std::string> deepspeed_of(const std::string& config, const std::string& where,
-                                 const std::string& path, const std::string& layout,
-                                 std::vector<std::string>& notes) {
+Result<void> tell_deepspeed(const std::vector<Setting>& settings, const std::string& file,
+                            const std::string& data, Understood& understood) {
+  const ImportKeys keys = TW_TRY(read_import_keys(data, "deepspeed"));
+  ClassedKeys classed = class_keys(settings, keys, file, /*job=*/false);
+  if (!classed.faults.empty()) return fail(std::move(classed.faults));
+  for (std::string& note : classed.notes) understood.not_counted.push_back(std::move(note));
+  return {};
+}
+
+Result<std::string> deepspeed_of(const NamedFile& named, const std::string& data,
+                                 Understood& understood) {
+  const auto& [config, where, path, layout] = named;
   const auto text = followed_text(config, path);
   if (text) {
     const auto settings = TW_TRY(read_settings(*text, file_named(path), SettingsForm::Json));
+    const auto told = tell_deepspeed(settings, file_named(path), data, understood);
+    if (!told) return tl::unexpected<Error>(told.error());
     return deepspeed_entries(settings);
   }
   if (const std::string shipped = shipped_deepspeed_entries(path); !shipped.empty()) {
-    notes.push_back(fmt::format("{} is not here: {}, as the program brings it along, is assumed.",
-                                path, shipped));
+    understood.notes.push_back(fmt::format(
+        "{} is not here: {}, as the program brings it along, is assumed.", path, shipped));
     return shipped;
   }
   if (says_sharding(layout)) {
-    notes.push_back(fmt::format("{} is not here: what it says beside zero is not heeded.", path));
+    understood.notes.push_back(
+        fmt::format("{} is not here: what it says beside zero is not heeded.", path));
     return std::string();
   }
   return fail({not_there(config, where, path, "put it there, or add zero=3 (0 to 3) to --layout")});

@@ -14,11 +14,19 @@ namespace trainwright::cli {
 std::string file_named(const std::string& path);
 std::string beside(const std::string& config, const std::string& path);
 
-// Entries of the ds_config.json at `path`, which `where` of `config` names; `layout` are those that
-// go before it.
-Result<std::string> deepspeed_of(const std::string& config, const std::string& where,
-                                 const std::string& path, const std::string& layout,
-                                 std::vector<std::string>& notes);
+// A ds_config.json that `where` of `config` names; `layout` are entries that go before it.
+struct NamedFile {
+  const std::string& config;
+  const std::string& where;
+  const std::string& path;
+  const std::string& layout;
+};
+// Its entries. What of it is not counted is told.
+Result<std::string> deepspeed_of(const NamedFile& named, const std::string& data,
+                                 Understood& understood);
+// What DeepSpeed's own list makes of such settings, wherever they stand.
+Result<void> tell_deepspeed(const std::vector<Setting>& settings, const std::string& file,
+                            const std::string& data, Understood& understood);
 
 // The settings with those of the file that the Trainer's fsdp_config names, if it names one.
 Result<std::vector<Setting>> with_fsdp_file(const std::string& config,

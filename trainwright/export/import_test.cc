@@ -148,6 +148,21 @@ TEST_CASE("what accelerate launch is told is told as in its own file") {
   CHECK(!accelerate_launch("torchrun train.py --config_file a.yaml", "a", SettingsForm::Options));
 }
 
+TEST_CASE("embedding and loss that count as layers do so before layers are dealt out to chunks") {
+  const auto vpp = [](const std::string& accounts) {
+    const Understood read = understood(
+        "train.py --num-layers 126 --micro-batch-size 1 --global-batch-size 64 --seq-length 8192 "
+        "--pipeline-model-parallel-size 8 --num-layers-per-virtual-pipeline-stage 2 " +
+            accounts,
+        SettingsForm::Options, "megatron@0.19");
+    return entry_of(read.layout, "vpp").value_or("none");
+  };
+  // (126 + 2) / 8 ranks / 2 layers: Llama 3.1 405B as NVIDIA trains it.
+  CHECK(vpp("--account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split") ==
+        "8");
+  CHECK(vpp("") == "7");  // 126 / 8 is 15
+}
+
 TEST_CASE("options that describe Megatron-LM's model are spelt like others") {
   const auto notes = [](const std::string& option) {
     return understood(
