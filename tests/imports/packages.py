@@ -80,10 +80,10 @@ def axolotl(packages):
     root = packages / "axolotl/axolotl"
     classes = _classes(_python_files(root / "utils/schemas") + _python_files(root / "integrations", "*/args.py"))
     keys = set(_flat(classes, "AxolotlInputConfig"))
-    for file in _python_files(root / "integrations", "*/args.py"):
-        for name in _classes([file]):
-            if name.endswith("Args"):
-                keys |= set(_flat(classes, name))
+    # A plugin names the class of its keys.
+    for file in _python_files(root / "integrations"):
+        for name in re.findall(r'return "axolotl\.integrations\.[\w.]+\.(\w+)"', file.read_text()):
+            keys |= set(_flat(classes, name))
     return sorted(keys)
 
 

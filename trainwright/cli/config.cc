@@ -149,7 +149,7 @@ std::vector<std::string> notes_on(const Understood& understood, const std::strin
 Argument config_argument() {
   return {"--config", Argument::Kind::Text,
           "the trainer's own file: a script or command line of Megatron-LM or torchtitan 0.3, TOML "
-          "of torchtitan 0.2, ds_config.json, YAML of accelerate, axolotl or LLaMA-Factory, "
+          "of torchtitan 0.2, ds_config.json, YAML of accelerate, axolotl, LLaMA-Factory or TRL, "
           "arguments of Hugging Face's Trainer",
           false, "FILE"};
 }
@@ -291,12 +291,16 @@ Result<std::optional<ImportProgram>> fine_tuner_of(const ConfigFile& asked) {
     return fail(file, fmt::format("a file of {}: {}", program->title, program->refused),
                 "leave it out, and say with --layout and --job what it says");
   }
-  if (program == nullptr) return std::optional<ImportProgram>();
-  if (const std::string other = other_method(asked.command, known); !other.empty()) {
+  const bool hugging_face =
+      program != nullptr ||
+      std::any_of(asked.settings.begin(), asked.settings.end(),
+                  [](const Setting& one) { return plain_key(one.key) == "model_name_or_path"; });
+  const std::string other = hugging_face ? other_method(asked.command, known) : "";
+  if (!other.empty()) {
     return fail(file, other + ", which is not counted here",
                 "supervised fine-tuning of one model is what can be asked about");
   }
-  return std::optional(*program);
+  return program == nullptr ? std::nullopt : std::optional(*program);
 }
 
 // The settings of a section, without its name.

@@ -157,15 +157,13 @@ struct Unreadable {
   friend bool operator==(const Unreadable&, const Unreadable&) = default;
 };
 struct Understood {
-  std::string layout, job;  // "tp=8,pp=4,..."
-  std::string attention;    // "eager"; mostly empty
-  std::string model;        // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
-  std::string schedule;     // the path of a file with its order; may be empty
-  std::int64_t ranks = 0;   // of the whole run, if they say so
-  std::vector<std::string> not_said;    // what the question still needs: "seq", "gbs"
-  std::vector<Unreadable> unreadable;   // numbers that are none: what comes from elsewhere
-  std::vector<std::string> notes;       // what was assumed
-  std::vector<std::string> not_counted;  // sentences on what the answer leaves out
+  std::string layout, job, attention;  // "tp=8,...", "lora=8", "eager"
+  std::string model;       // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
+  std::string schedule;    // the path of a file with its order; may be empty
+  std::int64_t ranks = 0;  // of the whole run, if they say so
+  std::vector<std::string> not_said;            // what the question still needs: "seq", "gbs"
+  std::vector<Unreadable> unreadable;           // numbers that are none: what comes from elsewhere
+  std::vector<std::string> notes, not_counted;  // what was assumed; what the answer leaves out
   std::vector<std::string> not_heeded;  // keys that we do not know and that sound of memory or time
   std::int64_t ignored = 0;             // keys that we do not know, the others
 };
@@ -199,6 +197,5 @@ std::vector<Artefact> paddle_tuner_files(const Model& model, std::span<const Lay
                                          const std::string& folder);
 
 }  // namespace trainwright
-// Parts of the public face; include this header only.
-#include "trainwright/export/fine_tuning.h"
+#include "trainwright/export/fine_tuning.h"  // parts of the public face; include this header only
 #include "trainwright/export/imports.h"

@@ -71,15 +71,19 @@ struct FoundRule {
   std::string key;  // the listed one: its section's, if only that is listed
   const KeyRules* rules = nullptr;
 };
-// Of a section that lists some of its keys the others are unknown.
+// Of a section that is read the keys that are not listed are unknown; of another they are as it is.
 FoundRule find_rules(const ImportKeys& keys, const std::string& key) {
   for (std::string of = key; !of.empty();) {
     if (const auto at = keys.rules.find(of); at != keys.rules.end()) return {of, &at->second};
     const std::size_t dot = of.rfind('.');
     if (dot == std::string::npos) break;
     of.resize(dot);
+    const auto section = keys.rules.find(of);
     const auto next = keys.rules.upper_bound(of + '.');
-    if (next != keys.rules.end() && next->first.starts_with(of + '.')) break;
+    const bool lists = next != keys.rules.end() && next->first.starts_with(of + '.');
+    const bool read =
+        section != keys.rules.end() && section->second.begin()->second.kind == KeyClass::Counted;
+    if (lists && read) break;
   }
   return {};
 }
@@ -335,13 +339,44 @@ void take_key(Classing& all, const Setting& setting, const std::string& key,
   all.classed.counted.push_back(setting);
 }
 
+// --no_x of HfArgumentParser is x: false.
+Setting affirmed(Setting setting, const ImportKeys& keys) {
+  constexpr std::string_view kNo = "no_";
+  const std::string key = plain_key(setting.key);
+  if (!key.starts_with(kNo) || !setting.values.empty() || keys.rules.contains(key)) return setting;
+  if (!keys.rules.contains(key.substr(kNo.size()))) return setting;
+  setting.key = "--" + key.substr(kNo.size());
+  setting.values = {"false"};
+  return setting;
+}
+
+// An option's dictionary, {"use_reentrant": false}, as keys of a section.
+std::vector<Setting> spread_out(const std::vector<Setting>& settings, const ImportKeys& keys) {
+  std::vector<Setting> all;
+  for (const Setting& setting : settings) {
+    const bool object = setting.values.size() == 1 && setting.values.front().starts_with('{');
+    const auto json = object ? parse_json(setting.values.front(), setting.key) : Json();
+    if (!json || !json->is_object()) {
+      all.push_back(affirmed(setting, keys));
+      continue;
+    }
+    for (const JsonMember& one : json->members) {
+      Setting inside = setting;
+      inside.key += '.' + one.key;
+      inside.values = {one.value.is_string() ? one.value.string : to_line(one.value)};
+      all.push_back(std::move(inside));
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 ClassedKeys class_keys(const std::vector<Setting>& settings, const ImportKeys& keys,
                        std::string_view file, bool job) {
   Classing all{.keys = keys, .file = file, .job = job};
   const auto words = words_that_matter(keys);
-  for (const Setting& setting : settings) {
+  for (const Setting& setting : spread_out(settings, keys)) {
     if (is_environment(setting)) {
       all.classed.counted.push_back(setting);
       continue;

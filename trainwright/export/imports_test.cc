@@ -310,6 +310,18 @@ TEST_CASE("a number may have underscores between its digits, as YAML and Python 
             .understood.unreadable.size() == 1);
 }
 
+TEST_CASE("a dictionary's keys are classed one by one, as those of a section") {
+  const std::string file = "base_model: a/b\ngradient_checkpointing_kwargs:\n  ";
+  CHECK(classed(file + "use_reentrant: false\n").notes.empty());
+  CHECK(classed(file + "every_n_layers: 2\n").notes.front() ==
+        "Not counted of file: gradient_checkpointing_kwargs.every_n_layers (which layers or "
+        "operators are computed again).");
+  CHECK(classed("python train.py --per_device_train_batch_size 1 "
+                "--gradient_checkpointing_kwargs '{\"use_reentrant\": false}'",
+                SettingsForm::Options)
+            .notes.empty());
+}
+
 TEST_CASE("layers are computed again under the name that transformers 5.23 gave it, too") {
   CHECK(tuned("model_name_or_path: a/b\nper_device_train_batch_size: 1\n"
               "activation_checkpointing: true\n")
