@@ -107,15 +107,16 @@ TEST_CASE(
   CHECK(trl.stack == "accelerate");
 }
 
-TEST_CASE("modules that are trained whole beside adapters are heard by either program's key") {
+TEST_CASE("modules that are trained whole beside adapters are heard by each program's key") {
   const auto job = [](const std::string& key) {
     return tuned("base_model: a/b\nadapter: lora\nlora_r: 8\nlora_target_linear: true\n" + key)
         .understood.job;
   };
   CHECK(job("lora_modules_to_save: [embed_tokens, lm_head]\n") == "lora=8,trained=embedding+head");
-  CHECK(job("additional_target: lm_head\n") == "lora=8,trained=head");
   CHECK(job("load_in_4bit: true\nquantize_moe_experts: true\n") ==
         "lora=8,base=nf4,quantised_experts");
+  CHECK(tuned("model_name_or_path: a/b\nfinetuning_type: lora\nadditional_target: lm_head\n")
+            .understood.job == "lora=8,trained=head");
 }
 
 TEST_CASE("arguments of Hugging Face's Trainer are read from a command line, too") {
