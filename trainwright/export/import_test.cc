@@ -237,19 +237,25 @@ TEST_CASE("what Megatron's flags leave out is its default, and flags have other 
         "ep=4,dispatcher=all-gather,precision=bf16");
 }
 
-TEST_CASE(
-    "Megatron-Bridge sums gradients up in what its mixed precision says, not in what ddp says") {
-  const auto read = [](const std::string& overrides) {
-    const Understood found = understood("train.py train.micro_batch_size=1 " + overrides,
-                                        SettingsForm::Overrides, "megatron-bridge");
-    return entry_of(found.layout, "gradients").value_or("") + '/' +
-           entry_of(found.layout, "precision").value_or("");
+TEST_CASE("Megatron-Bridge sums gradients up in what its mixed precision says, not what ddp says") {
+  const auto read = [](const std::vector<std::pair<std::string, std::string>>& overrides) {
+    std::vector<Setting> settings;
+    for (const auto& [key, value] : overrides) {
+      settings.push_back({.key = key, .values = {value}, .of = {}, .why = {}});
+    }
+    const Trainer trainer = picked_trainer("megatron-bridge");
+    const auto found = understand(settings, trainer, find_target("", trainer).value(), 8);
+    REQUIRE(found.has_value());
+    return entry_of(found->layout, "gradients").value_or("") + '/' +
+           entry_of(found->layout, "precision").value_or("");
   };
-  CHECK(read("mixed_precision=bf16_mixed") == "/bf16");
-  CHECK(read("mixed_precision.fp8=e4m3 mixed_precision.fp8_recipe=mxfp8 mixed_precision.bf16=true "
-             "mixed_precision.grad_reduce_in_fp32=False ddp.grad_reduce_in_fp32=False") ==
-        "bf16/mxfp8");
-  CHECK(read("mixed_precision=bf16_mixed ddp.grad_reduce_in_fp32=False") == "/bf16");
+  CHECK(read({{"mixed_precision", "bf16_mixed"}}) == "/bf16");
+  CHECK(read({{"mixed_precision.bf16", "true"},
+              {"mixed_precision.fp8", "e4m3"},
+              {"mixed_precision.fp8_recipe", "mxfp8"},
+              {"mixed_precision.grad_reduce_in_fp32", "False"},
+              {"ddp.grad_reduce_in_fp32", "False"}}) == "bf16/mxfp8");
+  CHECK(read({{"mixed_precision", "bf16_mixed"}, {"ddp.grad_reduce_in_fp32", "False"}}) == "/bf16");
 }
 
 TEST_CASE("float8 of torchtitan 0.2 is read by the names of its converters and by those of 0.1") {

@@ -76,15 +76,6 @@ void drop_unset(Setting& setting) {
   while (values.size() > 1 && values.back().starts_with('$')) values.pop_back();
 }
 
-// The key of section.key=value, as Hydra takes it.
-bool is_override(std::string_view key) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
-  return key.find('.') != std::string_view::npos && key.front() != '.' &&
-         std::all_of(key.begin(), key.end(), plain);
-}
-
 // One group of words: an option has the words up to the next one.
 void take_group(const std::vector<ShellWord>& words, std::string_view origin,
                 std::vector<Setting>& settings) {
@@ -106,8 +97,6 @@ void take_group(const std::vector<ShellWord>& words, std::string_view origin,
     } else if (equals != std::string::npos && is_variable(word.substr(0, equals))) {
       begin(word.substr(0, equals));
       open = false;
-    } else if (!open && is_override(word.substr(0, equals)) && equals != std::string::npos) {
-      begin(word.substr(0, equals));
     } else if (word.find(':') != std::string::npos &&
                word.find_first_of("/$.=") == std::string::npos) {
       std::string key = word;
