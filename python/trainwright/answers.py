@@ -383,8 +383,12 @@ class Plan(Answer):
     attention: str | None = None
     fixed: list[str] | None = None
     also: list[str] | None = None  # axes that were looked at too
-    not_looked_at: list[str] = field(default_factory=list)  # axes that are as the trainer has them unasked
+    from_recipes: list[str] = field(default_factory=list)  # what is taken from published recipes of the trainer
+    not_looked_at: list[str] = field(default_factory=list)  # axes that are as recipes or the trainer have them
     run: Run | None = None
+    cut_short: bool = False  # time was up before all was looked at that is told beside the answer
+    tight_at: float | None = None  # the risk at which `best` fits, where nothing does at `risk`
+    exportable: Beside | None = None  # the nearest to the recommended layout that `export` writes, where it cannot
     smallest: PlannedLayout | None = None
     refusal: Refusal | None = None
     fits_on: LargerCluster | None = None

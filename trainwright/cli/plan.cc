@@ -32,6 +32,8 @@ Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation,
               did_you_mean(*text, names, "one of " + enumerate(names, "or")));
 }
 
+constexpr std::string_view kRecipes = "recipes";
+
 // --fix tp=8, --no pp, --only fsdp
 Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   Limits limits;
@@ -42,11 +44,22 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   };
   for (const std::string& text : invocation.texts("fix")) add(text, "--fix");
   for (const std::string& key : invocation.texts("no")) {
+    if (named<Also>(key) || key == kRecipes) continue;  // read_recipes
     const bool kinds = key == "recompute" || key == "offload";
     add(key + (kinds ? "=none" : key == "zero" ? "=0" : "=1"), "--no");
   }
   if (const auto kind = invocation.text("only")) add("sharding=" + *kind, "--only");
   return limits;
+}
+
+// --no overlaps, --no recipes
+Flags<Also> read_recipes(const Invocation& invocation) {
+  Flags<Also> recipes{Also::Overlaps, Also::Dispatcher, Also::Compile};
+  for (const std::string& key : invocation.texts("no")) {
+    if (const auto axis = named<Also>(key)) recipes.bits &= ~Flags<Also>{*axis}.bits;
+    if (key == kRecipes) recipes = {};
+  }
+  return recipes;
 }
 
 // --also overlaps
@@ -178,6 +191,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   in_range("--seq", wanted.seq);
   wanted.limits = read_limits(invocation, faults);
   wanted.also = read_also(invocation, faults);
+  wanted.recipes = read_recipes(invocation);
   read_run(invocation, wanted, faults);
   if (constants && around.model) {
     for (Diagnostic& fault : contradictions(constants->expert_load, *around.model)) {
@@ -271,37 +285,53 @@ Result<Output> with_files(const Invocation& invocation, const Plan& plan, Output
   return answer;
 }
 
-// Ends a search at its time limit or at Ctrl-C, and tells how far it is.
+// Ends a search at its time limit or at Ctrl-C, and tells how far it is. A first answer is wanted
+// after a second or at half of the limit.
 class Watch {
  public:
   Watch(const Invocation& invocation, std::optional<double> limit)
       : invocation_(invocation), limit_(limit) {}
 
   SearchStop operator()(std::int64_t branches) {
-    const double passed =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    const double passed = seconds();
     if (invocation_.progress != nullptr && passed > shown_ + 0.5) {
       shown_ = passed;
       invocation_.progress(fmt::format("{} branches, {:.0f} s", with_thousands(branches), passed));
     }
     if (invocation_.interrupted != nullptr && invocation_.interrupted()) {
+      if (!interrupted_) interrupted_ = passed;
       return SearchStop::Interrupt;
     }
-    return limit_ && passed > *limit_ ? SearchStop::Time : SearchStop::Not;
+    if (!limit_) return SearchStop::Not;
+    if (passed > *limit_) return SearchStop::Time;
+    return passed > std::min(1.0, *limit_ / 2) ? SearchStop::Soon : SearchStop::Not;
+  }
+
+  // A tenth of the limit is there to judge what was found.
+  bool late() const {
+    constexpr double kGrace = 0.05;
+    const double end = interrupted_ ? *interrupted_ : limit_.value_or(0);
+    return seconds() > end * (interrupted_ ? 1.0 : 1.05) + kGrace;
   }
 
  private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
   const Invocation& invocation_;
   std::optional<double> limit_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  double shown_ = 0.5;  // nothing before a second has passed
+  double shown_ = 0.5;                      // nothing before a second has passed
+  std::optional<double> interrupted_ = {};  // when it was
 };
 
 Result<Output> run_plan(const Invocation& invocation) {
+  Watch watch(invocation, invocation.number("time-limit"));
   const Wanted wanted = TW_TRY(read_wanted(invocation));
   SearchQuestion question = question_of(wanted);
-  Watch watch(invocation, wanted.time_limit);
   question.stop = [&watch](std::int64_t branches) { return watch(branches); };
+  question.late = [&watch] { return watch.late(); };
   question.remember = invocation.flag("details") || invocation.flag("report");
   const Plan plan = TW_TRY(plan_for(wanted, question, invocation.data));
   Json document = plan_json(plan);
@@ -353,8 +383,8 @@ std::vector<Argument> wish_arguments() {
        "(default: none)",
        false, "N"},
       {"--time-limit", Kind::Number,
-       "seconds after which the search ends with the best so far and its gap, as Ctrl-C does "
-       "(default: none)",
+       "seconds after which the command ends with the best so far and its gap, as at Ctrl-C; "
+       "what --report draws comes on top (default: none)",
        false, "SECONDS"},
       {"--tokens", Kind::Text,
        "tokens of the whole run, such as 15T: tells its days and accelerator-hours", false,
@@ -375,9 +405,13 @@ std::vector<Argument> wish_arguments() {
 std::vector<Argument> limit_arguments() {
   using Kind = Argument::Kind;
   return {
-      {"--fix", Kind::Texts, "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none; repeatable",
+      {"--fix", Kind::Texts,
+       "only layouts with tp=8, vpp=..4, mbs=2.., recompute=none, dispatcher=flex, on=part-graphs; "
+       "repeatable",
        false, "KEY=VALUE"},
-      {"--no", Kind::Texts, "without pp, tp, vpp, cp, ep, zero, offload or recompute; repeatable",
+      {"--no", Kind::Texts,
+       "without pp, tp, vpp, cp, ep, zero, offload or recompute; without overlaps, dispatcher, "
+       "compile or all (recipes) of what published recipes share; repeatable",
        false, "KEY"},
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"}};
 }
@@ -387,7 +421,8 @@ std::vector<Argument> also_arguments() {
   return {
       {"--also", Argument::Kind::Texts,
        "looks at overlaps, dispatcher, order of ranks or compile too, where the trainer offers a "
-       "choice (default: as it does unasked); repeatable",
+       "choice (default: as published recipes of the trainer share them, else as it does unasked); "
+       "repeatable",
        false, "AXIS"}};
 }
 }  // namespace
@@ -407,6 +442,7 @@ SearchQuestion question_of(const Wanted& wanted) {
                           .most = std::max(wanted.top, kChosenFrom),
                           .limits = wanted.limits,
                           .also = wanted.also,
+                          .recipes = wanted.recipes,
                           .from = wanted.from};
   if (wanted.budget) question.budget = *wanted.budget;
   return question;
@@ -417,6 +453,8 @@ Result<Layout> layout_like(const std::string& words, const SearchQuestion& quest
   const std::string same = same_step(question.gbs, question.seq, question.precision);
   const LayoutContext context = layout_context(question.cluster, question.trainer);
   auto read = parse_layout(amended(same, words), context);
+  const bool silent = !entry_of(words, "on") && !entry_of(words, "off");
+  if (read && silent && !entry_of(words, "dispatcher")) return with_recipes(question, read->layout);
   if (read) return read->layout;
   for (Diagnostic& fault : read.error().diagnostics) {
     fault.where = fmt::format("{}, {}", option, fault.where);

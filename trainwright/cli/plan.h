@@ -1,5 +1,6 @@
 #pragma once
 // Private to `trainwright plan` and `explain`: what was asked and found, for people and programs.
+#include <array>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,7 @@ struct Wanted {
   std::size_t top = 10;
   Limits limits;
   Flags<Also> also;
+  Flags<Also> recipes;                  // axes on which what recipes share is taken
   std::optional<std::int64_t> budget;   // of the search
   std::optional<double> time_limit;     // seconds, of the search
   std::optional<Layout> why_not;        // a layout to compare with
@@ -91,10 +93,19 @@ std::string assumed_text(const Wanted& wanted);
 // "lora=16", without an optimizer that goes without saying.
 std::string job_text(const Job& job);
 
+// Chances of OOM that are taken, the least first, where nothing fits at a smaller one.
+inline constexpr std::array kTightRisks = {0.1, 0.2, 0.35, kEvenOdds};
+
 // What was found.
 struct Plan {
   const Wanted& wanted;
   SearchResult result;
+  std::optional<double> tight_at = {};  // the risk at which `result` fits, where none at its own
+  // Of the first kChosenFrom what `export` cannot write; and the nearest to the recommended one
+  // that it can.
+  std::vector<std::vector<Unsayable>> unsayable = {};
+  std::optional<PlannedLayout> exportable = {};
+  bool cut_short = false;            // of what stands beside the answer some was not looked at
   bool offloads = false;             // nothing fits without
   std::optional<Sized> larger = {};  // where nothing fits
   std::int64_t tried_times = 1;      // as many accelerators, in vain: for `larger`, or for `fewest`
@@ -118,6 +129,9 @@ struct Plan {
   std::optional<HostMemory> host = {};    // of the recommended layout, if it offloads
   std::optional<HostMemory> host_with_offload = {};
 };
+// What is to be changed so that it fits: the tight layout, or the one that needs least; nullptr
+// where there is none.
+const Layout* nearly_fits(const Plan& plan);
 // The fastest of them that beats its family's fixed kind; nullptr where none does.
 const OrderedFamily* faster_order(const Plan& plan);
 // All of it; `data` knows clusters of other sizes and other trainers.
@@ -158,6 +172,9 @@ std::string adapters_text(const Plan& plan);
 std::string riskier_text(const Plan& plan);
 // What `export` would refuse of the recommended layout.
 std::vector<Unsayable> not_exported(const Plan& plan);
+// "overlap-tp, flex (--no overlaps, --no dispatcher)": what of recipes is taken, and how to leave
+// it out; empty where nothing is.
+std::string recipes_text(const Wanted& wanted);
 // Why there is no layout to show.
 std::string nothing_text(const Plan& plan);
 // In words that `estimate` reads as this layout.
@@ -170,6 +187,11 @@ Result<Layout> layout_like(const std::string& words, const SearchQuestion& quest
 
 // Only what differs from layout to layout: "tp2 pp8 dp4 mbs1 zero1 full".
 std::string short_text(const Layout& layout, const Model& model);
+// " 7-8-7": layers of the first stage, those between and the last, where ends take part in the
+// split; else empty.
+std::string split_text(const Layout& layout, const Model& model);
+// Without what is taken from recipes.
+std::string short_text(Layout layout, const Wanted& wanted);
 
 // Part by part, time and memory of the fullest rank of two layouts that are accepted: rows [what,
 // first, other, difference], parts of a sum behind two blanks.

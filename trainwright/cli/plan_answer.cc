@@ -82,6 +82,12 @@ Result<Larger> fewest_of_more(const SearchQuestion& question, const Hardware& ha
   return larger;
 }
 
+bool is_over(const SearchQuestion& question) {
+  if (!question.stop) return false;
+  const SearchStop now = question.stop(0);
+  return now == SearchStop::Time || now == SearchStop::Interrupt;
+}
+
 Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
                                              const std::vector<PlannedLayout>& best) {
   std::vector<OrderedFamily> orders;
@@ -89,6 +95,7 @@ Result<std::vector<OrderedFamily>> orders_of(const SearchQuestion& question,
   for (std::size_t i = 0; i < best.size() && asked < kOrdered; ++i) {
     if (best[i].layout.pp == 1) continue;
     ++asked;
+    if (is_over(question)) break;
     if (auto own = TW_TRY(own_order(question, best[i]))) orders.push_back({i, *std::move(own)});
   }
   return orders;
@@ -130,9 +137,9 @@ std::optional<Layout> nearest_to(const Judged& asked, const SearchQuestion& ques
 // Losses, and sums of changes, that no search looks at unasked.
 Result<std::optional<PlannedLayout>> nearest_that_fits(const Plan& plan,
                                                        const SearchQuestion& question) {
-  if (!plan.result.smallest || !plan.wanted.limits.empty()) return std::nullopt;
-  const auto change = smallest_change_that_fits(
-      memory_question(question, plan.result.smallest->layout), question.risk);
+  const Layout* from = nearly_fits(plan);
+  if (from == nullptr || !plan.wanted.limits.empty()) return std::nullopt;
+  const auto change = smallest_change_that_fits(memory_question(question, *from), question.risk);
   if (!change) return std::nullopt;
   return TW_TRY(planned(question, change->layout));
 }
@@ -206,7 +213,7 @@ struct ToBeat {
 };
 std::optional<ToBeat> to_beat(const Plan& plan) {
   if (plan.wanted.from) return std::nullopt;
-  if (plan.result.best.empty()) return ToBeat{};
+  if (plan.result.best.empty() || plan.tight_at) return ToBeat{};
   const Seconds best = plan.result.best.front().time.step;
   const auto& other = plan.with_more_memory;
   if (!other || other->time.step > best * (1 - kWorthLooking)) return std::nullopt;
@@ -258,7 +265,89 @@ std::optional<HostMemory> host_of(const SearchQuestion& question, const PlannedL
   return host_memory(memory_question(question, plan.layout), plan.memory);
 }
 
+// Where nothing fits, but some may: at the least risk that takes any.
+Result<bool> take_risk(Plan& plan, const SearchQuestion& question) {
+  if (plan.result.end != SearchEnd::NothingFits || !plan.result.riskier) return false;
+  for (const double risk : kTightRisks) {
+    if (risk <= question.risk) continue;
+    SearchQuestion bold = question;
+    bold.risk = risk;
+    bold.find_smallest = bold.find_riskier = false;
+    bold.more_memory.reset();
+    SearchResult result = TW_TRY(search(bold));
+    if (!result.best.empty()) {
+      plan.result = std::move(result);
+      plan.result.end = SearchEnd::Tight;
+      plan.tight_at = risk;
+      return true;
+    }
+    if (is_over(question)) break;
+  }
+  return false;
+}
+
+// In a limited time what is searched unasked comes first: all that is asked for may come to no good
+// answer in it.
+Result<SearchResult> limited_search(const Wanted& wanted, const SearchQuestion& question) {
+  if (!wanted.time_limit || question.also.empty()) return search(question);
+  SearchQuestion plain = question;
+  plain.also = {};
+  plain.find_smallest = plain.find_riskier = plain.remember = false;
+  plain.more_memory.reset();
+  const SearchResult first = TW_TRY(search(plain));
+  SearchResult result = TW_TRY(search(question));
+  if (result.proven || first.best.empty()) return result;
+  if (result.best.empty()) result.bound = first.best.front().time.bound;
+  for (const PlannedLayout& plan : first.best) {
+    const auto same = [&](const PlannedLayout& other) { return other.layout == plan.layout; };
+    if (std::none_of(result.best.begin(), result.best.end(), same)) result.best.push_back(plan);
+  }
+  std::stable_sort(
+      result.best.begin(), result.best.end(),
+      [](const PlannedLayout& a, const PlannedLayout& b) { return rank_of(a) < rank_of(b); });
+  if (result.best.size() > question.most) result.best.resize(question.most);
+  result.recommended = recommended_of(result.best, [](std::size_t) { return true; });
+  result.end = SearchEnd::Found;
+  return result;
+}
+
+// Of the first families what `export` cannot write, and which is to be recommended.
+Result<bool> look_at_export(Plan& plan, const SearchQuestion& question) {
+  SearchResult& result = plan.result;
+  const Wanted& wanted = plan.wanted;
+  const auto target = find_target("", wanted.trainer);
+  if (!target || result.best.empty()) return false;
+  const auto translated = [&](const Layout& layout) {
+    return translate({.model = wanted.model,
+                      .cluster = wanted.cluster,
+                      .trainer = wanted.trainer,
+                      .layout = layout,
+                      .job = wanted.job},
+                     *target);
+  };
+  for (std::size_t i = 0; i < std::min(result.best.size(), kChosenFrom); ++i) {
+    plan.unsayable.push_back(translated(result.best[i].layout).unsayable);
+  }
+  result.recommended =
+      recommended_of(result.best, [&](std::size_t i) { return plan.unsayable[i].empty(); });
+  const Layout& chosen = result.best[result.recommended].layout;
+  if (plan.unsayable[result.recommended].empty()) return true;
+  Layout nearest = translated(chosen).nearest;
+  if (nearest == chosen || !translated(nearest).unsayable.empty()) return true;
+  Judged found = TW_TRY(judged(question, nearest));
+  const double risk = plan.tight_at.value_or(question.risk);
+  if (found.refused.empty() && fit_of(found.memory->oom, risk) == Fit::Fits) {
+    plan.exportable = PlannedLayout{std::move(nearest), *found.time, *std::move(found.memory)};
+  }
+  return true;
+}
+
 }  // namespace
+
+const Layout* nearly_fits(const Plan& plan) {
+  if (plan.tight_at) return &plan.result.best[plan.result.recommended].layout;
+  return plan.result.smallest ? &plan.result.smallest->layout : nullptr;
+}
 
 constexpr double kFeltGain = 1e-3;  // of a step; less is not worth a file
 
@@ -282,50 +371,40 @@ ClusterOf sizes_of(const Cluster& cluster, const Hardware& hardware) {
   };
 }
 
-Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
-                      const DataDirectory& data) {
+namespace {
+
+// What else is told, until time is up.
+Result<bool> look_beside(Plan& plan, SearchQuestion& question, const DataDirectory& data) {
+  const Wanted& wanted = plan.wanted;
   const Hardware& hardware = *TW_TRY(data.hardware());
-  SearchQuestion question = asked;
-  StepModel steps = step_model(question);
-  question.steps = &steps;
-  question.find_riskier = true;
-  question.more_memory = kMoreMemory;
-  Plan plan{wanted, TW_TRY(search(question))};
-  if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
-    question.offload = true;
-    SearchResult other = TW_TRY(search(question));
-    plan.offloads = !other.best.empty();
-    if (plan.offloads) plan.result = std::move(other);
-    question.offload = plan.offloads;
-  }
-  const std::size_t shown = std::max(wanted.top, plan.result.recommended + 1);
-  if (plan.result.best.size() > shown) plan.result.best.resize(shown);
   const ClusterOf sizes = sizes_of(question.cluster, hardware);
-  if (wanted.why_not) {
-    plan.why_not = TW_TRY(judged(question, *wanted.why_not));
-    plan.why_not_fits = nearest_to(*plan.why_not, question);
-  }
-  if (wanted.from) plan.today = TW_TRY(judged(question, *wanted.from));
-  if (plan.result.stopped == SearchStop::Time || plan.result.stopped == SearchStop::Interrupt) {
-    return plan;
-  }
-  if (plan.result.end == SearchEnd::NothingFits && !wanted.from) {
+  const bool nothing = plan.result.end == SearchEnd::NothingFits || plan.tight_at;
+  if (nothing && !wanted.from) {
     Larger larger = TW_TRY(smallest_that_fits(question, hardware));
     plan.larger = std::move(larger.found);
     plan.tried_times = larger.times;
+    if (is_over(question)) return false;
     plan.change = TW_TRY(nearest_that_fits(plan, question));
+    if (is_over(question)) return false;
     plan.adapters = TW_TRY(adapters_that_fit(wanted, question, data));
   }
-  plan.orders = TW_TRY(orders_of(question, plan.result.best));
+  if (is_over(question)) return false;
+  if (!plan.tight_at) plan.orders = TW_TRY(orders_of(question, plan.result.best));
+  if (is_over(question)) return false;
   if (!plan.result.best.empty()) {
-    plan.with_more_memory = plan.result.proven ? std::move(plan.result.with_more_memory)
-                                               : TW_TRY(fastest_with_memory(question, kMoreMemory));
     plan.host = host_of(question, plan.result.best[plan.result.recommended]);
   }
+  if (!plan.result.best.empty() && !plan.tight_at) {
+    plan.with_more_memory = plan.result.proven ? std::move(plan.result.with_more_memory)
+                                               : TW_TRY(fastest_with_memory(question, kMoreMemory));
+  }
+  if (is_over(question)) return false;
   plan.with_offload = TW_TRY(faster_with_offload(plan, question));
   if (plan.with_offload) plan.host_with_offload = host_of(question, *plan.with_offload);
+  if (is_over(question)) return false;
   plan.with_lean_states = TW_TRY(lean_states(plan, question));
   plan.with_lean_gradients = TW_TRY(lean_gradients(plan, question));
+  if (is_over(question)) return false;
   if (wanted.within) {
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
     plan.fewest = TW_TRY(fewest(question, sizes, rate));
@@ -336,7 +415,41 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
       plan.tried_times = larger.times;
     }
   }
-  if (wanted.pareto) plan.front = TW_TRY(pareto_front(question, sizes));
+  if (wanted.pareto && !is_over(question)) plan.front = TW_TRY(pareto_front(question, sizes));
+  return true;
+}
+
+}  // namespace
+
+Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
+                      const DataDirectory& data) {
+  SearchQuestion question = asked;
+  StepModel steps = step_model(question);
+  question.steps = &steps;
+  question.find_riskier = true;
+  question.more_memory = kMoreMemory;
+  Plan plan{wanted, TW_TRY(limited_search(wanted, question))};
+  if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
+    question.offload = true;
+    SearchResult other = TW_TRY(search(question));
+    plan.offloads = !other.best.empty();
+    if (plan.offloads) plan.result = std::move(other);
+    question.offload = plan.offloads;
+  }
+  if (!is_over(question)) TW_TRY(take_risk(plan, question));
+  TW_TRY(look_at_export(plan, question));
+  const std::size_t shown = std::max(wanted.top, plan.result.recommended + 1);
+  if (plan.result.best.size() > shown) plan.result.best.resize(shown);
+  if (wanted.why_not) {
+    plan.why_not = TW_TRY(judged(question, *wanted.why_not));
+    plan.why_not_fits = nearest_to(*plan.why_not, question);
+  }
+  if (wanted.from) plan.today = TW_TRY(judged(question, *wanted.from));
+  if (plan.result.stopped == SearchStop::Time || plan.result.stopped == SearchStop::Interrupt) {
+    return plan;
+  }
+  TW_TRY(look_beside(plan, question, data));
+  plan.cut_short = is_over(question);
   return plan;
 }
 

@@ -10,7 +10,7 @@ namespace trainwright::cli {
 namespace {
 
 std::string found_text(const Wanted& wanted, const PlannedLayout& plan) {
-  return fmt::format("{}: {} a step, {} on the fullest rank", short_text(plan.layout, wanted.model),
+  return fmt::format("{}: {} a step, {} on the fullest rank", short_text(plan.layout, wanted),
                      seconds_text(plan.time.step),
                      to_text(plan.memory.classes[plan.memory.worst].driver));
 }

@@ -38,7 +38,7 @@ Json layout_json(const Wanted& wanted, const PlannedLayout& plan, const StepTime
     words.push(Json::object().add("entry", Json::of(word.entry)).add("says", Json::of(word.says)));
   }
   Json json = Json::object();
-  json.add("short", Json::of(short_text(plan.layout, wanted.model)))
+  json.add("short", Json::of(short_text(plan.layout, wanted)))
       .add("chunks", Json::of(plan.layout.vpp))
       .add("settings", Json::of(settings_text(wanted, plan.layout)))
       .add("headline", Json::of(headline(plan.layout)))
@@ -142,7 +142,7 @@ Json considered_json(const Plan& plan) {
   for (const Considered& of : plan.result.considered) {
     const double step = of.step.value();
     rows.push(Json::array()
-                  .push(Json::of(short_text(of.layout, plan.wanted.model)))
+                  .push(Json::of(short_text(of.layout, plan.wanted)))
                   .push(Json::of(of.driver.value()))
                   .push(Json::of(parse_number(significant(step, 5)).value_or(step)))
                   .push(Json::of(name_of(of.fit)))
@@ -206,7 +206,9 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
                                          counted(wanted.gbs, "sequence", "sequences"),
                                          with_thousands(wanted.seq))))
       .add("assumed", Json::of(assumed_text(wanted)))
-      .add("risk", Json::of(risk_text(wanted.risk)))
+      .add("recipes", Json::of(recipes_text(wanted)))
+      .add("risk", Json::of(risk_text(plan.tight_at.value_or(wanted.risk))))
+      .add("tight", Json::of(plan.tight_at.has_value()))
       .add("offloads", Json::of(plan.offloads))
       .add("names", names_json())
       .add("layouts", layouts_json(plan))

@@ -65,6 +65,7 @@ void add_limits(Json& json, const Wanted& wanted) {
     if (wanted.also.has(static_cast<Also>(i))) also.push_back(all_names(Also{})[i]);
   }
   if (!also.empty()) json.add("also", names_json(also));
+  json.add("from_recipes", names_json(taken_from_recipes(question_of(wanted))));
   json.add("not_looked_at", names_json(not_looked_at(question_of(wanted))));
   if (wanted.limits.empty()) return;
   Json limits = Json::array();
@@ -203,6 +204,9 @@ Json plan_json(const Plan& plan) {
   if (const auto refused = not_exported(plan); !refused.empty()) {
     json.add("cannot_be_said", to_json(refused));
   }
+  if (plan.tight_at) json.add("tight_at", Json::of(*plan.tight_at));
+  if (plan.cut_short) json.add("cut_short", Json::of(true));
+  if (plan.exportable) json.add("exportable", beside_json(*plan.exportable));
   if (plan.larger) json.add("fits_on", sized_json(*plan.larger));
   if (plan.with_more_memory) {
     json.add("with_more_memory", more_memory_json(*plan.with_more_memory));

@@ -13,19 +13,6 @@
 namespace trainwright::cli {
 namespace {
 
-// "7-8-7": layers of the first stage, those between and the last, where ends take part in the
-// split.
-std::string split_text(const Layout& layout, const Model& model) {
-  if (layout.count_embedding + layout.count_loss + layout.first_layers + layout.last_layers == 0) {
-    return {};
-  }
-  const auto stages = stage_layers(layout, model);
-  if (!stages || stages->size() < 2) return {};
-  std::string text = fmt::format(" {}-", stages->front().count);
-  if (stages->size() > 2) text += fmt::format("{}-", (*stages)[1].count);
-  return text + std::to_string(stages->back().count);
-}
-
 // "; vpp1-16 +1.5 %": others of its family
 std::string alike_text(const PlannedLayout& plan) {
   if (plan.alike.empty()) return {};
@@ -58,14 +45,24 @@ std::vector<std::string> row_of(const PlannedLayout& plan, const Wanted& wanted,
   const RankClass& worst = plan.memory.classes[plan.memory.worst];
   return {std::move(place),
           wanted.from ? changes_text(*wanted.from, plan.layout)
-                      : short_text(plan.layout, wanted.model) + alike_text(plan),
+                      : short_text(plan.layout, wanted) + alike_text(plan),
           fmt::format("{:.2f} s", plan.time.step.value()),
           percent(plan.time.mfu),
           to_text(worst.driver),
           chance_text(plan.memory.oom)};
 }
 
-std::string table_text(const SearchResult& result, const Wanted& wanted, int width) {
+// "2*" where `export` cannot write it but can write others.
+std::string place_text(const Plan& plan, std::size_t row) {
+  const auto& of = plan.unsayable;
+  const bool all = std::none_of(of.begin(), of.end(), [](const auto& one) { return one.empty(); });
+  const bool marked = !all && row < of.size() && !of[row].empty();
+  return fmt::format("{}{}", row + 1, marked ? "*" : "");
+}
+
+std::string table_text(const Plan& plan, int width) {
+  const SearchResult& result = plan.result;
+  const Wanted& wanted = plan.wanted;
   Table table{{{"", Align::Right},
                {wanted.from ? "change" : "layout", Align::Wrap},
                {"step", Align::Right},
@@ -74,7 +71,7 @@ std::string table_text(const SearchResult& result, const Wanted& wanted, int wid
                {"OOM", Align::Right}},
               {}};
   for (std::size_t i = 0; i < result.best.size(); ++i) {
-    table.rows.push_back(row_of(result.best[i], wanted, std::to_string(i + 1)));
+    table.rows.push_back(row_of(result.best[i], wanted, place_text(plan, i)));
   }
   if (result.smallest) table.rows.push_back(row_of(*result.smallest, wanted, ""));
   return to_text(table, width);
@@ -89,7 +86,14 @@ std::string heading(const Wanted& wanted, int width) {
                       counted(wanted.gbs, "sequence", "sequences"), with_thousands(wanted.seq),
                       to_text(capacity_of(wanted.cluster)),
                       mixed ? "on the smallest" : "per accelerator");
-  return text + wrapped_lines(assumed_text(wanted), width);
+  text += wrapped_lines(assumed_text(wanted), width);
+  const std::string recipes = recipes_text(wanted);
+  if (!recipes.empty()) {
+    text += wrapped_lines(fmt::format("As published recipes of {} have it, where it is legal: {}",
+                                      wanted.trainer.title, recipes),
+                          width);
+  }
+  return text;
 }
 
 // A hint in the words of a layout; the precision is an option here.
@@ -123,6 +127,11 @@ std::string stopper(SearchStop stopped) {
   return stopped == SearchStop::Interrupt ? "Ctrl-C" : fmt::format("--{}", name_of(stopped));
 }
 std::string stopped_text(const SearchResult& result) {
+  if (result.end == SearchEnd::NothingFits) {
+    return fmt::format(
+        "Nothing fits of {} layouts. Stopped by {} before the one that needs least was found.\n",
+        with_thousands(result.space), stopper(result.stopped));
+  }
   return fmt::format(
       "Stopped by {} before any layout that fits was found; {} of {} were evaluated.\n",
       stopper(result.stopped), with_thousands(result.evaluated), with_thousands(result.space));
@@ -147,7 +156,8 @@ std::string counts_text(const SearchResult& result, double risk) {
       with_thousands(result.tight), with_thousands(result.refused));
   if (result.best.empty()) return text;
   if (result.proven) {
-    return text + " None of the others can be faster than 1: their lower bounds are above it.";
+    return text +
+           " None of the others searched can be faster than 1: their lower bounds are above it.";
   }
   return text + fmt::format(" Stopped by {}: a layout not looked at may take {:.2f} s, {} less.",
                             stopper(result.stopped), result.bound.value(),
@@ -166,7 +176,7 @@ std::string short_count(double count) {
 std::string larger_text(const Plan& plan) {
   if (plan.larger) {
     return fmt::format("Fits on {}: {}", plan.larger->cluster.name,
-                       short_text(plan.larger->plan.layout, plan.wanted.model));
+                       short_text(plan.larger->plan.layout, plan.wanted));
   }
   if (plan.tried_times == 1) return "No larger cluster of these accelerators was found to fit.";
   return fmt::format(
@@ -200,7 +210,7 @@ std::string within_text(const Plan& plan) {
   const bool more = accelerator_count(of.cluster) > accelerator_count(wanted.cluster);
   return fmt::format("{}: {}: {}, {}, {}.",
                      more ? small + ". Fewest that do it" : "Fewest accelerators for " + wish,
-                     of.cluster.name, short_text(of.plan.layout, wanted.model),
+                     of.cluster.name, short_text(of.plan.layout, wanted),
                      seconds_text(of.plan.time.step), days_text(wanted, of.plan.time));
 }
 
@@ -214,7 +224,7 @@ std::string front_text(const Plan& plan, int width) {
               {}};
   for (const FrontPoint& point : plan.front) {
     const PlannedLayout& of = point.sized.plan;
-    table.rows.push_back({point.sized.cluster.name, short_text(of.layout, plan.wanted.model),
+    table.rows.push_back({point.sized.cluster.name, short_text(of.layout, plan.wanted),
                           fmt::format("{:.2f} s", of.time.step.value()),
                           fmt::format("{:.0f}", tokens_per_second_per_rank(of.time)),
                           to_text(point.free), chance_text(of.memory.oom)});
@@ -223,11 +233,20 @@ std::string front_text(const Plan& plan, int width) {
          to_text(table, width);
 }
 
-std::string recommended_text(const Wanted& wanted, const SearchResult& result) {
+std::string recommended_text(const Plan& plan_of) {
+  const Wanted& wanted = plan_of.wanted;
+  const SearchResult& result = plan_of.result;
   const PlannedLayout &first = result.best.front(), &plan = result.best[result.recommended];
   if (result.recommended == 0) {
     return fmt::format("Recommended: 1; none that is simpler takes at most {:.0f} % longer.",
                        100 * kMargin);
+  }
+  if (!plan_of.unsayable.empty() && !plan_of.unsayable.front().empty() &&
+      plan_of.unsayable[result.recommended].empty()) {
+    return fmt::format(
+        "Recommended: {}, which `export` can write, {} slower than 1. As --layout: {}",
+        result.recommended + 1, percent(plan.time.step / first.time.step - 1),
+        settings_text(wanted, plan.layout));
   }
   const bool simpler = ways_of(plan.layout) < ways_of(first.layout);
   const std::string why =
@@ -289,9 +308,8 @@ std::string load_text(const Wanted& wanted, const Layout& layout) {
 std::string why_not_text(const Plan& plan, int width) {
   const PlannedLayout& first = plan.result.best.front();
   const Judged one{first.layout, {}, first.time, first.memory};
-  return wrapped_lines(
-             fmt::format("Why not {}?", short_text(plan.why_not->layout, plan.wanted.model)),
-             width) +
+  return wrapped_lines(fmt::format("Why not {}?", short_text(plan.why_not->layout, plan.wanted)),
+                       width) +
          compared_text(one, *plan.why_not, plan.wanted.risk, width) +
          wrapped_lines(why_not_fits_text(plan), width);
 }
@@ -310,64 +328,10 @@ std::string job_text(const Job& job) {
   return text.starts_with(usual + ',') ? text.substr(usual.size() + 1) : text;
 }
 
-std::string settings_text(const Wanted& wanted, const Layout& layout) {
-  const std::string text = to_text(layout);
-  return amended(text, change_to(text, layout, layout_context(wanted.cluster, wanted.trainer)));
-}
-
-namespace {
-
-// Switches, and what is not as most trainers have it.
-std::string manner_text(const Layout& layout) {
-  std::string text;
-  const auto add = [&](const Flags<Switch>& switches, const char* sign) {
-    for (std::size_t i = 0; i < all_names(Switch{}).size(); ++i) {
-      if (switches.has(static_cast<Switch>(i)))
-        text += fmt::format(" {}{}", sign, all_names(Switch{})[i]);
-    }
-  };
-  add(layout.on, "");
-  add(layout.off, "no ");
-  if (layout.ep > 1 && layout.dispatcher != DispatcherKind::AllToAll) {
-    text += fmt::format(" {}", name_of(layout.dispatcher));
-  }
-  if (layout.order != Layout{}.order) text += ' ' + to_text(layout.order);
-  if (!layout.loss.empty()) text += fmt::format(" {}", layout.loss);
-  if (layout.gradients != GradientDtype::AsTrainer) {
-    text += fmt::format(" {} gradients", name_of(layout.gradients));
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string short_text(const Layout& layout, const Model& model) {
-  std::string text = fmt::format("tp{} pp{}", layout.tp, layout.pp);
-  const auto add = [&](const char* name, std::int64_t value) {
-    if (value > 1) text += fmt::format(" {}{}", name, value);
-  };
-  add("vpp", layout.vpp);
-  add("cp", layout.cp);
-  add("ep", layout.ep);
-  if (layout.ep > 1) add("etp", layout.etp);
-  if (layout.schedule != usual_schedule(layout.pp, layout.vpp)) {
-    text += fmt::format(" {}", name_of(layout.schedule));
-  }
-  text += fmt::format(" dp{} mbs{}", layout.dp, layout.mbs);
-  if (layout.zero > 0) {
-    text += layout.sharding == ShardingKind::Zero ? fmt::format(" zero{}", layout.zero)
-                                                  : fmt::format(" {}", name_of(layout.sharding));
-    if (layout.dp_replicate > 1) text += fmt::format(" x{}", layout.dp_replicate);
-  }
-  if (!layout.offload.empty()) text += " offload:" + value_of(Knob::Offload, layout);
-  if (layout.recompute.kind != RecomputeKind::None) text += ' ' + to_text(layout.recompute);
-  return text + split_text(layout, model) + manner_text(layout);
-}
-
 std::string nothing_text(const Plan& plan) {
   const SearchResult& result = plan.result;
-  return result.end == SearchEnd::Stopped ? stopped_text(result)
-                                          : nothing_text(plan.wanted, result);
+  return result.stopped != SearchStop::Not ? stopped_text(result)
+                                           : nothing_text(plan.wanted, result);
 }
 
 constexpr double kNone = 0.0005;  // would be shown as 0.0 %
@@ -405,20 +369,49 @@ std::string order_text(const Plan& plan) {
 
 namespace {
 
-std::string refused_text(const std::vector<Unsayable>& refused) {
+std::string reasons_text(const std::vector<Unsayable>& refused) {
   std::vector<std::string> parts;
   for (const Unsayable& one : refused) parts.push_back(fmt::format("{} ({})", one.what, one.why));
-  return fmt::format("`export` cannot write it: {}.", join(parts, "; "));
+  return join(parts, "; ");
+}
+
+std::string refused_text(const Plan& plan) {
+  std::string text = fmt::format("`export` cannot write it: {}.", reasons_text(not_exported(plan)));
+  if (!plan.exportable) return text;
+  const PlannedLayout &chosen = plan.result.best[plan.result.recommended],
+                      &other = *plan.exportable;
+  return text + fmt::format(" The nearest that it can takes {}, {} more: {}",
+                            seconds_text(other.time.step),
+                            percent(other.time.step / chosen.time.step - 1),
+                            settings_text(plan.wanted, other.layout));
+}
+
+// Of the first row that `export` cannot write, where the recommended one can be written.
+std::string marked_text(const Plan& plan) {
+  if (plan.unsayable.empty() || !not_exported(plan).empty()) return {};
+  for (std::size_t i = 0; i < std::min(plan.unsayable.size(), plan.result.best.size()); ++i) {
+    if (plan.unsayable[i].empty()) continue;
+    return fmt::format("*: `export` cannot write it; {}: {}.", i + 1,
+                       reasons_text(plan.unsayable[i]));
+  }
+  return {};
+}
+
+// What is above the risk that was asked for.
+std::string tight_text(const Plan& plan) {
+  return fmt::format(
+      "Tight: no layout has a chance of OOM of {} or less. These have one of up to {} (--risk {}).",
+      risk_text(plan.wanted.risk), risk_text(*plan.tight_at), *plan.tight_at);
 }
 
 // What --also would look at, and how it is without.
 std::string left_text(const std::string& trainer, const std::vector<std::string>& left) {
   std::vector<std::string> parts;
   for (const std::string& axis : left) {
-    parts.push_back(axis == "overlaps"     ? fmt::format("overlaps that {} runs only if asked, "
-                                                             "which are off here",
+    parts.push_back(axis == "overlaps"     ? fmt::format("other overlaps and graphs that {} runs "
+                                                             "only if asked, which are off here",
                                                          trainer)
-                    : axis == "dispatcher" ? "dispatchers but the usual one"
+                    : axis == "dispatcher" ? "other dispatchers"
                     : axis == "order"      ? "orders of ranks but the usual one"
                                            : "torch.compile, which is off here");
   }
@@ -439,33 +432,44 @@ std::string attention_text(const Wanted& wanted) {
 }  // namespace
 
 std::vector<Unsayable> not_exported(const Plan& plan) {
-  const Wanted& wanted = plan.wanted;
-  const auto target = find_target("", wanted.trainer);
-  if (!target || plan.result.best.empty()) return {};
-  return translate({.model = wanted.model,
-                    .cluster = wanted.cluster,
-                    .trainer = wanted.trainer,
-                    .layout = plan.result.best[plan.result.recommended].layout,
-                    .job = wanted.job},
-                   *target)
-      .unsayable;
+  if (plan.result.best.empty() || plan.result.recommended >= plan.unsayable.size()) return {};
+  return plan.unsayable[plan.result.recommended];
 }
+
+namespace {
+
+// What was searched, what that proves, and beside it what was left alone.
+void add_search_notes(const Plan& plan, std::vector<PlanNote>& notes) {
+  const Wanted& wanted = plan.wanted;
+  std::string text = counts_text(plan.result, plan.tight_at.value_or(wanted.risk));
+  const std::vector<std::string> left = not_looked_at(question_of(wanted));
+  if (!left.empty()) text += ' ' + left_text(wanted.trainer.title, left);
+  notes.push_back({"search", text});
+  if (const auto more = attention_text(wanted); !more.empty()) notes.push_back({"left", more});
+}
+
+}  // namespace
 
 std::vector<PlanNote> plan_notes(const Plan& plan) {
   const Wanted& wanted = plan.wanted;
   const SearchResult& result = plan.result;
   std::vector<PlanNote> notes;
+  if (plan.tight_at) notes.push_back({"tight", tight_text(plan)});
   if (!result.best.empty()) {
     const PlannedLayout& first = result.best.front();
-    notes.push_back({"recommended", recommended_text(wanted, result)});
-    if (const auto refused = not_exported(plan); !refused.empty()) {
-      notes.push_back({"export", refused_text(refused)});
-    }
+    notes.push_back({"recommended", recommended_text(plan)});
+    if (!not_exported(plan).empty()) notes.push_back({"export", refused_text(plan)});
+    if (const auto text = marked_text(plan); !text.empty()) notes.push_back({"export", text});
+    add_search_notes(plan, notes);
     if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
     if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
     if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
-    if (plan.with_lean_states) notes.push_back({"states", lean_states_text(plan)});
-    if (plan.with_lean_gradients) notes.push_back({"gradients", lean_gradients_text(plan)});
+    if (plan.with_lean_states && !plan.tight_at) {
+      notes.push_back({"states", lean_states_text(plan)});
+    }
+    if (plan.with_lean_gradients && !plan.tight_at) {
+      notes.push_back({"gradients", lean_gradients_text(plan)});
+    }
     if (plan.host) {
       notes.push_back(
           {"host", fmt::format("Offloaded to host memory by {}: {}, not counting buffers.",
@@ -479,27 +483,26 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if (const auto doubt = doubt_text(ground, wanted.trainer); !doubt.empty()) {
     notes.push_back({"doubt", doubt});
   }
-  notes.push_back({"search", counts_text(result, wanted.risk)});
-  const std::vector<std::string> left = not_looked_at(question_of(wanted));
-  if (!left.empty()) {
-    notes.push_back({"left", left_text(wanted.trainer.title, left)});
-  }
-  if (const auto text = attention_text(wanted); !text.empty()) notes.push_back({"left", text});
+  if (result.best.empty()) add_search_notes(plan, notes);
   if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
   if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
     notes.push_back({"experts", load_text(wanted, result.best.front().layout)});
   }
   if (wanted.within) notes.push_back({"within", within_text(plan)});
   if (plan.change) notes.push_back({"change", change_text(plan)});
-  if (result.best.empty() && plan.with_lean_states) {
+  if ((result.best.empty() || plan.tight_at) && plan.with_lean_states) {
     notes.push_back({"states", lean_states_text(plan)});
   }
-  if (result.best.empty() && plan.with_lean_gradients) {
+  if ((result.best.empty() || plan.tight_at) && plan.with_lean_gradients) {
     notes.push_back({"gradients", lean_gradients_text(plan)});
   }
   if (plan.adapters) notes.push_back({"adapters", adapters_text(plan)});
-  if (result.end == SearchEnd::NothingFits) {
+  if (result.end == SearchEnd::NothingFits || plan.tight_at) {
     notes.push_back({"larger", larger_text(plan)});
+  }
+  if (plan.cut_short) {
+    notes.push_back(
+        {"cut-short", "Time was up before all was looked at that is told beside this answer."});
   }
   return notes;
 }
@@ -515,12 +518,13 @@ std::string plan_text(const Plan& plan, int width) {
   }
   if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
   if (plan.offloads) text += "Nothing fits without offloading to the host.\n\n";
+  if (plan.tight_at) text += wrapped_lines(tight_text(plan), width) + '\n';
   if (plan.today) {
     say(today_text(plan));
     for (const std::string& note : wanted.from_notes) say(note);
     text += '\n';
   }
-  text += table_text(result, wanted, width) + '\n';
+  text += table_text(plan, width) + '\n';
   if (!wanted.from &&
       std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& of) {
         return !split_text(of.layout, wanted.model).empty();
@@ -533,11 +537,11 @@ std::string plan_text(const Plan& plan, int width) {
     say("As --layout: " + settings_text(wanted, result.best.front().layout));
   }
   for (const PlanNote& note : plan_notes(plan)) {
-    if (note.about != "larger") say(note.text);
+    if (note.about != "larger" && note.about != "tight") say(note.text);
   }
   if (!plan.front.empty()) text += '\n' + front_text(plan, width);
   if (plan.why_not && !result.best.empty()) text += '\n' + why_not_text(plan, width);
-  if (result.end == SearchEnd::NothingFits) say(larger_text(plan));
+  if (result.end == SearchEnd::NothingFits || plan.tight_at) say(larger_text(plan));
   return text;
 }
 

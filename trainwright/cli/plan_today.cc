@@ -71,7 +71,7 @@ std::string changes_text(const Layout& from, const Layout& to) {
 }
 
 std::string today_text(const Plan& plan) {
-  const std::string name = short_text(plan.today->layout, plan.wanted.model);
+  const std::string name = short_text(plan.today->layout, plan.wanted);
   if (!plan.today->refused.empty()) {
     return fmt::format("Today's {} is refused: {}.", name, plan.today->refused.front().reason);
   }

@@ -39,7 +39,7 @@ std::string limit_text(const Plan& plan) {
   const double gain = 1 - other.time.step / first.time.step;
   return fmt::format("Memory {} it: with twice as much {} would take {}, {} less.",
                      gain < kHardly ? "hardly limits" : "limits",
-                     short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
+                     short_text(other.layout, plan.wanted), seconds_text(other.time.step),
                      percent(gain));
 }
 
@@ -48,7 +48,7 @@ std::string offload_text(const Plan& plan) {
   const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_offload;
   std::string text =
       fmt::format("Not searched, since layouts fit without: offloading. {} would take {}, {} less",
-                  short_text(other.layout, plan.wanted.model), seconds_text(other.time.step),
+                  short_text(other.layout, plan.wanted), seconds_text(other.time.step),
                   percent(1 - other.time.step / first.time.step));
   if (plan.host_with_offload)
     text += fmt::format("; host memory: {}", to_text(*plan.host_with_offload));
@@ -59,9 +59,9 @@ std::string offload_text(const Plan& plan) {
 // That train with other numbers, so that nobody gets them unasked.
 std::string lean_states_text(const Plan& plan) {
   const LeanStates& lean = *plan.with_lean_states;
-  const std::string layout = short_text(lean.plan.layout, plan.wanted.model);
+  const std::string layout = short_text(lean.plan.layout, plan.wanted);
   const std::string job = job_text(lean.job);
-  if (plan.result.best.empty()) {
+  if (plan.result.best.empty() || plan.tight_at) {
     return fmt::format("Optimizer states in fewer bits would fit: --job {}: {} ({}).", job, layout,
                        size_text(lean.plan));
   }
@@ -88,7 +88,7 @@ std::string lean_gradients_text(const Plan& plan) {
 }
 
 std::string change_text(const Plan& plan) {
-  const Layout &from = plan.result.smallest->layout, &to = plan.change->layout;
+  const Layout &from = *nearly_fits(plan), &to = plan.change->layout;
   const std::string what =
       change_to(to_text(from), to, layout_context(plan.wanted.cluster, plan.wanted.trainer));
   std::string text =
@@ -103,14 +103,14 @@ std::string adapters_text(const Plan& plan) {
   return fmt::format("Adapters {}would fit: --job {}{}: {} ({}).",
                      of.job.lora->base == FrozenBase::AsWeights ? "" : "over weights in four bits ",
                      job_text(of.job), of.trainer.empty() ? "" : " --trainer " + of.trainer,
-                     short_text(of.plan.layout, plan.wanted.model), size_text(of.plan));
+                     short_text(of.plan.layout, plan.wanted), size_text(of.plan));
 }
 
 std::string riskier_text(const Plan& plan) {
   const PlannedLayout& other = *plan.result.riskier;
   std::string text = fmt::format(
       "At a higher risk, a chance of OOM of {}, {} would take {}", chance_text(other.memory.oom),
-      short_text(other.layout, plan.wanted.model), seconds_text(other.time.step));
+      short_text(other.layout, plan.wanted), seconds_text(other.time.step));
   if (plan.result.best.empty()) return text + ".";
   const Seconds first = plan.result.best.front().time.step;
   return text + fmt::format(", {} less.", percent(1 - other.time.step / first));

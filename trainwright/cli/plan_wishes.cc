@@ -23,7 +23,7 @@ Json today_details(const Plan& plan) {
   }
   Json json = Json::object();
   json.add("says", Json::of(today_text(plan)))
-      .add("short", Json::of(short_text(plan.today->layout, plan.wanted.model)))
+      .add("short", Json::of(short_text(plan.today->layout, plan.wanted)))
       .add("notes", texts_json(plan.wanted.from_notes))
       .add("changes", texts_json(changes));
   if (plan.today->memory) {
@@ -40,7 +40,7 @@ Json pareto_details(const Plan& plan) {
     Json json = Json::object();
     json.add("cluster", Json::of(point.sized.cluster.name))
         .add("accelerators", Json::of(accelerator_count(point.sized.cluster)))
-        .add("short", Json::of(short_text(of.layout, plan.wanted.model)))
+        .add("short", Json::of(short_text(of.layout, plan.wanted)))
         .add("step", Json::of(of.time.step.value()))
         .add("tokens_per_second_per_rank", Json::of(tokens_per_second_per_rank(of.time)))
         .add("free", Json::of(point.free.value()))
@@ -53,7 +53,7 @@ Json pareto_details(const Plan& plan) {
 Json why_not_details(const Plan& plan) {
   const Judged& other = *plan.why_not;
   Json json = Json::object();
-  json.add("short", Json::of(short_text(other.layout, plan.wanted.model)));
+  json.add("short", Json::of(short_text(other.layout, plan.wanted)));
   if (!other.refused.empty()) {
     Json reasons = Json::array();
     for (const LayoutViolation& one : other.refused) {

@@ -203,7 +203,8 @@ std::vector<std::string> understood_keys(const Hearing& hearing) {
   };
   const Trainer& trainer = hearing.trainer;
   for (const auto& [ours, theirs] : trainer.settings) {
-    if (ours.starts_with("why.") || ours.starts_with("unasked") || ours == "modules") continue;
+    const bool prose = ours.starts_with("why.") || ours.starts_with("recipes.");
+    if (prose || ours.starts_with("unasked") || ours == "modules") continue;
     const bool always = ours == "always" || ours.starts_with("with_") ||
                         ours.starts_with("model.") || ours.starts_with("script");
     for (const std::string_view one : split(theirs, ';')) take(std::string(one), always);

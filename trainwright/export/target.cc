@@ -86,7 +86,8 @@ std::vector<std::string> known_keys(const Trainer& trainer, const Target& target
     }
   };
   for (const auto& [ours, theirs] : trainer.settings) {
-    if (ours == "modules" || ours == "stage_modules" || ours.starts_with("why.")) continue;
+    const bool prose = ours.starts_with("why.") || ours.starts_with("recipes.");
+    if (ours == "modules" || ours == "stage_modules" || prose) continue;
     for (const std::string_view one : split(theirs, ';')) take(std::string(one));
   }
   // What one value is told by goes before its offer.

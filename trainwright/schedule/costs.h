@@ -42,7 +42,7 @@ struct Costs {
   std::vector<BoundaryCosts> boundaries;  // one fewer than stages
   Seconds loss;                           // added to F of the last stage
   Seconds per_action;                     // the engine's own cost, added to every action
-  bool in_forwards = false;  // times are multiples of one forward, not seconds
+  bool in_forwards = false;               // times are multiples of one forward, not seconds
   double overlap = 0;  // of a group's shorter members hidden by the longest: 0 none, 1 all
 };
 // The same for every stage; one kept byte per stage and micro-batch, so that memory counts

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "trainwright/base/digits.h"
@@ -26,8 +27,17 @@ Fastest::Fastest(const SearchQuestion& question, const Space& space)
       memory_(question.model, question.cluster, question.trainer, question.job, question.constants,
               question.attention,
               [&steps = steps_](const StoredAs& storage) { return &steps.work(storage); }),
+      groups_(alike_in_memory(space.manners())),
       capacity_(capacity_of(question.cluster)) {
-  push_trunks();
+  if (!overlaps_never_cost(stack_)) {
+    groups_.clear();
+    for (std::size_t m = 0; m < space_.manners().size(); ++m) groups_.push_back({m});
+  }
+  group_of_.resize(space_.manners().size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (const std::size_t m : groups_[g]) group_of_[m] = g;
+  }
+  if (space_.stems().empty()) group_ = groups_.size();
 }
 
 std::optional<StepPieces> Fastest::whole(const Branch& branch) {
@@ -46,14 +56,47 @@ std::optional<StepPieces> Fastest::whole(const Branch& branch) {
   return *std::move(pieces);
 }
 
-void Fastest::push_trunks() {
-  for (std::int32_t t = 0; t < std::ssize(space_.trunks()); ++t) {
-    const Branch trunk{.trunk = t};
-    if (space_.leaves(t) == 0) continue;
-    const double idle = least_idle_of(space_.pipelines(t));
-    if (const auto pieces = whole(trunk)) {
-      push({least_step(*pieces, stack_).with_idle(idle), Level::Trunk, trunk});
-    }
+void Fastest::meet_next() {
+  const std::size_t stem = stem_++;
+  const std::size_t of = group_;
+  if (stem_ == space_.stems().size()) {
+    stem_ = 0;
+    ++group_;
+  }
+  std::vector<std::int64_t> trunks;
+  Flags<Switch> all;
+  for (const std::size_t m : groups_[of]) {
+    const std::int64_t trunk = space_.trunk_of(stem, m);
+    if (space_.leaves(trunk) == 0) continue;
+    trunks.push_back(trunk);
+    all.bits |= space_.manners()[m].on.bits;
+  }
+  if (trunks.size() < 2) {
+    for (const std::int64_t trunk : trunks) push_trunk(trunk);
+    return;
+  }
+  Layout layout = space_.layout({.trunk = trunks.front()});
+  layout.on.bits |= all.bits;
+  const auto pieces = steps_.whole(layout);
+  if (!pieces) return;
+  ++looked_.bounded;
+  const double idle = least_idle_of(space_.pipelines(trunks.front()));
+  push({least_step(*pieces, stack_).with_idle(idle), Level::Stem, {.trunk = trunks.front()}});
+}
+
+void Fastest::push_trunk(std::int64_t trunk) {
+  const double idle = least_idle_of(space_.pipelines(trunk));
+  if (const auto pieces = whole({.trunk = trunk})) {
+    push({least_step(*pieces, stack_).with_idle(idle), Level::Trunk, {.trunk = trunk}});
+  }
+}
+
+void Fastest::split_stem(std::int64_t trunk) {
+  const std::size_t manners = space_.manners().size();
+  const std::size_t stem = static_cast<std::size_t>(trunk) / manners;
+  for (const std::size_t m : groups_[group_of_[static_cast<std::size_t>(trunk) % manners]]) {
+    const std::int64_t one = space_.trunk_of(stem, m);
+    if (space_.leaves(one) > 0) push_trunk(one);
   }
 }
 
@@ -68,6 +111,8 @@ void Fastest::begin_again(Bytes capacity, Seconds most) {
   capacity_ = capacity;
   most_ = most;
   heap_.clear();
+  left_.clear();
+  dived_.clear();
   known_ = 0;
   looked_ = {};
   stopped_ = SearchStop::Not;
@@ -196,41 +241,138 @@ void Fastest::ask_whether_to_stop() {
   if (asked) return;
   const std::int64_t branches = looked_.bounded + looked_.evaluated;
   // What is known may turn out not to fit.
-  stopped_ = branches >= question_.budget && known_ > 0 ? SearchStop::Budget : SearchStop::Not;
-  if (stopped_ == SearchStop::Not && question_.stop) stopped_ = question_.stop(branches);
+  const bool some = known_ > 0 || !left_.empty();
+  stopped_ = branches >= question_.budget && some ? SearchStop::Budget : SearchStop::Not;
+  if (stopped_ != SearchStop::Not || !question_.stop) return;
+  stopped_ = question_.stop(branches);
+  if (stopped_ != SearchStop::Soon) return;
+  stopped_ = SearchStop::Not;
+  if (std::exchange(hurries_, true)) return;
+  if (known_ == 0) dive();
 }
 
-Seconds Fastest::bound() const {
-  return heap_.empty() ? Seconds(std::numeric_limits<double>::infinity()) : heap_.front().bound;
-}
-
-std::optional<Layout> Fastest::next() {
-  while (!heap_.empty()) {
-    ask_whether_to_stop();
-    if (stopped_ != SearchStop::Not) return next_of_known();
-    const Node node = pop();
-    switch (node.level) {
-      case Level::Trunk: split_trunk(node.branch); break;
-      case Level::Twig: split_twig(node.twig); break;
-      case Level::Leaves: next_leaf(node); break;
-      case Level::Fitting: time_leaf(node.branch); break;
-      case Level::Timed: return space_.layout(node.branch);
+// In the order of the golden section, so that neighbours are far apart.
+void Fastest::dive() {
+  constexpr std::int64_t kMostAsked = 4000;
+  constexpr std::size_t kEnough = 32;
+  if (std::exchange(has_dived_, true)) return;
+  std::vector<std::size_t> small;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const Layout& stem : space_.stems()) least = std::min(least, stem.mbs);
+  for (std::size_t s = 0; s < space_.stems().size(); ++s) {
+    if (space_.stems()[s].mbs == least) small.push_back(s);
+  }
+  std::size_t stride = static_cast<std::size_t>(real(std::ssize(small)) * 0.618) | 1U;
+  while (std::gcd(stride, small.size()) > 1) stride += 2;
+  dive_left_ = kMostAsked;
+  for (std::size_t i = 0; i < small.size() && dive_left_ > 0 && dived_.size() < kEnough; ++i) {
+    if (question_.stop && stopped_ != SearchStop::Interrupt) {
+      const SearchStop now = question_.stop(looked_.bounded);
+      if (now == SearchStop::Time || now == SearchStop::Interrupt) break;
     }
+    if (question_.late && question_.late()) break;
+    dive_into(space_.trunk_of(small[i * stride % small.size()], 0));
+  }
+}
+
+// Of a trunk each way to share weights, with the least that is run again.
+void Fastest::dive_into(std::int64_t trunk) {
+  if (space_.leaves(trunk) == 0) return;
+  for (std::int32_t s = 0; s < std::ssize(space_.sharings(trunk)); ++s) {
+    const auto states = memory_.states(space_.layout({.trunk = trunk, .sharing = s}));
+    if (!states || *states > capacity_) continue;
+    const auto leaf = leanest_that_fits(trunk, s);
+    if (leaf) dived_.push_back({time_of(*leaf), Level::Timed, *leaf});
+  }
+}
+
+std::optional<Branch> Fastest::leanest_that_fits(std::int64_t trunk, std::int32_t sharing) {
+  Branch leaf{.trunk = trunk, .sharing = sharing};
+  for (const std::int32_t pipeline : space_.by_idle(trunk)) {
+    leaf.pipeline = pipeline;
+    // What runs most again needs least: where that does not fit, nothing does.
+    leaf.recompute = static_cast<std::int32_t>(space_.recomputes().size()) - 1;
+    if (!fits(leaf)) return std::nullopt;
+    for (leaf.recompute = 0; leaf.recompute < std::ssize(space_.recomputes()); ++leaf.recompute) {
+      if (!space_.holds(leaf) || !fits(leaf)) continue;
+      if (is_legal(violations(space_.layout(leaf), question_.job, question_.model,
+                              question_.cluster, question_.trainer))) {
+        return leaf;
+      }
+    }
+    if (dive_left_ <= 0) break;
   }
   return std::nullopt;
 }
 
-std::optional<Layout> Fastest::next_of_known() {
-  if (known_ == 0) return std::nullopt;
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < heap_.size(); ++i) {
-    if (is_known(heap_[i]) && (!first || later(heap_[*first], heap_[i]))) first = i;
+bool Fastest::fits(const Branch& leaf) {
+  --dive_left_;
+  const auto least = memory_.least(space_.layout(leaf), kEvenOdds, capacity_);
+  return least && fit_of(least->oom, question_.risk) == Fit::Fits;
+}
+
+std::optional<Seconds> Fastest::bound() const {
+  if (!met_all()) return std::nullopt;
+  const Seconds of_heap = heap_.empty() ? kForever : heap_.front().bound;
+  return left_.empty() ? of_heap : std::min(of_heap, left_.back().bound);
+}
+
+void Fastest::split(const Node& node) {
+  switch (node.level) {
+    case Level::Stem: return split_stem(node.branch.trunk);
+    case Level::Trunk: return split_trunk(node.branch);
+    case Level::Twig: return split_twig(node.twig);
+    case Level::Leaves: return next_leaf(node);
+    case Level::Fitting: return time_leaf(node.branch);
+    case Level::Timed: return;
   }
-  const Branch branch = heap_[*first].branch;
-  heap_.erase(heap_.begin() + static_cast<std::ptrdiff_t>(*first));
+}
+
+std::optional<Layout> Fastest::next() {
+  while (!heap_.empty() || !left_.empty() || !met_all()) {
+    ask_whether_to_stop();
+    if (stopped_ != SearchStop::Not) {
+      if (auto known = next_of_known(); known || stopped_ != SearchStop::Budget) return known;
+      continue;  // with a budget, until something is met
+    }
+    // Bounds prove nothing before all stems are met; in a hurry the best of those that are is had
+    // first.
+    const bool best_is_known = heap_.empty() || heap_.front().level == Level::Timed;
+    if (!met_all() && (!hurries_ || best_is_known)) {
+      meet_next();
+      continue;
+    }
+    const Node node = pop();
+    if (node.level == Level::Timed) return space_.layout(node.branch);
+    split(node);
+  }
+  return std::nullopt;
+}
+
+// Once stopped no more are looked at, but a budget may go on: then what is known by then is added.
+void Fastest::gather_known() {
+  if (known_ == 0 && dived_.empty()) return;
+  const auto known = std::stable_partition(heap_.begin(), heap_.end(),
+                                           [](const Node& node) { return !is_known(node); });
+  left_.insert(left_.end(), known, heap_.end());
+  heap_.erase(known, heap_.end());
   std::make_heap(heap_.begin(), heap_.end(),
                  [&](const Node& a, const Node& b) { return later(a, b); });
-  --known_;
+  known_ = 0;
+  for (const Node& dived : std::exchange(dived_, {})) {
+    const auto same = [&](const Node& node) { return node.branch == dived.branch; };
+    if (std::none_of(left_.begin(), left_.end(), same)) left_.push_back(dived);
+  }
+  std::stable_sort(left_.begin(), left_.end(),
+                   [&](const Node& a, const Node& b) { return later(a, b); });
+}
+
+std::optional<Layout> Fastest::next_of_known() {
+  if (left_.empty() && known_ == 0 && stopped_ != SearchStop::Budget) dive();
+  gather_known();
+  if (left_.empty()) return std::nullopt;
+  const Branch branch = left_.back().branch;
+  left_.pop_back();
   return space_.layout(branch);
 }
 

@@ -1,12 +1,16 @@
 #pragma once
 // Private: best first over the tree of space.h.
 //
-// Every branch has a lower bound of the step time of its layouts: of a trunk its cheapest way to
-// recompute with nothing to travel between replicas, of a twig with its own, of a leaf with its
-// pipeline's least idle time, and last the time itself. The branch with the least bound is always
+// Every branch has a lower bound of the step time of its layouts: of the manners of a stem that are
+// alike in memory one with all that they switch on, of a trunk its cheapest way to recompute with
+// nothing to travel between replicas, of a twig with its own, of a leaf with its pipeline's least
+// idle time, and last the time itself. The branch with the least bound is always
 // the next to be looked at, so layouts come out fastest first, and when one comes out no other can
 // be faster: that is the proof. Bounds and times are compared in nine digits; equal times come out
 // in the order of their text.
+//
+// Stems are met one after the other, so that a search can be stopped at any time. When time presses
+// (SearchStop::Soon) a dive looks for layouts that fit, and what was met so far is looked at first.
 //
 // Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
 // slice, cost more than all of it.
@@ -57,8 +61,12 @@ class Fastest {
   // did not fit and takes no longer. The rest is as before.
   void begin_again(Bytes capacity, Seconds most);
   // With more to look at.
-  SearchStop stopped() const { return heap_.empty() ? SearchStop::Not : stopped_; }
-  Seconds bound() const;  // none that is still to come takes less
+  SearchStop stopped() const {
+    const bool done = heap_.empty() && left_.empty() && met_all();
+    return done ? SearchStop::Not : stopped_;
+  }
+  // None that is still to come takes less; nullopt while stems are left that nobody met.
+  std::optional<Seconds> bound() const;
   const Looked& looked() const { return looked_; }
   // What the fullest rank of a layout that does not fit needs, but for slack, or the first one that
   // may not; nullopt if it cannot run at all.
@@ -74,11 +82,11 @@ class Fastest {
 
  private:
   // Leaves: those of a split twig that are still to come, the next one's bound; or one leaf alone.
-  enum class Level : std::uint8_t { Trunk, Twig, Leaves, Fitting, Timed };
+  enum class Level : std::uint8_t { Stem, Trunk, Twig, Leaves, Fitting, Timed };
   struct Node {
     Seconds bound;
     Level level = Level::Trunk;
-    Branch branch = {};
+    Branch branch = {};      // of Stem the first trunk of those that are alike
     std::int32_t twig = -1;  // of Twig, and of Leaves that are not alone
     std::int32_t next = 0;
   };
@@ -88,9 +96,19 @@ class Fastest {
     LeastStep least;
   };
 
-  void push_trunks();
+  bool met_all() const { return group_ == groups_.size(); }
+  // Of one stem the trunks of one group of manners.
+  void meet_next();
+  void push_trunk(std::int64_t trunk);
+  void split_stem(std::int64_t trunk);
   void push_twig(const Branch& twig, const LeastStep& least);
   void split_trunk(const Branch& trunk);
+  void split(const Node& node);
+  // Looks for layouts that fit in stems here and there.
+  void dive();
+  void dive_into(std::int64_t trunk);
+  std::optional<Branch> leanest_that_fits(std::int64_t trunk, std::int32_t sharing);
+  bool fits(const Branch& leaf);
   // Cuts all layouts with this trunk and sharing if their states alone, so many bytes, are too
   // large.
   std::optional<Bytes> cut_by_states(const Branch& branch);
@@ -103,6 +121,7 @@ class Fastest {
   std::optional<StepPieces> whole(const Branch& branch);
   // Of the layouts that may fit the one that looks best, when the search is stopped.
   std::optional<Layout> next_of_known();
+  void gather_known();
   void ask_whether_to_stop();
   bool later(const Node& a, const Node& b) const;
   Node pop();
@@ -116,13 +135,22 @@ class Fastest {
   MemoryModel memory_;
   static bool is_known(const Node& node) { return node.level >= Level::Fitting; }
 
+  // Of manners, and the next to meet: a group of them, of a stem. One by one where a bound of one
+  // does not speak for the others.
+  std::vector<std::vector<std::size_t>> groups_ = {};
+  std::vector<std::size_t> group_of_ = {};
+  std::size_t group_ = 0, stem_ = 0;
   std::vector<Node> heap_;
+  std::vector<Node> left_ = {};   // once stopped: known ones, the last is the next
+  std::vector<Node> dived_ = {};  // found by a dive, which may be in the heap, too
+  bool hurries_ = false, has_dived_ = false;
+  std::int64_t dive_left_ = 0;  // memory evaluations of a dive
   std::vector<KnownTwig> twigs_ = {};
   std::vector<std::pair<Bytes, KnownTwig>> cut_ = {};  // by states of so many bytes
   Bytes capacity_;
   static constexpr Seconds kForever = Seconds(std::numeric_limits<double>::infinity());
   Seconds most_ = kForever;  // nothing above is looked at
-  std::int64_t known_ = 0;   // layouts in it that may fit
+  std::int64_t known_ = 0;   // layouts in the heap that may fit
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};

@@ -15,8 +15,7 @@ constexpr std::array<std::string_view, 9> kDegreeKeys = {"tp", "pp",  "vpp", "cp
                                                          "ep", "etp", "mbs", "zero"};
 constexpr std::string_view kKeys =
     "tp, pp, vpp, cp, dp, ep, etp, mbs, zero, recompute, sharding, offload, cp_kind, gradients, "
-    "loss "
-    "or schedule";
+    "dispatcher, on, loss or schedule";
 
 std::vector<std::string> kinds_of(std::string_view key) {
   if (key == "recompute") return to_strings(all_names(RecomputeKind{}));
@@ -24,6 +23,8 @@ std::vector<std::string> kinds_of(std::string_view key) {
   if (key == "schedule") return to_strings(all_names(ScheduleKind{}));
   if (key == "gradients") return to_strings(all_names(GradientDtype{}));
   if (key == "cp_kind") return to_strings(all_names(CpKind{}));
+  if (key == "dispatcher") return to_strings(all_names(DispatcherKind{}));
+  if (key == "on") return to_strings(all_names(Switch{}));
   if (key == "offload") return {"none", "optimizer", "optimizer+parameters"};
   return {};
 }
@@ -73,9 +74,14 @@ Result<Limit> parse_limit(std::string_view text, const std::string& where) {
     return fail(where, fmt::format("'{}' cannot be fixed", limit.key),
                 fmt::format("one of {}", kKeys));
   }
-  if (std::find(kinds.begin(), kinds.end(), value) == kinds.end()) {
-    return fail(where, fmt::format("'{}' is no kind of {}", value, limit.key),
-                did_you_mean(value, kinds, "one of " + enumerate(kinds, "or")));
+  const bool several = limit.key == "on";
+  for (const std::string_view one :
+       several ? split(value, '+') : std::vector{std::string_view(value)}) {
+    if (std::find(kinds.begin(), kinds.end(), one) != kinds.end()) continue;
+    return fail(where,
+                several ? fmt::format("'{}' is nothing to switch on", one)
+                        : fmt::format("'{}' is no kind of {}", one, limit.key),
+                did_you_mean(std::string(one), kinds, "one of " + enumerate(kinds, "or")));
   }
   limit.kind = value;
   return limit;
@@ -98,6 +104,15 @@ bool allows(const Limits& limits, std::string_view key, std::int64_t value) {
 bool allows(const Limits& limits, std::string_view key, std::string_view kind) {
   return std::all_of(limits.begin(), limits.end(),
                      [&](const Limit& limit) { return limit.key != key || limit.kind == kind; });
+}
+
+Flags<Switch> fixed_switches(const Limits& limits) {
+  Flags<Switch> on;
+  for (const Limit& limit : limits) {
+    if (limit.key != "on") continue;
+    for (const std::string_view name : split(limit.kind, '+')) on.insert(*named<Switch>(name));
+  }
+  return on;
 }
 
 }  // namespace trainwright

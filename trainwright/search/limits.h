@@ -5,6 +5,7 @@
 //   vpp=..4     at most              sharding=fsdp
 //   mbs=2..     at least             schedule=1f1b
 //   dp=8..64    between              offload=none
+//   on=graphs+overlap-ep             dispatcher=flex
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -19,7 +20,9 @@ namespace trainwright {
 struct Limit {
   std::string key;  // of the layout's text
   std::int64_t least = 0, most = std::numeric_limits<std::int64_t>::max();
-  std::string kind = {};  // of recompute, sharding, offload, cp_kind, gradients and schedule
+  // Of recompute, sharding, offload, cp_kind, gradients, schedule and dispatcher; loss by its name,
+  // and switches that are on joined by '+'.
+  std::string kind = {};
 };
 // Diagnoses unknown keys and kinds, and ranges that are none. `where` is the option's name.
 Result<Limit> parse_limit(std::string_view text, const std::string& where);
@@ -33,5 +36,6 @@ std::span<const std::string_view> all_names(Also);
 using Limits = std::vector<Limit>;
 bool allows(const Limits& limits, std::string_view key, std::int64_t value);
 bool allows(const Limits& limits, std::string_view key, std::string_view kind);
+Flags<Switch> fixed_switches(const Limits& limits);  // of on=...
 
 }  // namespace trainwright

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
+
+#include "trainwright/search/recipes.h"
 
 namespace trainwright {
 namespace detail {
@@ -97,17 +100,51 @@ bool compiles_if_asked(const Trainer& trainer, const Layout& base) {
   return offered && !asks(base, Switch::Compile, trainer);
 }
 
-// The first that has to be asked for and lets backward passes be split, if the usual one does not.
-std::vector<std::string> losses_for_split(const Layout& base, const Trainer& trainer) {
+// What lets backward passes be split where the layout's own loss, compiled or not, does not: the
+// first loss that has to be asked for, no compiling, or both.
+std::vector<Manner> for_split(const Layout& base, const Trainer& trainer) {
   Layout split = base;
   split.pp = 2;
   split.schedule = ScheduleKind::ZbH1;
-  if (!base.loss.empty() || runs_with_loss(split, trainer)) return {};
+  if (runs_with_loss(split, trainer)) return {};
+  std::vector<std::string> losses = {base.loss};
   for (const Loss& loss : trainer.losses) {
-    split.loss = loss.name;
-    if (loss.use == Use::OptIn && runs_with_loss(split, trainer)) return {loss.name};
+    if (base.loss.empty() && loss.use == Use::OptIn) losses.push_back(loss.name);
+  }
+  for (const bool compiled : {true, false}) {
+    if (!compiled && !base.on.has(Switch::Compile)) break;
+    const Flags<Switch> drop = compiled ? Flags<Switch>{} : Flags<Switch>{Switch::Compile};
+    split.on.bits = base.on.bits & ~drop.bits;
+    for (const std::string& loss : losses) {
+      split.loss = loss;
+      if (!runs_with_loss(split, trainer)) continue;
+      return {{.order = base.order,
+               .on = {},
+               .off = {},
+               .drop = drop,
+               .loss = loss,
+               .only_split = true}};
+    }
   }
   return {};
+}
+
+// Without those that are another one with what is fixed.
+std::vector<Manner> once_each(std::vector<Manner> manners, const Flags<Switch>& fixed) {
+  const auto same = [&](const Manner& a, const Manner& b) {
+    const auto rest = [&](const Manner& of) {
+      return std::tuple(of.order, of.dispatcher, of.on.bits | fixed.bits, of.off.bits, of.drop.bits,
+                        of.loss, of.only_split);
+    };
+    return rest(a) == rest(b);
+  };
+  std::vector<Manner> found;
+  for (Manner& manner : manners) {
+    const bool known = std::any_of(found.begin(), found.end(),
+                                   [&](const Manner& other) { return same(other, manner); });
+    if (!known) found.push_back(std::move(manner));
+  }
+  return found;
 }
 
 }  // namespace
@@ -132,14 +169,16 @@ bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
   known.set(Variable::Pp, layout.pp);
   known.set(Variable::SplitBackward, facts_of(layout.schedule).splits_backward ? 1 : 0);
   known.set(Variable::LossChunks, trainer.losses[loss].chunks);
+  known.set(Variable::Compile, asks(layout, Switch::Compile, trainer) ? 1 : 0);
   return !forbids(trainer, known);
 }
 
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base) {
   const Trainer& trainer = question.trainer;
-  std::vector<Manner> manners = {{base.order, base.dispatcher, {}, {}, base.loss}};
+  std::vector<Manner> manners = {{.order = base.order, .on = {}, .off = {}, .loss = base.loss}};
   if (question.also.has(Also::Overlaps)) add_overlaps(manners, trainer);
-  if (question.also.has(Also::Dispatcher) && has_experts(question.model)) {
+  const bool fixed = !allows(question.limits, "dispatcher", std::string_view());
+  if (question.also.has(Also::Dispatcher) && has_experts(question.model) && !fixed) {
     times(manners, other_dispatchers(trainer, base.dispatcher),
           [](Manner& manner, DispatcherKind kind) { manner.dispatcher = kind; });
   }
@@ -152,29 +191,70 @@ std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& bas
           [](Manner& manner, Switch compile) { manner.on.insert(compile); });
   }
   if (!question.from) {
-    times(manners, losses_for_split(base, trainer),
-          [](Manner& manner, const std::string& loss) { manner.loss = loss; });
+    times(manners, for_split(base, trainer), [](Manner& manner, const Manner& split) {
+      manner.loss = split.loss;
+      manner.drop = split.drop;
+      manner.only_split = true;
+    });
   }
-  return manners;
+  return once_each(std::move(manners), fixed_switches(question.limits));
+}
+
+bool feels(const Layout& layout, const Flags<Switch>& switches) {
+  const auto needs = [&](Switch what, bool there) { return !switches.has(what) || there; };
+  return needs(Switch::OverlapTp, layout.tp > 1 && layout.sp) &&
+         needs(Switch::OverlapGradientReduce, layout.dp * layout.cp > 1) &&
+         needs(Switch::OverlapParameterGather, layout.dp * layout.cp > 1) &&
+         needs(Switch::OverlapEp, layout.ep > 1) &&
+         needs(Switch::OverlapSharedExperts, layout.ep > 1) &&
+         needs(Switch::OverlapP2p, layout.pp > 1);
 }
 
 bool is_felt(const Manner& manner, const Layout& layout) {
-  const bool several = layout.pp > 1, copies = layout.dp * layout.cp > 1;
-  if ((manner.order != layout.order || manner.loss != layout.loss) && !several) return false;
-  if (manner.dispatcher != layout.dispatcher && layout.ep == 1) return false;
+  const bool several = layout.pp > 1;
+  if ((manner.order != layout.order || manner.only_split) && !several) return false;
+  if (manner.dispatcher && layout.ep == 1) return false;
+  if ((manner.drop.bits & ~layout.on.bits) != 0) return false;  // nothing is left out
   Flags<Switch> asked = manner.on;
   asked.bits |= manner.off.bits;
-  const auto needs = [&](Switch what, bool there) { return !asked.has(what) || there; };
-  return needs(Switch::OverlapTp, layout.tp > 1 && layout.sp) &&
-         needs(Switch::OverlapGradientReduce, copies) && needs(Switch::OverlapEp, layout.ep > 1) &&
-         needs(Switch::OverlapSharedExperts, layout.ep > 1) && needs(Switch::OverlapP2p, several);
+  return feels(layout, asked);
+}
+
+std::vector<std::vector<std::size_t>> alike_in_memory(const std::vector<Manner>& manners) {
+  const Flags<Switch> late{
+      Switch::OverlapTp, Switch::OverlapGradientReduce, Switch::OverlapParameterGather,
+      Switch::OverlapEp, Switch::OverlapSharedExperts,  Switch::Graphs,
+      Switch::PartGraphs};
+  const auto apart = [&](const Manner& of) {
+    return std::tuple(of.order, of.dispatcher, of.on.bits & ~late.bits, of.off.bits, of.drop.bits,
+                      of.loss, of.only_split);
+  };
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t i = 0; i < manners.size(); ++i) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& of) {
+      return apart(manners[of.front()]) == apart(manners[i]);
+    });
+    if (group == groups.end()) {
+      groups.push_back({i});
+    } else {
+      group->push_back(i);
+    }
+  }
+  return groups;
+}
+
+// step.cc: what travels beside other work shows in part, at least what that work does not cover;
+// with a factor below 1 it takes less alone.
+bool overlaps_never_cost(const StackConstants& stack) {
+  return stack.at(StackConstant::Exposed) <= 1 && stack.at(StackConstant::DataExposed) <= 1 &&
+         stack.at(StackConstant::Collectives) >= 1;
 }
 
 Layout in_manner(Layout layout, const Manner& manner) {
   layout.order = manner.order;
-  layout.dispatcher = manner.dispatcher;
+  layout.dispatcher = manner.dispatcher.value_or(layout.dispatcher);
   layout.loss = manner.loss;
-  layout.on.bits |= manner.on.bits;
+  layout.on.bits = (layout.on.bits & ~manner.drop.bits) | manner.on.bits;
   layout.off.bits |= manner.off.bits;
   return layout;
 }
@@ -187,12 +267,13 @@ std::vector<std::string> not_looked_at(const SearchQuestion& question) {
   const Layout base = usual_layout(question.trainer);
   SearchQuestion wider = question;
   wider.also = {};
-  const std::size_t unasked = detail::manners_of(wider, base).size();
+  const Layout taken = detail::Recipes(question).taken(base);
+  const std::size_t unasked = detail::manners_of(wider, taken).size();
   for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
     const Also axis = static_cast<Also>(i);
     if (question.also.has(axis)) continue;
     wider.also = {axis};
-    if (detail::manners_of(wider, base).size() > unasked) found.emplace_back(all_names(Also{})[i]);
+    if (detail::manners_of(wider, taken).size() > unasked) found.emplace_back(all_names(Also{})[i]);
   }
   return found;
 }

@@ -76,16 +76,26 @@ std::string family_of(Layout layout) {
   return to_text(layout);
 }
 
-std::size_t recommended_of(const std::vector<PlannedLayout>& best) {
-  std::size_t found = 0;
-  const double least = std::max(kSafe, best.front().memory.oom);
+bool steps_back(const Layout& from, const Layout& to) {
+  const bool replicas = to.sharding == ShardingKind::Ddp && to.dp * to.cp > 1;
+  return to.pp > from.pp || (replicas && from.sharding != ShardingKind::Ddp);
+}
+
+std::optional<std::size_t> simplest_of(const std::vector<PlannedLayout>& best,
+                                       const std::function<bool(std::size_t)>& may) {
+  std::optional<std::size_t> found;
+  const PlannedLayout& first = best.front();
+  const double least = std::max(kSafe, first.memory.oom);
   const auto worth = [&](const PlannedLayout& plan) {
     return std::tuple(plan.memory.oom > least, ways_of(plan.layout),
                       rank_of(plan) * (1 / (1 - plan.memory.oom)));
   };
-  for (std::size_t i = 1; i < std::min(best.size(), kChosenFrom); ++i) {
-    if (rank_of(best[i]) > rank_of(best.front()) * (1 + kMargin)) break;
-    if (worth(best[i]) < worth(best[found])) found = i;
+  for (std::size_t i = 0; i < std::min(best.size(), kChosenFrom); ++i) {
+    if (i > 0 && rank_of(best[i]) > rank_of(first) * (1 + kMargin)) break;
+    if (!may(i)) continue;
+    const bool better = found && !steps_back(best[*found].layout, best[i].layout) &&
+                        worth(best[i]) < worth(best[*found]);
+    if (!found || better) found = i;
   }
   return found;
 }
@@ -110,12 +120,15 @@ class Asking {
   Result<SearchResult> result() {
     while (result_.best.size() < question_.most) {
       const std::optional<Layout> layout = fastest_.next();
-      if (!layout) break;
+      if (!layout || too_late()) break;
       if (!enough_alike(*layout)) TW_TRY(ask(*layout));
     }
-    if (result_.best.empty() && question_.find_smallest) result_.smallest = TW_TRY(smallest());
+    const bool all = fastest_.stopped() == SearchStop::Not;
+    if (result_.best.empty() && all && question_.find_smallest) {
+      result_.smallest = TW_TRY(smallest());
+    }
     finish();
-    if (question_.find_riskier) result_.riskier = TW_TRY(riskier());
+    if (question_.find_riskier && !is_asked_to_stop()) result_.riskier = TW_TRY(riskier());
     if (question_.more_memory && result_.proven && !result_.best.empty()) {
       result_.with_more_memory = TW_TRY(with_more_memory(*question_.more_memory));
     }
@@ -123,6 +136,18 @@ class Asking {
   }
 
  private:
+  bool is_asked_to_stop() const {
+    if (!question_.stop) return false;
+    const SearchStop now = question_.stop(fastest_.looked().bounded);
+    return now == SearchStop::Time || now == SearchStop::Interrupt;
+  }
+  // One layout is judged, whatever the time; a few where the first does not fit.
+  bool too_late() {
+    constexpr std::int64_t kMostTried = 3;
+    if (fastest_.stopped() == SearchStop::Not || !question_.late || !question_.late()) return false;
+    return !result_.best.empty() || late_++ >= kMostTried;
+  }
+
   // Nullopt if the trainer refuses it.
   Result<std::optional<Fit>> ask(const Layout& layout) {
     if (!refusals_.accepts(question_, layout)) return std::nullopt;
@@ -177,6 +202,10 @@ class Asking {
     std::optional<PlannedLayout> smallest;
     int replayed = 0;
     while (!heap.empty()) {
+      if (is_asked_to_stop()) {
+        stopped_ = question_.stop(fastest_.looked().bounded);
+        return std::nullopt;
+      }
       std::pop_heap(heap.begin(), heap.end());
       const LargeLayout of = heap.back();
       heap.pop_back();
@@ -233,7 +262,7 @@ class Asking {
     }
     for (const detail::Large& of : fastest_.large()) {
       if (of.fit != Fit::Tight) continue;
-      if (of.bound >= least) break;
+      if (of.bound >= least || is_asked_to_stop()) break;
       if (fastest_.time_of(of.branch) >= least) continue;
       const Layout layout = space_.layout(of.branch);
       if (!refusals_.accepts(question_, layout)) continue;
@@ -262,6 +291,7 @@ class Asking {
       return better;
     };
     for (const auto& [layout, step] : asked_) {
+      if (is_asked_to_stop()) return std::nullopt;
       if (step > rank_of(found) || TW_TRY(improve(layout))) break;
     }
     fastest_.begin_again(capacity_of(larger), rank_of(found));
@@ -299,17 +329,21 @@ class Asking {
     }
     result_.stopped = fastest_.stopped();
     result_.proven = result_.stopped == SearchStop::Not;
-    result_.bound = fastest_.bound();
+    if (result_.proven && stopped_ != SearchStop::Not) result_.stopped = stopped_;
+    if (const auto bound = fastest_.bound()) result_.bound = *bound;
     if (!result_.best.empty()) {
+      // Whatever nobody met: no layout beats the peak.
+      if (!fastest_.bound()) result_.bound = result_.best.front().time.bound;
+
       std::stable_sort(
           result_.best.begin(), result_.best.end(),
           [](const PlannedLayout& a, const PlannedLayout& b) { return rank_of(a) < rank_of(b); });
       result_.bound = std::min(result_.bound, result_.best.front().time.step);
-      result_.recommended = recommended_of(result_.best);
+      result_.recommended = recommended_of(result_.best, [](std::size_t) { return true; });
     } else if (!result_.proven) {
       result_.end = SearchEnd::Stopped;
       result_.smallest.reset();
-    } else if (result_.smallest || !question_.find_smallest) {
+    } else if (result_.smallest || !question_.find_smallest || stopped_ != SearchStop::Not) {
       result_.end = SearchEnd::NothingFits;
     } else {
       result_.end =
@@ -327,6 +361,8 @@ class Asking {
   std::vector<LargeLayout> large_ = {};
   std::vector<std::pair<Layout, Seconds>> asked_ = {};  // those of `large_`, with their times
   std::optional<PlannedLayout> tight_ = {};             // the fastest of them that is no worse
+  std::int64_t late_ = 0;                               // layouts judged when it was late
+  SearchStop stopped_ = SearchStop::Not;                // while the smallest was looked for
 };
 
 }  // namespace
@@ -376,10 +412,12 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
           .most = question.most,
           .limits = question.limits,
           .also = question.also,
+          .recipes = question.recipes,
           .offload = question.offload,
           .from = question.from,
           .budget = question.budget,
-          .stop = question.stop};
+          .stop = question.stop,
+          .late = question.late};
 }
 
 StepModel step_model(const SearchQuestion& question) {
@@ -398,6 +436,13 @@ int ways_of(const Layout& layout) {
          (layout.on.empty() && layout.off.empty() ? 0 : 1);
 }
 
+std::size_t recommended_of(const std::vector<PlannedLayout>& best,
+                           const std::function<bool(std::size_t)>& may) {
+  const auto any = [](std::size_t) { return true; };
+  const auto found = simplest_of(best, may);
+  return found ? *found : simplest_of(best, any).value_or(0);
+}
+
 Result<SearchResult> search(const SearchQuestion& question) {
   const detail::Space space(question);
   return Asking(question, space).result();
@@ -409,6 +454,7 @@ std::string_view name_of(SearchStop stop) {
     case SearchStop::Budget: return "budget";
     case SearchStop::Time: return "time-limit";
     case SearchStop::Interrupt: return "interrupt";
+    case SearchStop::Soon: return "soon";
   }
   return "";
 }
@@ -416,6 +462,7 @@ std::string_view name_of(SearchStop stop) {
 std::string_view name_of(SearchEnd end) {
   switch (end) {
     case SearchEnd::Found: return "found";
+    case SearchEnd::Tight: return "tight";
     case SearchEnd::NothingFits: return "nothing-fits";
     case SearchEnd::AllRefused: return "all-refused";
     case SearchEnd::Stopped: return "stopped";

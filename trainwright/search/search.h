@@ -6,8 +6,9 @@
 // first n layers of each stage, full), way to share weights, schedule, number of chunks and split
 // of layers that the trainer offers; where asked for, ways to offload states and weights. tp stays
 // in one domain of fast links, with sequence parallelism where sequences split. Overlaps, the
-// dispatcher and the order of ranks are looked at if asked for (manners.h); what else a layout may
-// say is as the trainer does it unasked, or as a limit fixes it.
+// dispatcher and the order of ranks are looked at if asked for (manners.h), else as recipes of the
+// trainer share them (recipes.h); what else a layout may say is as the trainer does it unasked, or
+// as a limit fixes it.
 // Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
 // runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
 // every rank has the memory, the peak and the links of the smallest and slowest.
@@ -37,8 +38,9 @@
 
 namespace trainwright {
 
-// What may end a search before its proof: then it answers with the best so far and its gap.
-enum class SearchStop : std::uint8_t { Not, Budget, Time, Interrupt };
+// What may end a search before its proof: then it answers with the best so far and its gap. Soon
+// does not end it: an end is near, so what fits is looked for before anything is proven.
+enum class SearchStop : std::uint8_t { Not, Budget, Time, Interrupt, Soon };
 std::string_view name_of(SearchStop stop);  // "", "budget", "time-limit", "interrupt"
 
 // More than two changes at once and nobody knows which of them helped.
@@ -59,7 +61,10 @@ struct SearchQuestion {
   std::size_t most = 10;     // families of layouts to report
   Limits limits = {};        // what is fixed beforehand
   Flags<Also> also = {};     // axes to look at too; not with `from`
-  bool offload = false;      // states and weights may lie on the host: a last resort
+  // Axes on which what published recipes of the trainer share is taken for granted, where it is
+  // legal ("recipes." in data/trainers). Neither with `from` nor where an axis is looked at.
+  Flags<Also> recipes = {};
+  bool offload = false;  // states and weights may lie on the host: a last resort
   // What is run today: only layouts that differ in at most kMostChanges knobs (changes.h), and have
   // all else of it. Neither with an order of its own nor with recompute by stages.
   std::optional<Layout> from = std::nullopt;
@@ -68,6 +73,8 @@ struct SearchQuestion {
   // Asked before every branch, with the branches so far; what is not Not ends the search, even
   // empty-handed.
   std::function<SearchStop(std::int64_t)> stop = {};
+  // Asked once stopped, before anything but a first layout is judged in full.
+  std::function<bool()> late = {};
   // Lists that another search of this model, trainer and job on these accelerators has timed.
   StepModel* steps = nullptr;
   bool remember = false;      // what was looked at, for pictures
@@ -102,7 +109,8 @@ Seconds rank_of(const PlannedLayout& plan);
 // Why there are no further layouts.
 enum class SearchEnd : std::uint8_t {
   Found,           // `best` are the fastest that fit
-  NothingFits,     // `smallest` needs least
+  Tight,           // the same at a higher risk than was asked for, where nothing fits at that
+  NothingFits,     // `smallest` needs least, unless the search was stopped before that was known
   AllRefused,      // the trainer accepts none; `refusal` says why
   Stopped,         // before any that fits was met
   NothingDivides,  // batch, model and cluster have no common divisors
@@ -172,14 +180,16 @@ Result<SearchResult> search(const SearchQuestion& question);
 // One layout as the referee has it: no caches, with a replay. Nobody asks whether it is accepted.
 Result<PlannedLayout> planned(const SearchQuestion& question, const Layout& layout);
 
-// Ways of splitting and running again: what has to be understood, and can go wrong.
-int ways_of(const Layout& layout);
-
 // The whole space, in a fixed order. Not yet asked whether the trainer accepts it.
 std::vector<Layout> list_layouts(const SearchQuestion& question);
 std::int64_t count_layouts(const SearchQuestion& question);  // of them, without making any
 // Axes of `Also` of which the trainer offers a choice that this search leaves alone.
 std::vector<std::string> not_looked_at(const SearchQuestion& question);
+
+// What is taken from recipes for this question, before a layout is known; and what is taken for a
+// layout that says nothing of it.
+std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
+Layout with_recipes(const SearchQuestion& question, const Layout& layout);
 
 Json to_json(const SearchResult& result);
 

@@ -75,7 +75,8 @@ void evaluate(benchmark::State& state, const std::string& model, const char* on,
                        [&](const StoredAs& storage) { return &steps.work(storage); });
     std::int64_t at = 0;
     const auto count = [](const auto& list) { return static_cast<std::int32_t>(list.size()); };
-    for (std::int32_t t = 0; t < count(space.trunks()); ++t) {
+    for (std::int64_t t = 0; t < space.trunks(); ++t) {
+      if (!space.is_felt(t)) continue;
       for (std::int32_t r = 0; r < count(space.recomputes()); ++r) {
         for (std::int32_t s = 0; s < count(space.sharings(t)); ++s) {
           for (std::int32_t p = 0; p < count(space.pipelines(t)); ++p) {

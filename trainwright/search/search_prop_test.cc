@@ -26,6 +26,7 @@ struct Sought {
   bool offload = false;
   Limits limits = {};
   Flags<Also> also = {};
+  Flags<Also> recipes = {};
   std::optional<Layout> from = {};
 
   SearchQuestion question() const {
@@ -41,6 +42,7 @@ struct Sought {
             .most = most,
             .limits = limits,
             .also = also,
+            .recipes = recipes,
             .offload = offload,
             .from = from};
   }
@@ -66,6 +68,9 @@ Sought any_search() {
   sought.risk = *rc::gen::element(0.001, 0.05, 0.3);
   if (*rc::gen::element(0, 1, 2) == 0) {
     sought.also.bits = *rc::gen::element<std::uint32_t>(0b001, 0b010, 0b100, 0b110, 0b1000);
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    sought.recipes = {Also::Overlaps, Also::Dispatcher, Also::Compile};
   }
   const auto memory = *rc::gen::inRange<std::int64_t>(2000, 8000);
   for (Group& group : sought.cluster.groups) {

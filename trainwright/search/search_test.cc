@@ -203,6 +203,155 @@ TEST_CASE("recompute by operators is listed where the trainer has it") {
   }
 }
 
+SearchQuestion with_all_recipes(SearchQuestion question) {
+  question.recipes = {Also::Overlaps, Also::Dispatcher, Also::Compile};
+  return question;
+}
+
+// data/trainers/megatron-core-0.8.json: "recipes."; --overlap-param-gather needs the distributed
+// optimizer (its rule gather-overlap).
+TEST_CASE("what recipes share is taken wherever it is legal, and nowhere else") {
+  Job8 job;
+  for (const Layout& layout : list_layouts(with_all_recipes(job.question()))) {
+    CAPTURE(to_text(layout));
+    const bool copies = layout.dp * layout.cp > 1;
+    CHECK(layout.loss == "te-fused");
+    CHECK(!layout.on.has(Switch::Fp8ParameterGather));
+    CHECK(layout.on.has(Switch::OverlapTp) == (layout.tp > 1));
+    CHECK(layout.on.has(Switch::OverlapGradientReduce) == copies);
+    const bool whole = layout.sharding == ShardingKind::Ddp;
+    CHECK(layout.on.has(Switch::OverlapParameterGather) == (copies && !whole));
+  }
+  // Of models with experts no recipe overlaps tensor parallelism.
+  job.model = *find_model("mixtral-8x7b", kData);
+  bool dispatched = false;
+  for (const Layout& layout : list_layouts(with_all_recipes(job.question()))) {
+    CHECK(!layout.on.has(Switch::OverlapTp));
+    CHECK((layout.dispatcher == DispatcherKind::Flex) == (layout.ep > 1));
+    dispatched |= layout.ep > 1;
+  }
+  CHECK(dispatched);
+}
+
+TEST_CASE("what recipes share neither multiplies a space nor is taken where it is looked at") {
+  const Job8 job;
+  const SearchQuestion plain = job.question();
+  SearchQuestion question = with_all_recipes(plain);
+  CHECK(count_layouts(question) == count_layouts(plain));
+  CHECK(taken_from_recipes(plain).empty());
+  CHECK(taken_from_recipes(question) ==
+        std::vector<std::string>{"overlap-tp", "overlap-gradient-reduce",
+                                 "overlap-parameter-gather", "te-fused"});
+  question.also = {Also::Overlaps};
+  CHECK(taken_from_recipes(question) == std::vector<std::string>{"te-fused"});
+  question.limits = {*parse_limit("loss=vocabulary-parallel", "--fix")};
+  CHECK(taken_from_recipes(question).empty());
+  question.limits.clear();
+  SearchQuestion wide = plain;
+  wide.also = {Also::Overlaps};
+  CHECK(count_layouts(question) == count_layouts(wide));
+}
+
+// rules.json zero-bubble-compile: compiled modules have no backward pass in two parts.
+TEST_CASE("torchtitan's layouts are compiled as its benchmarks are, but where backward is split") {
+  Job8 job;
+  job.trainer = *find_trainer("torchtitan@0.3", kData);
+  bool split = false;
+  for (const Layout& layout : list_layouts(with_all_recipes(job.question()))) {
+    const bool splits = facts_of(layout.schedule).splits_backward;
+    CHECK(layout.on.has(Switch::Compile) == !splits);
+    split |= splits;
+  }
+  CHECK(split);
+}
+
+TEST_CASE("switches and a dispatcher that are fixed are those of every layout that feels them") {
+  Job8 job;
+  job.model = *find_model("mixtral-8x7b", kData);
+  SearchQuestion question = job.question();
+  question.limits = {*parse_limit("dispatcher=flex", "--fix"),
+                     *parse_limit("on=overlap-ep+part-graphs", "--fix")};
+  const std::vector<Layout> listed = list_layouts(question);
+  CHECK(!listed.empty());
+  for (const Layout& layout : listed) {
+    CHECK((layout.on.has(Switch::OverlapEp) && layout.on.has(Switch::PartGraphs)));
+    CHECK((layout.ep > 1 && layout.dispatcher == DispatcherKind::Flex));
+  }
+  // Not where tokens stay on their rank: there is no overlap to switch on.
+  question.also = {Also::Overlaps, Also::Dispatcher};
+  std::set<std::string> seen;
+  for (const Layout& layout : list_layouts(question)) CHECK(seen.insert(to_text(layout)).second);
+}
+
+// Bounds of several manners at once rest on it (search/branch.h).
+TEST_CASE("with the constants that ship no overlap makes a step longer") {
+  const Job8 job;
+  for (const Stack& stack : job.time.stacks.list) {
+    CAPTURE(stack.name);
+    CHECK(stack.constants.at(StackConstant::Exposed) <= 1);
+    CHECK(stack.constants.at(StackConstant::DataExposed) <= 1);
+    CHECK(stack.constants.at(StackConstant::Collectives) >= 1);
+  }
+}
+
+TEST_CASE("in a hurry a layout that fits is found before the space is met, and its bound holds") {
+  Job8 job;
+  SearchQuestion question = job.question();
+  question.also = {Also::Overlaps, Also::Order};
+  const Seconds optimum = search(question)->best.front().time.step;
+  // Before any branch was bounded time presses, and soon it is up.
+  for (const std::int64_t most : {1, 20, 200}) {
+    CAPTURE(most);
+    std::int64_t asked = 0;
+    question.stop = [&](std::int64_t branches) {
+      ++asked;
+      return branches > most ? SearchStop::Time : SearchStop::Soon;
+    };
+    const SearchResult result = *search(question);
+    CHECK(result.stopped == SearchStop::Time);
+    CHECK(!result.proven);
+    REQUIRE(!result.best.empty());
+    CHECK(result.bound <= optimum);
+    CHECK(result.best.front().time.step >= optimum);
+  }
+}
+
+TEST_CASE("where nothing fits, a search that is stopped while it looks for the smallest ends") {
+  Job8 job("2xRTX-4090");
+  job.trainer = *find_trainer("pytorch", kData);
+  SearchQuestion question = job.question(16);
+  std::int64_t most = 0;  // grows while branches are looked at
+  question.stop = [&](std::int64_t now) {
+    const bool all_seen = now < most;
+    most = std::max(most, now);
+    return all_seen ? SearchStop::Time : SearchStop::Not;
+  };
+  const SearchResult result = *search(question);
+  CHECK(result.stopped == SearchStop::Time);
+  CHECK(result.end == SearchEnd::NothingFits);
+  CHECK(!result.smallest.has_value());
+}
+
+PlannedLayout planned_as(const char* text, double seconds) {
+  PlannedLayout plan{parse_layout(text)->layout, {}, {}};
+  plan.time.step = Seconds(seconds);
+  return plan;
+}
+
+TEST_CASE("neither plain replicas nor more pipeline ranks are recommended as simpler") {
+  const auto any = [](std::size_t) { return true; };
+  const std::vector<PlannedLayout> ranks = {planned_as("tp=8,pp=16,vpp=4,cp=2,dp=4,sp,zero=1", 1),
+                                            planned_as("tp=4,pp=64,cp=4,sp", 1.01)};
+  CHECK(recommended_of(ranks, any) == 0);
+  const std::vector<PlannedLayout> replicas = {planned_as("tp=8,pp=4,vpp=4,dp=2,sp,zero=1", 1),
+                                               planned_as("tp=8,pp=4,dp=2,sp,zero=0", 1.01),
+                                               planned_as("tp=8,pp=4,dp=2,sp,zero=1", 1.02)};
+  CHECK(recommended_of(replicas, any) == 2);
+  // And none that may not be.
+  CHECK(recommended_of(replicas, [](std::size_t i) { return i == 1; }) == 1);
+  CHECK(recommended_of(replicas, [](std::size_t) { return false; }) == 2);
+}
+
 TEST_CASE("recompute that is not looked at unasked is listed where it is fixed") {
   Job8 job;
   job.trainer = *find_trainer("pytorch", Job8::kData);
@@ -264,10 +413,12 @@ TEST_CASE("a search keeps to what is fixed beforehand") {
 }
 
 TEST_CASE("limits are read as they are written, and what is none has a hint") {
-  for (const char* text : {"tp=8", "vpp=..4", "mbs=2..", "dp=8..64", "sharding=fsdp"}) {
+  for (const char* text : {"tp=8", "vpp=..4", "mbs=2..", "dp=8..64", "sharding=fsdp",
+                           "dispatcher=flex", "on=overlap-ep+part-graphs"}) {
     CHECK(to_text(*parse_limit(text, "--fix")) == text);
   }
-  for (const char* text : {"tp", "tp=x", "tp=4..2", "tp=..", "banana=3", "recompute=most"}) {
+  for (const char* text : {"tp", "tp=x", "tp=4..2", "tp=..", "banana=3", "recompute=most",
+                           "on=overlap-ep+most", "dispatcher=most"}) {
     const auto limit = parse_limit(text, "--fix");
     REQUIRE(!limit.has_value());
     CHECK(!limit.error().diagnostics.front().hint.empty());

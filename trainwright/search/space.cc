@@ -1,28 +1,19 @@
 #include "trainwright/search/space.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <variant>
 
 #include "trainwright/search/manners.h"
+#include "trainwright/search/recipes.h"
 
 namespace trainwright {
 namespace {
 
 using detail::Pipeline;
 using detail::Sharing;
-
-std::vector<std::int64_t> divisors(std::int64_t n) {
-  std::vector<std::int64_t> low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d != n / d) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 // What every layer must be split by, over all kinds of layers.
 struct Splits {
@@ -62,11 +53,6 @@ Splits splits_of(const Model& model) {
     }
   }
   return splits;
-}
-
-bool has_limit(const Limits& limits, std::string_view key) {
-  return std::any_of(limits.begin(), limits.end(),
-                     [&](const Limit& limit) { return limit.key == key; });
 }
 
 // The trainer's own where it has no ring, which passes keys on before a window's are together (the
@@ -136,6 +122,7 @@ Layout base_of(const SearchQuestion& question) {
     if (limit.key == "loss") layout.loss = limit.kind;
     if (limit.key == "gradients") layout.gradients = *named<GradientDtype>(limit.kind);
   }
+  layout.on.bits |= fixed_switches(question.limits).bits;
   return layout;
 }
 
@@ -147,25 +134,25 @@ bool too_far(const SearchQuestion& question, const Layout& trunk) {
 }
 
 // Degrees and micro-batches that divide what they split.
-class Trunks {
+class Stems {
  public:
-  explicit Trunks(const SearchQuestion& question)
+  explicit Stems(const SearchQuestion& question)
       : question_(question),
         splits_(splits_of(question.model)),
         base_(base_of(question)),
         cp_kind_(cp_kind_of(question, base_.cp_kind)),
-        manners_(detail::manners_of(question, base_)) {}
+        recipes_(question) {}
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
     const std::int64_t domain = smallest_domain(question_.cluster);
-    for (const std::int64_t tp : divisors(world)) {
+    for (const std::int64_t tp : detail::divisors(world)) {
       if (tp > domain || !splits_.by_tp(tp) || !allowed("tp", tp)) continue;
       const bool splits_tokens = detail::splits_tokens(question_, tp);
-      for (const std::int64_t pp : divisors(world / tp)) {
+      for (const std::int64_t pp : detail::divisors(world / tp)) {
         if (pp > std::ssize(question_.model.layers)) break;
         if (!allowed("pp", pp)) continue;
-        for (const std::int64_t cp : divisors(world / (tp * pp))) {
+        for (const std::int64_t cp : detail::divisors(world / (tp * pp))) {
           // Causal attention is balanced by giving each member two pieces of a sequence.
           if (cp > 1 && question_.seq % (2 * cp * tp) != 0) continue;
           if (!allowed("cp", cp) || !allowed("dp", world / (tp * pp * cp))) continue;
@@ -180,7 +167,7 @@ class Trunks {
         }
       }
     }
-    return std::move(trunks_);
+    return std::move(stems_);
   }
 
  private:
@@ -192,7 +179,7 @@ class Trunks {
     layout.etp = layout.tp;
     if (splits_.experts == 0) return micro_batches(layout);
     const std::int64_t ranks = layout.tp * layout.cp * layout.dp;
-    for (const std::int64_t ep : divisors(splits_.experts)) {
+    for (const std::int64_t ep : detail::divisors(splits_.experts)) {
       for (const std::int64_t etp : {std::int64_t{1}, layout.tp}) {
         if (ranks % (ep * etp) != 0 || !allowed("ep", ep) || !allowed("etp", etp)) continue;
         layout.ep = ep;
@@ -205,14 +192,18 @@ class Trunks {
 
   void micro_batches(Layout layout) {
     constexpr std::int64_t kMost = 64;
-    for (const std::int64_t mbs : divisors(question_.gbs / layout.dp)) {
+    layout = recipes_.taken(layout);
+    for (const Limit& limit : question_.limits) {
+      if (limit.key == "dispatcher" && layout.ep > 1) {
+        layout.dispatcher = *named<DispatcherKind>(limit.kind);
+      }
+    }
+    if (!detail::feels(layout, fixed_switches(question_.limits))) return;
+    for (const std::int64_t mbs : detail::divisors(question_.gbs / layout.dp)) {
       if (mbs > kMost) break;
       if (!allowed("mbs", mbs)) continue;
       layout.mbs = mbs;
-      if (too_far(question_, layout)) continue;
-      for (const detail::Manner& manner : manners_) {
-        if (detail::is_felt(manner, layout)) trunks_.push_back(detail::in_manner(layout, manner));
-      }
+      if (!too_far(question_, layout)) stems_.push_back(layout);
     }
   }
 
@@ -220,8 +211,8 @@ class Trunks {
   Splits splits_;
   Layout base_;
   CpKind cp_kind_;
-  std::vector<detail::Manner> manners_;
-  std::vector<Layout> trunks_;
+  detail::Recipes recipes_;
+  std::vector<Layout> stems_;
 };
 
 // Schedules that a rank of `vpp` chunks can have. What runs all forward passes first takes as long
@@ -292,12 +283,11 @@ bool asks_for_chunks(const SearchQuestion& question, std::int64_t vpp) {
 
 bool has_many(const Layout& trunk) { return micro_batch_count(trunk) >= trunk.pp; }
 
-std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk) {
+std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk,
+                                   bool only_split) {
   const std::int64_t layers = std::ssize(question.model.layers), pp = trunk.pp;
   // Ends that count as layers add two.
   const std::int64_t most = pp == 1 || !has_many(trunk) ? 1 : (layers + 2) / pp;
-  // Another loss than the usual one is there for schedules that do not run with that.
-  const bool usual_loss = trunk.loss == base_of(question).loss;
   std::vector<Pipeline> found;
   if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
     found.push_back(pipeline_of(*question.from));
@@ -312,7 +302,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout&
       layout.schedule = schedule;
       layout.placement = usual_placement(schedule, vpp);
       layout.loss = trunk.loss;
-      if (!usual_loss && !facts_of(schedule).splits_backward) continue;
+      if (trunk.on.has(Switch::Compile)) layout.on.insert(Switch::Compile);
+      if (only_split && !facts_of(schedule).splits_backward) continue;
       if (!detail::runs_with_loss(layout, question.trainer)) continue;
       for (const Layout& split : pipeline_splits(layout, layers)) {
         if (vpp > 1 && !deals_out(question.trainer, split, layers)) continue;
@@ -326,168 +317,95 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout&
 }
 
 std::pair<std::int64_t, bool> sharing_key(const Layout& trunk) { return {trunk.dp, trunk.cp > 1}; }
-std::tuple<std::int64_t, bool, std::string> pipeline_key(const Layout& trunk) {
-  return {trunk.pp, has_many(trunk), trunk.loss};
-}
 
 }  // namespace
 
 namespace detail {
 
-namespace {
-
-// What is cheap to run again, alone and with the core of attention; then the experts. Other models
-// have little between selective and full.
-void add_modules(const SearchQuestion& question, std::vector<Recompute>& found) {
-  using Module = RecomputeModule;
-  const bool experts = has_experts(question.model);
-  const bool latent = std::any_of(question.model.kinds.begin(), question.model.kinds.end(),
-                                  [](const LayerKind& kind) {
-                                    return std::holds_alternative<LatentAttention>(kind.attention);
-                                  });
-  if (!experts && !latent) return;
-  Flags<Module> cheap{Module::Norm};
-  if (experts) cheap.insert(Module::MoeActivation);
-  if (latent) cheap.insert(Module::MlaUpProjection);
-  Flags<Module> core = cheap;
-  core.insert(Module::CoreAttention);
-  for (const Flags<Module>& modules :
-       {cheap, core, Flags<Module>{experts ? Module::Moe : Module::Mlp}}) {
-    found.push_back({RecomputeKind::Modules, modules, 1});
-  }
-}
-
-}  // namespace
-
-std::vector<Recompute> recomputes_of(const SearchQuestion& question) {
-  std::vector<Recompute> found;
-  const auto offered = [&](RecomputeKind kind) {
-    return (kind == RecomputeKind::None ||
-            find_kind(question.trainer.recomputes, kind) != nullptr) &&
-           allows(question.limits, "recompute", name_of(kind));
-  };
-  for (const RecomputeKind kind :
-       {RecomputeKind::None, RecomputeKind::Selective, RecomputeKind::OpSelective}) {
-    if (offered(kind)) found.push_back({kind, {}, 1});
-  }
-  const std::int64_t layers = std::ssize(question.model.layers);
-  for (std::int64_t n = 1; n < layers && offered(RecomputeKind::Block); n *= 2) {
-    found.push_back({RecomputeKind::Block, {}, n});
-  }
-  if (offered(RecomputeKind::Modules)) add_modules(question, found);
-  // These are looked at where they are asked for.
-  const bool fixed = !allows(question.limits, "recompute", std::string_view());
-  if (fixed && offered(RecomputeKind::FeedForwardOnly)) {
-    found.push_back({RecomputeKind::FeedForwardOnly, {}, 1});
-  }
-  for (std::int64_t n = 2; n < layers && fixed && offered(RecomputeKind::EveryNth); n *= 2) {
-    found.push_back({RecomputeKind::EveryNth, {}, n});
-  }
-  if (offered(RecomputeKind::Full)) found.push_back({RecomputeKind::Full, {}, 1});
-  if (question.from &&
-      std::find(found.begin(), found.end(), question.from->recompute) == found.end())
-    found.push_back(question.from->recompute);
-  return found;
-}
-
-std::vector<Flags<Offload>> offloads_of(const SearchQuestion& question) {
-  const bool today = question.from && !question.from->offload.empty();
-  if (!question.offload && !today && !has_limit(question.limits, "offload")) return {{}};
-  std::vector<Flags<Offload>> found;
-  if (allows(question.limits, "offload", "none")) found.push_back({});
-  Flags<Offload> away;
-  for (const Offload one : {Offload::Optimizer, Offload::Parameters}) {
-    if (find_kind(question.trainer.offloads, one) == nullptr) break;
-    away.insert(one);
-    // Where one switch moves both there is no half of it.
-    Layout layout;
-    layout.offload = away;
-    const std::string_view name = one == Offload::Optimizer ? "optimizer" : "optimizer+parameters";
-    if (offloaded(layout, question.trainer) == away && allows(question.limits, "offload", name)) {
-      found.push_back(away);
-    }
-  }
-  return found;
-}
-
-std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context) {
-  std::vector<Sharing> found;
-  const std::vector<Flags<Offload>> offloads = offloads_of(question);
-  for (const Sharing& of : {Sharing{ShardingKind::Ddp, 0, 1},
-                            {ShardingKind::Zero, 1, 1},
-                            {ShardingKind::Zero, 2, 1},
-                            {ShardingKind::Zero, 3, 1},
-                            {ShardingKind::Fsdp, 3, 1},
-                            {ShardingKind::Hsdp, 3, 1}}) {
-    if (find_kind(question.trainer.shardings, of.kind) == nullptr ||
-        !allows(question.limits, "sharding", name_of(of.kind)) ||
-        !allows(question.limits, "zero", of.zero)) {
-      continue;
-    }
-    // With one copy of the weights there is nothing to share, but to put them away.
-    const bool alone = dp == 1 && !context && of.kind != ShardingKind::Ddp;
-    for (const std::int64_t replicas : divisors(dp)) {
-      const bool several = replicas > 1 && replicas < dp;
-      if ((of.kind == ShardingKind::Hsdp) != several || (!several && replicas > 1)) continue;
-      for (const Flags<Offload>& away : offloads) {
-        if (!alone || !away.empty()) found.push_back({of.kind, of.zero, replicas, away});
-      }
-    }
-  }
-  return found;
-}
-
 Space::Space(const SearchQuestion& question)
     : layers_(std::ssize(question.model.layers)),
       from_(question.from),
-      trunks_(Trunks(question).all()),
+      stems_(Stems(question).all()),
+      manners_(manners_of(question, Recipes(question).taken(base_of(question)))),
       recomputes_(recomputes_of(question)) {
-  for (const Layout& trunk : trunks_) {
-    const auto [sharing, unshared] = sharings_.try_emplace(sharing_key(trunk));
-    if (unshared) sharing->second = sharings_of(question, trunk.dp, trunk.cp > 1);
-    sharings_of_.push_back(&sharing->second);
-    const auto [pipeline, fresh] = pipelines_.try_emplace(pipeline_key(trunk));
-    if (fresh) {
-      Pipelines& made = pipeline->second;
-      made.list = pipelines_of(question, trunk);
-      made.by_idle.resize(made.list.size());
-      std::iota(made.by_idle.begin(), made.by_idle.end(), 0);
-      std::stable_sort(made.by_idle.begin(), made.by_idle.end(), [&](auto a, auto b) {
-        return made.list[static_cast<std::size_t>(a)].idle <
-               made.list[static_cast<std::size_t>(b)].idle;
-      });
+  const auto key = [](const Manner& of) {
+    return std::tuple(of.loss, of.only_split, of.drop.has(Switch::Compile),
+                      of.on.has(Switch::Compile));
+  };
+  for (std::size_t m = 0; m < manners_.size(); ++m) {
+    std::size_t place = 0;
+    while (place < pipeline_manners_.size() &&
+           key(manners_[pipeline_manners_[place]]) != key(manners_[m])) {
+      ++place;
     }
-    pipelines_of_.push_back(&pipeline->second);
-    if (!fresh || from_) continue;
-    const auto t = static_cast<std::int32_t>(pipelines_of_.size() - 1);
-    for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
-      for (std::int32_t p = 0; p < std::ssize(pipeline->second.list); ++p) {
-        pipeline->second.held += holds({t, r, 0, p}) ? 1 : 0;
-      }
+    if (place == pipeline_manners_.size()) pipeline_manners_.push_back(m);
+    same_to_pipelines_.push_back(place);
+  }
+  for (std::size_t s = 0; s < stems_.size(); ++s) {
+    const auto [sharing, unshared] = sharings_.try_emplace(sharing_key(stems_[s]));
+    if (unshared) sharing->second = sharings_of(question, stems_[s].dp, stems_[s].cp > 1);
+    sharings_of_.push_back(&sharing->second);
+    for (std::size_t place = 0; place < pipeline_manners_.size(); ++place) {
+      add_pipelines(question, s, place);
     }
   }
 }
 
-const std::vector<Sharing>& Space::sharings(std::int32_t trunk) const {
-  return *sharings_of_[static_cast<std::size_t>(trunk)];
+void Space::add_pipelines(const SearchQuestion& question, std::size_t stem, std::size_t place) {
+  const Manner& manner = manners_[pipeline_manners_[place]];
+  const std::int64_t trunk = trunk_of(stem, pipeline_manners_[place]);
+  const auto [pipeline, fresh] = pipelines_.try_emplace(
+      {stems_[stem].pp, has_many(stems_[stem]), stems_[stem].on.has(Switch::Compile), place});
+  pipelines_of_.push_back(&pipeline->second);
+  if (!fresh) return;
+  Pipelines& made = pipeline->second;
+  made.list = pipelines_of(question, in_manner(stems_[stem], manner), manner.only_split);
+  made.by_idle.resize(made.list.size());
+  std::iota(made.by_idle.begin(), made.by_idle.end(), 0);
+  std::stable_sort(made.by_idle.begin(), made.by_idle.end(), [&](auto a, auto b) {
+    return made.list[static_cast<std::size_t>(a)].idle <
+           made.list[static_cast<std::size_t>(b)].idle;
+  });
+  if (from_) return;
+  for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
+    for (std::int32_t p = 0; p < std::ssize(made.list); ++p) {
+      made.held += holds({trunk, r, 0, p}) ? 1 : 0;
+    }
+  }
 }
-const std::vector<Pipeline>& Space::pipelines(std::int32_t trunk) const {
-  return pipelines_of_[static_cast<std::size_t>(trunk)]->list;
+
+std::size_t Space::stem_of(std::int64_t trunk) const {
+  return static_cast<std::size_t>(trunk) / manners_.size();
 }
-const std::vector<std::int32_t>& Space::by_idle(std::int32_t trunk) const {
-  return pipelines_of_[static_cast<std::size_t>(trunk)]->by_idle;
+std::size_t Space::manner_of(std::int64_t trunk) const {
+  return static_cast<std::size_t>(trunk) % manners_.size();
+}
+bool Space::is_felt(std::int64_t trunk) const {
+  return detail::is_felt(manners_[manner_of(trunk)], stems_[stem_of(trunk)]);
+}
+const Space::Pipelines& Space::pipelines_at(std::int64_t trunk) const {
+  return *pipelines_of_[stem_of(trunk) * pipeline_manners_.size() +
+                        same_to_pipelines_[manner_of(trunk)]];
+}
+const std::vector<Sharing>& Space::sharings(std::int64_t trunk) const {
+  return *sharings_of_[stem_of(trunk)];
+}
+const std::vector<Pipeline>& Space::pipelines(std::int64_t trunk) const {
+  return pipelines_at(trunk).list;
+}
+const std::vector<std::int32_t>& Space::by_idle(std::int64_t trunk) const {
+  return pipelines_at(trunk).by_idle;
 }
 bool Space::holds(const Branch& leaf) const {
   if (from_ && count_of(changed_knobs(*from_, layout(leaf))) > kMostChanges) return false;
   const Recompute& recompute = recomputes_[static_cast<std::size_t>(leaf.recompute)];
   if (recompute.kind != RecomputeKind::Block) return true;
-  const Layout& trunk = trunks_[static_cast<std::size_t>(leaf.trunk)];
   const Pipeline& pipeline = pipelines(leaf.trunk)[static_cast<std::size_t>(leaf.pipeline)];
-  return recompute.n * trunk.pp * pipeline.vpp < layers_;
+  return recompute.n * stems_[stem_of(leaf.trunk)].pp * pipeline.vpp < layers_;
 }
-std::int64_t Space::leaves_of(std::int32_t trunk, std::int32_t sharing) const {
+std::int64_t Space::leaves_of(std::int64_t trunk, std::int32_t sharing) const {
   // How weights are shared matters to nothing but the distance from a layout.
-  if (!from_) return pipelines_of_[static_cast<std::size_t>(trunk)]->held;
+  if (!from_) return pipelines_at(trunk).held;
   std::int64_t held = 0;
   for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
     for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
@@ -497,19 +415,42 @@ std::int64_t Space::leaves_of(std::int32_t trunk, std::int32_t sharing) const {
   return held;
 }
 
-std::int64_t Space::leaves(std::int32_t trunk) const {
+std::int64_t Space::leaves(std::int64_t trunk) const {
+  if (!is_felt(trunk)) return 0;
+  if (!from_) return std::ssize(sharings(trunk)) * pipelines_at(trunk).held;
   std::int64_t held = 0;
   for (std::int32_t s = 0; s < std::ssize(sharings(trunk)); ++s) held += leaves_of(trunk, s);
   return held;
 }
 std::int64_t Space::size() const {
   std::int64_t all = 0;
-  for (std::size_t i = 0; i < trunks_.size(); ++i) all += leaves(static_cast<std::int32_t>(i));
+  if (from_) {
+    for (std::int64_t t = 0; t < trunks(); ++t) all += leaves(t);
+    return all;
+  }
+  // What stems feel hangs on little of them: manners are counted once for each kind of stem, by
+  // their place.
+  std::map<std::array<bool, 5>, std::vector<std::int64_t>> felt;
+  for (std::size_t s = 0; s < stems_.size(); ++s) {
+    const Layout& stem = stems_[s];
+    const auto [kind, fresh] =
+        felt.try_emplace({stem.tp > 1 && stem.sp, stem.pp > 1, stem.dp * stem.cp > 1, stem.ep > 1,
+                          stem.on.has(Switch::Compile)});
+    if (fresh) kind->second.assign(pipeline_manners_.size(), 0);
+    for (std::size_t m = 0; fresh && m < manners_.size(); ++m) {
+      if (is_felt(trunk_of(s, m))) ++kind->second[same_to_pipelines_[m]];
+    }
+    std::int64_t held = 0;
+    for (std::size_t place = 0; place < pipeline_manners_.size(); ++place) {
+      held += kind->second[place] * pipelines_of_[s * pipeline_manners_.size() + place]->held;
+    }
+    all += held * std::ssize(*sharings_of_[s]);
+  }
   return all;
 }
 
 Layout Space::layout(const Branch& branch) const {
-  Layout layout = trunks_[static_cast<std::size_t>(branch.trunk)];
+  Layout layout = in_manner(stems_[stem_of(branch.trunk)], manners_[manner_of(branch.trunk)]);
   if (branch.recompute >= 0) {
     layout.recompute = recomputes_[static_cast<std::size_t>(branch.recompute)];
   }
@@ -519,6 +460,7 @@ Layout Space::layout(const Branch& branch) const {
     layout.zero = of.zero;
     layout.dp_replicate = of.replicas;
     layout.offload = of.offload;
+    layout.on.bits &= ~of.without.bits;
   }
   if (branch.pipeline >= 0) {
     const Pipeline& of = pipelines(branch.trunk)[static_cast<std::size_t>(branch.pipeline)];
@@ -540,7 +482,8 @@ std::vector<Layout> list_layouts(const SearchQuestion& question) {
   const detail::Space space(question);
   std::vector<Layout> layouts;
   const auto count = [](const auto& list) { return static_cast<std::int32_t>(list.size()); };
-  for (std::int32_t t = 0; t < count(space.trunks()); ++t) {
+  for (std::int64_t t = 0; t < space.trunks(); ++t) {
+    if (!space.is_felt(t)) continue;
     for (std::int32_t p = 0; p < count(space.pipelines(t)); ++p) {
       for (std::int32_t s = 0; s < count(space.sharings(t)); ++s) {
         for (std::int32_t r = 0; r < count(space.recomputes()); ++r) {

@@ -2,11 +2,13 @@
 // Private: the layouts of a question as a tree, so that a bound on a branch speaks for all above
 // it.
 //
-//   trunk   tp, pp, cp, dp, ep, etp and the micro-batch: what the lists of a layer hang on
+//   stem    tp, pp, cp, dp, ep, etp and the micro-batch: what the lists of a layer hang on
+//   trunk   with a manner (manners.h)
 //   twig    with a way to recompute and to share weights: what passes and traffic hang on
 //   leaf    with a pipeline: schedule, chunks, how layers are dealt out. One layout
 //
-// A tree of n layouts is held in O(trunks); a layout is put together when it is looked at.
+// A tree of n layouts is held in O(stems + manners); a trunk and a layout are put together when
+// they are looked at.
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -15,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainwright/search/manners.h"
+#include "trainwright/search/recipes.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright::detail {
@@ -32,8 +36,10 @@ struct Sharing {
   ShardingKind kind = ShardingKind::Ddp;
   std::int64_t zero = 0, replicas = 1;
   Flags<Offload> offload = {};
+  Flags<Switch> without = {};  // of what recipes share: forbidden with it
 };
 
+std::vector<std::int64_t> divisors(std::int64_t n);  // ascending
 // What the trainer offers and the question allows, cheapest first: ways to recompute, and to share
 // weights among dp ranks, or dp groups of them with context parallelism.
 std::vector<Recompute> recomputes_of(const SearchQuestion& question);
@@ -41,7 +47,8 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
 
 // Where a branch ends: what is not chosen yet is -1.
 struct Branch {
-  std::int32_t trunk = -1, recompute = -1, sharing = -1, pipeline = -1;
+  std::int64_t trunk = -1;
+  std::int32_t recompute = -1, sharing = -1, pipeline = -1;
   friend auto operator<=>(const Branch&, const Branch&) = default;
 };
 
@@ -49,17 +56,24 @@ class Space {
  public:
   explicit Space(const SearchQuestion& question);
 
-  const std::vector<Layout>& trunks() const { return trunks_; }
+  const std::vector<Layout>& stems() const { return stems_; }
+  const std::vector<Manner>& manners() const { return manners_; }
+  std::int64_t trunk_of(std::size_t stem, std::size_t manner) const {
+    return static_cast<std::int64_t>(stem * manners_.size() + manner);
+  }
+  // Those of stems that do not feel a manner have no layouts.
+  std::int64_t trunks() const { return trunk_of(stems_.size(), 0); }
+  bool is_felt(std::int64_t trunk) const;
   const std::vector<Recompute>& recomputes() const { return recomputes_; }
-  const std::vector<Sharing>& sharings(std::int32_t trunk) const;
-  const std::vector<Pipeline>& pipelines(std::int32_t trunk) const;
+  const std::vector<Sharing>& sharings(std::int64_t trunk) const;
+  const std::vector<Pipeline>& pipelines(std::int64_t trunk) const;
   // The same pipelines, those that stand idle least first.
-  const std::vector<std::int32_t>& by_idle(std::int32_t trunk) const;
+  const std::vector<std::int32_t>& by_idle(std::int64_t trunk) const;
   // Whether a leaf is in the space: where the first n layers of a stage are run again, n is below
   // an even share, which would be full recompute; and it is not far from what is run today.
   bool holds(const Branch& leaf) const;
-  std::int64_t leaves(std::int32_t trunk) const;  // of a trunk
-  std::int64_t leaves_of(std::int32_t trunk, std::int32_t sharing) const;
+  std::int64_t leaves(std::int64_t trunk) const;  // of a trunk
+  std::int64_t leaves_of(std::int64_t trunk, std::int32_t sharing) const;
   std::int64_t size() const;  // of all
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
   // chunk.
@@ -68,18 +82,26 @@ class Space {
  private:
   std::int64_t layers_;  // of the model
   std::optional<Layout> from_;
-  std::vector<Layout> trunks_;
+  std::vector<Layout> stems_;
+  std::vector<Manner> manners_;
   std::vector<Recompute> recomputes_;
   // By ranks that hold the same weights: (dp, cp > 1).
   std::map<std::pair<std::int64_t, bool>, std::vector<Sharing>> sharings_;
-  // By pp, whether there are as many micro-batches, and the loss.
+  // By pp, whether there are as many micro-batches, whether it is compiled, and what of the manner
+  // matters to it.
   struct Pipelines {
     std::vector<Pipeline> list;
     std::vector<std::int32_t> by_idle;
     std::int64_t held = 0;  // with a way to recompute, wherever weights are shared
   };
-  std::map<std::tuple<std::int64_t, bool, std::string>, Pipelines> pipelines_;
-  // By trunk.
+  std::map<std::tuple<std::int64_t, bool, bool, std::size_t>, Pipelines> pipelines_;
+  // The first manner that is the same to pipelines: by manner; and all of these.
+  std::vector<std::size_t> same_to_pipelines_, pipeline_manners_;
+  std::size_t stem_of(std::int64_t trunk) const;
+  std::size_t manner_of(std::int64_t trunk) const;
+  const Pipelines& pipelines_at(std::int64_t trunk) const;
+  void add_pipelines(const SearchQuestion& question, std::size_t stem, std::size_t place);
+  // By stem; the latter by stem and place in `pipeline_manners_`.
   std::vector<const std::vector<Sharing>*> sharings_of_;
   std::vector<const Pipelines*> pipelines_of_;
 };

@@ -430,7 +430,26 @@ constexpr std::string_view kSettingsOnly[] = {
     "always",       "with_pp", "with_ep",        "model",      "modules",      "stage_modules",
     "schedule_csv", "order",   "offload",        "cp_ulysses", "pipeline_mbs", "nodes",
     "local_batch",  "loss",    "pipeline_batch", "attention",  "script",       "unasked",
-    "read",         "why",     "vpp_layers",     "uncounted"};
+    "read",         "why",     "vpp_layers",     "uncounted",  "recipes"};
+
+// "recipes.overlap-tp": "experts == 0 ; source": what published recipes of the trainer share, and
+// the layouts for which they do (search/recipes.h).
+void check_recipe(JsonFields& fields, const std::string& name, const std::string& value) {
+  if (!name.starts_with("recipes.")) return;
+  check_name(fields, "settings", name.substr(name.find('.') + 1),
+             {"overlap-tp", "overlap-gradient-reduce", "overlap-parameter-gather", "compile",
+              "fp8-parameter-gather", "flex", "te-fused"});
+  const auto end = value.find(';');
+  const auto when = parse_expression(std::string_view(value).substr(0, end), name);
+  if (!when) {
+    const Diagnostic& fault = when.error().diagnostics.front();
+    fields.fault("settings", fmt::format("{}: {}", name, fault.what), fault.hint);
+  }
+  if (end == value.npos || trim(std::string_view(value).substr(end + 1)).empty()) {
+    fields.fault("settings", fmt::format("{} needs a source", name),
+                 "for which layouts ; whose recipes, how many of how many");
+  }
+}
 
 Names settings_known() {
   Names known(std::begin(kSettingsOnly), std::end(kSettingsOnly));
@@ -467,6 +486,7 @@ void read_settings(JsonFields& fields, Trainer& trainer) {
       fields.fault("settings", fmt::format("the setting of {} {}", name, hidden),
                    std::string(kHiddenHint));
     }
+    check_recipe(fields, name, value.string);
     if (same != list.end()) {
       same->second = value.string;
     } else {

@@ -28,7 +28,7 @@ function cards(plan, one, detail) {
   const holder = el("div.cards",
     card("Step time", seconds(time.step), interval(time.low, time.step, time.high, time.high * 1.05),
       el("div.small.soft", `90 % interval ${seconds(time.low)} to ${seconds(time.high)}`)),
-    card("Model FLOPs used (MFU)", percent(time.mfu), el("div.small.soft", `${whole(time.tokens_per_second_per_rank)} tokens/s per accelerator`)),
+    card("Model FLOPs utilization (MFU)", percent(time.mfu), el("div.small.soft", `${whole(time.tokens_per_second_per_rank)} tokens/s per accelerator`)),
     card("Fullest rank", gib(worst.driver), interval(memory.low, worst.driver, memory.high, Math.max(memory.capacity, memory.high) * 1.02, memory.capacity),
       el("div.small.soft", `of ${gib(memory.capacity)} usable; 90 % interval ${gib(memory.low)} to ${gib(memory.high)}`)),
     card("Chance of out of memory", detail.oom, el("div.small.soft", `up to ${plan.details.risk} counts as fitting`)));
@@ -88,12 +88,13 @@ export function answer(plan) {
   const {details} = plan;
   const one = plan.best[plan.recommended], detail = details.layouts[plan.recommended];
   const node = section("answer", "", el("p.headline", detail.headline), cards(plan, one, detail),
+    ...note(plan, "tight").map(text => el("p.warn", text)),
     details.offloads ? el("p.warn", "Nothing fits without offloading to the host.") : null,
     el("div.columns",
       el("div", el("h3", "The layout in words"), words(detail.words)),
       el("div", el("h3", "Go on from here"), ...unsayable(plan), ...commands(details.commands))));
   const place = plan.recommended ? `layout ${plan.recommended + 1}, recommended` : "layout 1";
-  node.querySelector("h2").replaceWith(el("h1", details.title, el("span.chip.good", "Fits")), el("p.soft", `${details.asked}; ${place}. ${details.assumed}.`));
+  node.querySelector("h2").replaceWith(el("h1", details.title, details.tight ? el("span.chip.warn", "Tight") : el("span.chip.good", "Fits")), el("p.soft", `${details.asked}; ${place}. ${details.assumed}.${details.recipes ? ` As published recipes have it, where it is legal: ${details.recipes}.` : ""}`));
   for (const text of [...note(plan, "measured"), ...note(plan, "experts"), ...note(plan, "within")]) node.append(el("p", text));
   return node;
 }

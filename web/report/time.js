@@ -37,10 +37,10 @@ export function time(plan, layouts, first) {
   const parts = Object.entries(of.parts).filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]);
   const best = parts.slice(0, 3).map(([part, s]) => `${names[part]} ${seconds(s)} (${Math.round(100 * s / of.step)} %)`).join(", ");
   return section("time", "Where the time goes",
-    el("p", `A step takes ${seconds(of.step)}. Most of it: ${best}. At the peak of the chips the matrix products alone would take ${seconds(of.bound)}: the dashed line, which no software beats.`),
+    el("p", `A step takes ${seconds(of.step)}. Most of it, on the slowest pipeline rank: ${best}. At the peak of the chips the matrix products alone would take ${seconds(of.bound)}: the dashed line, which no software beats.`),
     picture("Parts of the step time of each layout", (svg, width) => draw(svg, width, rows, Object.fromEntries(used), first)),
     legend(used.map(([part, name]) => [`f-${colour(part)}`, name])),
-    el("p.small.soft", layouts.length > 1 ? "One bar for each layout of the table below, by its number." : "One bar: the only layout."),
+    el("p.small.soft", `${layouts.length > 1 ? "One bar for each layout of the table below, by its number" : "One bar: the only layout"}. All parts are of the pipeline rank that takes longest; faster ranks wait for it.`),
     folded("Show the numbers", table([["layout", "n"], ["step", "n"], ["limit", "n"], ...used.map(([, name]) => [name, "n"])],
       rows.map(one => [`${one.place + 1}`, seconds(one.time.step), seconds(one.time.bound), ...used.map(([part]) => seconds(one.time.parts[part]))]), first)));
 }

@@ -95,7 +95,7 @@ function trace(line) {
 function says(line) {
   const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${whole(line.micro_batches_drawn)} of ${whole(line.micro_batches)} micro-batches: the middle repeats${line.fills_on ? ", and memory grows with each" : ""}.` : "";
   const ranks = line.ranks.length < line.pipeline_ranks ? ` ${line.ranks.length} of ${line.pipeline_ranks} pipeline ranks are shown.` : "";
-  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Over the whole step pipeline ranks are idle for ${line.idle} of the pipeline's time.${part}${ranks}`;
+  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Over the whole step pipeline ranks are idle for ${line.idle} of the pipeline's time, on average over all of them; "Where the time goes" is of the slowest one, which waits least.${part}${ranks}`;
 }
 
 export function timeline(plan) {
