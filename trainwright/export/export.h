@@ -158,9 +158,8 @@ struct Unreadable {
 };
 struct Understood {
   std::string layout, job, attention;  // "tp=8,...", "lora=8", "eager"
-  std::string model;       // a name of the zoo, or arguments of Megatron-LM as JSON; may be empty
-  std::string schedule;    // the path of a file with its order; may be empty
-  std::int64_t ranks = 0;  // of the whole run, if they say so
+  std::string model, schedule;  // a name of the zoo, or Megatron-LM's arguments as JSON; a path
+  std::int64_t ranks = 0;       // of the whole run, if they say so
   std::vector<std::string> not_said;            // what the question still needs: "seq", "gbs"
   std::vector<Unreadable> unreadable;           // numbers that are none: what comes from elsewhere
   std::vector<std::string> notes, not_counted;  // what was assumed; what the answer leaves out

@@ -254,11 +254,12 @@ std::string other_method(const std::vector<std::string>& command, const ImportPr
 
 std::vector<std::string> started_program(std::string_view text, SettingsForm form) {
   if (form != SettingsForm::Options && form != SettingsForm::Overrides) return {};
-  const detail::Script script = detail::read_script(text);
+  const auto script = detail::read_script(text, "");
+  if (!script) return {};  // who reads its settings says so
   std::vector<std::string> words;
-  for (const detail::ShellWord& word : script.launcher) words.push_back(word.text);
-  if (script.launcher.empty() || script.groups.size() < 2) return words;
-  for (const detail::ShellWord& word : script.groups[1]) {
+  for (const detail::ShellWord& word : script->launcher) words.push_back(word.text);
+  if (script->launcher.empty() || script->groups.size() < 2) return words;
+  for (const detail::ShellWord& word : script->groups[1]) {
     if (word.text.starts_with("--")) break;
     words.push_back(word.text);
   }

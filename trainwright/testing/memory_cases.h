@@ -56,4 +56,13 @@ inline Trainer paper_megatron() {
   return trainer;
 }
 
+inline Case llama_in_80_gib(const std::string& trainer, const std::string& layout) {
+  Case c{.model = deeper(llama_model(2048, 16, 16, 5632), 16),
+         .trainer = picked_trainer(trainer),
+         .layout = layout_of(layout)};
+  c.cluster = h100s(world_size(c.layout));
+  c.cluster.groups[0].accelerator.memory_visible = Bytes(std::int64_t{80} << 30);
+  return c;
+}
+
 }  // namespace trainwright::testing
