@@ -157,7 +157,7 @@ void put_braces(Filler& filler, std::string_view inside, bool quoted) {
 // Of $((...)): names stand for their values with and without a '$'.
 std::optional<std::int64_t> arithmetic(ShellVariables& variables, std::string_view inside,
                                        std::size_t line, int depth) {
-  if (depth >= kMostNested) return std::nullopt;
+  if (depth >= kMostNested || !make(variables, sizeof(ShellWord), line)) return std::nullopt;
   const std::string text = whole(variables, inside, Mode::Whole, line, depth);
   std::string plain;
   for (std::size_t at = 0; at < text.size();) {

@@ -95,8 +95,8 @@ std::vector<std::string> column_names();
 // Puts a text into a column; false where there is none or the text does not go into it.
 bool fill_column(MeasuredRun& run, std::string_view column, std::string_view text);
 
-// How many rows and characters are read at most; a table of 10^5 rows has about 3 x 10^7.
-inline constexpr std::size_t kMostMeasuredRuns = 1'000'000;
+// How many rows are read at most: a row takes up to 4 KB of memory, short as it may be.
+inline constexpr std::size_t kMostMeasuredRuns = 100'000;
 
 // The text after `key` in notes of the form "key=value; other=value", up to the next semicolon;
 // empty when the key is not there. A key only counts at the start or after a separator.
