@@ -154,6 +154,7 @@ Flags<Switch> Recipes::refused(ShardingKind kind, std::int64_t zero,
   for (const Shared& of : all_) {
     if (const auto what = kKnown[of.known].what) all.insert(*what);
   }
+  all.bits &= ~fixed_switches(question_.limits).bits;
   if (all.empty()) return {};
   Facts known;
   known.set(Variable::Sharding, name_of(kind));

@@ -320,12 +320,14 @@ TEST_CASE("where nothing fits, a search that is stopped while it looks for the s
   Job8 job("2xRTX-4090");
   job.trainer = *find_trainer("pytorch", kData);
   SearchQuestion question = job.question(16);
-  std::int64_t most = 0;  // grows while branches are looked at
-  question.stop = [&](std::int64_t now) {
-    const bool all_seen = now < most;
-    most = std::max(most, now);
-    return all_seen ? SearchStop::Time : SearchStop::Not;
+  // Asked last while the smallest is looked for, when all has been searched.
+  std::int64_t all = 0, asked = 0;
+  question.stop = [&](std::int64_t) {
+    ++all;
+    return SearchStop::Not;
   };
+  REQUIRE(search(question)->smallest.has_value());
+  question.stop = [&](std::int64_t) { return ++asked >= all ? SearchStop::Time : SearchStop::Not; };
   const SearchResult result = *search(question);
   CHECK(result.stopped == SearchStop::Time);
   CHECK(result.end == SearchEnd::NothingFits);
