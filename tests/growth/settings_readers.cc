@@ -14,7 +14,9 @@ bool understood(const std::string& text, SettingsForm form) {
   if (!settings) return false;
   (void)script_notes(text, "x", form);
   (void)accelerate_launch(text, "x", form);
-  (void)understand_fine_tuning(*settings, 16);
+  static const ImportKeys keys = read_import_keys(TRAINWRIGHT_DATA_DIR, "axolotl").value();
+  const ClassedKeys classed = class_keys(*settings, keys, "x", false);
+  (void)understand_fine_tuning(FineTuner::Axolotl, classed.counted, 16);
   const auto trainer = pick_trainer(trainer_of_settings(*settings, form), trainers);
   const auto target = find_target("", *trainer);
   (void)understand(*settings, *trainer, *target, 16);

@@ -52,8 +52,10 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   return limits;
 }
 
-// --no overlaps, --no recipes
+// --no overlaps, --no recipes. What runs today has the switches that it says, and so have its
+// neighbours.
 Flags<Also> read_recipes(const Invocation& invocation) {
+  if (invocation.text("from")) return {};
   Flags<Also> recipes{Also::Overlaps, Also::Dispatcher, Also::Compile};
   for (const std::string& key : invocation.texts("no")) {
     if (const auto axis = named<Also>(key)) recipes.bits &= ~Flags<Also>{*axis}.bits;

@@ -179,9 +179,7 @@ std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* opti
   const bool replaced = optimizer != nullptr && !optimizer->master.empty();
   const std::string& master = replaced ? optimizer->master : facts.master;
   if (master != "none") text += fmt::format(", {} main weights", master);
-  // Gradients are in the dtype of weights that are loaded in another than usual.
-  const bool usual = weight == facts.weight || weight == facts.frozen;
-  return text + fmt::format(", {} gradients", usual ? std::string_view(gradients) : weight);
+  return text + fmt::format(", {} gradients", gradients);
 }
 
 std::string sharding_text(const Layout& layout) {
@@ -214,9 +212,13 @@ std::string assumed_text(const Trainer& trainer, const Layout& layout, const Job
   std::vector<std::string> parts;
   const OptimizerFacts* optimizer = find_kind(trainer.optimizers, job.optimizer);
   if (const PrecisionFacts* facts = find_kind(trainer.precisions, layout.precision)) {
-    parts.push_back(fmt::format("{}: {}", name_of(layout.precision),
-                                weights_text(*facts, optimizer, weight_dtype(job, storage, trainer),
-                                             gradient_dtype(layout, trainer))));
+    const std::string_view weight = weight_dtype(job, storage, trainer);
+    // Gradients are in the dtype of weights that are loaded in another than usual.
+    const bool usual = weight == facts->weight || (job.lora && weight == facts->frozen);
+    parts.push_back(
+        fmt::format("{}: {}", name_of(layout.precision),
+                    weights_text(*facts, optimizer, weight,
+                                 usual ? gradient_dtype(layout, trainer) : std::string(weight))));
   }
   parts.push_back(fmt::format("{}{}", name_of(job.optimizer),
                               optimizer ? " with " + states_text(*optimizer) : ""));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/export.h"
@@ -80,7 +81,7 @@ void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults)
   }
 }
 
-Result<Output> run_tune(const Invocation& invocation) {
+Result<Output> run_on(const Invocation& invocation, const std::vector<std::string>& renewed) {
   const auto question = TW_TRY(tune_question(invocation));
   // Only the program itself, which can say what it does meanwhile, starts anything.
   if (invocation.tell == nullptr) {
@@ -88,8 +89,8 @@ Result<Output> run_tune(const Invocation& invocation) {
                 "run the program `trainwright tune` instead");
   }
   question->job.trials = TW_TRY(candidates(*question));
-  History history =
-      TW_TRY(History::begin(*invocation.text("history"), question->key, asked_text(invocation)));
+  History history = TW_TRY(
+      History::begin(*invocation.text("history"), question->key, asked_text(invocation), renewed));
   question->job.program = invocation.program;
   question->job.host_is_gone = invocation.flag("host-is-gone");
   TuneHooks hooks;
@@ -108,6 +109,8 @@ Result<Output> run_tune(const Invocation& invocation) {
   if (!tuned) return tl::unexpected(tuned.error());
   return tuned_output(invocation, history, *tuned);
 }
+
+Result<Output> run_tune(const Invocation& invocation) { return run_on(invocation, {}); }
 
 std::string in_shell_words(const std::vector<std::string>& words) {
   std::string text;
@@ -130,25 +133,25 @@ std::optional<uid_t> other_owner(const std::string& folder) {
   return std::nullopt;
 }
 
-// Nothing if the stored command may be started: given again, or known to be one's own.
+// Nothing if what is stored may be started: given anew, or known to be one's own.
 std::optional<Diagnostic> doubt_about(const Invocation& invocation, const TuneJob& job,
                                       const std::string& folder) {
-  const std::vector<std::string> again = invocation.texts("command");
-  if (!again.empty() && again != job.command) {
-    return Diagnostic{"-- " + in_shell_words(again), "the history is of another command",
-                      "it starts " + started_by(job)};
-  }
+  const bool own_words =
+      !invocation.texts("command").empty() && (!job.sbatch || invocation.text("slurm"));
   const auto owner = other_owner(folder);
-  if (!owner || (!again.empty() && !job.sbatch) || invocation.flag("yes")) return std::nullopt;
+  if (!owner || own_words || invocation.flag("yes")) return std::nullopt;
   return Diagnostic{
       folder,
       fmt::format("belongs to another user (uid {}), and going on with it starts, as you: {}",
                   *owner, started_by(job)),
-      job.sbatch ? "--yes if that is what you want"
-                 : "--yes if that is what you want, or the same command after --"};
+      fmt::format("--yes if that is what you want, or the command anew after --{}",
+                  job.sbatch ? ", and --slurm" : "")};
 }
 
-// As it was asked at first; only how far to go may be asked anew.
+// What of a question may be said anew: how far to go, and how a trial is started.
+constexpr std::array kRenewable = {"trials",      "minutes", "node-hours", "slurm",
+                                   "trial-limit", "silence", "command"};
+
 Result<Output> run_resume(const Invocation& invocation) {
   const std::string folder = *invocation.text("history");
   std::unique_ptr<TuneQuestion> question;
@@ -162,7 +165,7 @@ Result<Output> run_resume(const Invocation& invocation) {
   if (invocation.tell != nullptr) invocation.tell("starts: " + started_by(question->job));
   Invocation again = question->invocation;
   again.values["history"] = {folder};
-  return run_tune(again);
+  return run_on(again, {"command", "slurm"});
 }
 
 std::vector<Argument> budget_arguments() {
@@ -170,7 +173,9 @@ std::vector<Argument> budget_arguments() {
   return {{"--trials", Kind::Integer, "at most so many trials", false, "N"},
           {"--minutes", Kind::Number, "at most so long, all trials together", false, "MINUTES"},
           {"--node-hours", Kind::Number,
-           "at most so many hours, all trials together, times the nodes of --on", false, "HOURS"}};
+           "at most so many hours, all trials together, times the nodes of --on", false, "HOURS"},
+          {"--host-is-gone", Kind::Flag,
+           "the host that a trial was started on is down, or was started anew"}};
 }
 
 std::vector<Argument> run_arguments() {
@@ -242,20 +247,30 @@ Command run_command() {
 }
 
 Command resume_command() {
-  return {.name = "resume",
-          .summary = "go on with a history: after a kill, or with a larger budget",
-          .details =
-              "Model, cluster and command are those that the history was begun with. The "
-              "command is printed before it is started; in a history that belongs to "
-              "another user it is started only with --yes, or given again after --.",
-          .examples = {"trainwright tune resume --history tuning --trials 10"},
-          .arguments = joined({{history_argument(),
-                                {"command", Argument::Kind::Texts,
-                                 "after --, the history's command again", false, "-- COMMAND"},
-                                {"--yes", Argument::Kind::Flag,
-                                 "start the command of a history that belongs to another user"}},
-                               budget_arguments()}),
-          .run = run_resume};
+  return {
+      .name = "resume",
+      .summary = "go on with a history: after a kill, or with a larger budget",
+      .details =
+          "Model, cluster and batch are those that the history was begun with; the command and the "
+          "options of sbatch too, unless they are given anew. The "
+          "command is printed before it is started; in a history that belongs to "
+          "another user it is started only with --yes, or given anew after --.",
+      .examples =
+          {"trainwright tune resume --history tuning --trials 10",
+           "trainwright tune resume --history tuning --slurm='--nodes 8 --partition other'"},
+      .arguments =
+          joined({{history_argument(),
+                   {"command", Argument::Kind::Texts, "after --, the command of a trial anew",
+                    false, "-- COMMAND"},
+                   {"--slurm", Argument::Kind::Text, "options of sbatch anew", false, "OPTIONS"},
+                   {"--trial-limit", Argument::Kind::Number,
+                    "seconds after which a trial is ended, anew", false, "SECONDS"},
+                   {"--silence", Argument::Kind::Number,
+                    "seconds of a silent log that are a hang, anew", false, "SECONDS"},
+                   {"--yes", Argument::Kind::Flag,
+                    "start the command of a history that belongs to another user"}},
+                  budget_arguments()}),
+      .run = run_resume};
 }
 
 }  // namespace
@@ -321,10 +336,10 @@ Result<std::unique_ptr<TuneQuestion>> tune_question(const Invocation& invocation
     std::vector<std::string>& words = asked.values[member.key];
     for (const Json& word : member.value.items) words.push_back(word.string);
   }
-  for (const char* name : {"trials", "minutes", "node-hours"}) {
-    if (const auto given = invocation.values.find(name); given != invocation.values.end()) {
+  for (const char* name : kRenewable) {
+    const auto given = invocation.values.find(name);
+    if (given != invocation.values.end() && !given->second.empty())
       asked.values[name] = given->second;
-    }
   }
   return tune_question(asked);
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
@@ -158,10 +159,14 @@ std::string plan_json(const Target& target, const Occasion& occasion) {
 
 // On one line, where no letter begins markup, a link, a cell or an element of HTML.
 std::string in_markdown(std::string_view text) {
+  constexpr std::string_view kMarks = "\\`<&[|";
+  const std::string line = printable_line(text);
   std::string plain;
-  for (const char c : printable_line(text)) {
-    if (std::string_view("\\`<&[|").find(c) != std::string_view::npos) plain += '\\';
-    plain += c;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool less = line[i] == '<' && i + 1 < line.size() &&
+                      std::isdigit(static_cast<unsigned char>(line[i + 1])) != 0;  // <0.1 %
+    if (kMarks.find(line[i]) != std::string_view::npos && !less) plain += '\\';
+    plain += line[i];
   }
   return plain;
 }
@@ -170,10 +175,10 @@ std::string readme(const Plan& plan, const Target& target, const Translation& tr
                    const Occasion& occasion, const std::vector<Artefact>& files) {
   std::string text =
       fmt::format("# {} on {}\n\n", in_markdown(plan.model.name), in_markdown(plan.cluster.name));
-  for (const std::string& line : header(plan, occasion)) {
-    text +=
-        line.starts_with(' ') ? '\n' + commented(trim(line), "    ") : in_markdown(line) + "  \n";
-  }
+  std::vector<std::string> lines = header(plan, occasion);
+  lines.pop_back();  // the command, which is code here
+  for (const std::string& line : lines) text += in_markdown(line) + "  \n";
+  text += '\n' + commented(estimate_command(occasion), "    ");
   text += "\n| file | what it is |\n|---|---|\n";
   for (const Artefact& file : files) {
     const std::string_view what = file.path == target.file      ? "settings of the trainer"

@@ -139,8 +139,9 @@ Diagnostic refusal(const Setting& setting, const KeyRule& rule, std::string_view
   const bool named = !value.empty() && value.size() < kLong && lower_case(value) != "true";
   return {place_of(setting, file),
           fmt::format("{}not counted here: {}", named ? value + " is " : "", rule.reason),
-          rule.unless_job ? "--job says in the file's place what is trained, and how"
-                          : "supervised fine-tuning of one model is what can be asked about"};
+          rule.unless_job
+              ? "--job says in the file's place what is trained, and how"
+              : "without it the answer is of another run: leave it out to ask about that one"};
 }
 
 }  // namespace

@@ -217,7 +217,7 @@ TEST_CASE(
     "gradients wait for the end of a pass only where the layout's own sharding adds them up") {
   // nanotron with a third sharding of which autograd's gradients are the gradients.
   Trainer trainer = picked_trainer("nanotron");
-  trainer.shardings.push_back({ShardingKind::Fsdp, GradientLife::Autograd, {}, {}, {}});
+  trainer.shardings.push_back({ShardingKind::Fsdp, GradientLife::Autograd, false, {}, {}, {}});
   CHECK(slice_of(layout_of("dp=2,zero=0,gbs=2"), trainer).gradients_wait);
   CHECK(slice_of(layout_of("dp=2,zero=1,gbs=2"), trainer).gradients_wait);
   CHECK(!slice_of(layout_of("dp=2,fsdp,gbs=2"), trainer).gradients_wait);

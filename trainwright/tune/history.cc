@@ -334,7 +334,7 @@ History::History(History&&) noexcept = default;
 History& History::operator=(History&&) noexcept = default;
 
 Result<History> History::begin(const std::string& folder, const HistoryKey& key,
-                               const std::string& asked) {
+                               const std::string& asked, const std::vector<std::string>& renewed) {
   std::error_code fault;
   std::filesystem::create_directories(folder, fault);
   if (fault) return fail(folder, "the folder cannot be made: " + fault.message());
@@ -343,15 +343,28 @@ Result<History> History::begin(const std::string& folder, const HistoryKey& key,
   if (auto taken = take_lock(state->lock, folder); !taken) return tl::unexpected(taken.error());
   state->database = TW_TRY(opened(state->path(), true));
   HistoryKey known = TW_TRY(about(state->database.get(), state->path()));
-  const bool earlier = version_of(state->database.get()) < kVersion;
+  bool changes = known.empty();
+  std::string question = known.contains(kAsked) ? known.at(kAsked) : asked;
+  if (version_of(state->database.get()) < kVersion) {
+    known = brought_up(std::move(known), key, asked);
+    changes = true;
+  }
+  for (const std::string& part : renewed) {
+    const auto now = key.find(part);
+    const std::string text = now == key.end() ? "" : now->second;
+    if (known.empty() || known[part] == text) continue;
+    known[part] = text;
+    question = asked;
+    changes = true;
+  }
+  std::erase_if(known,
+                [&](const auto& part) { return part.second.empty() && !key.contains(part.first); });
   if (!known.empty()) {
-    if (earlier) known = brought_up(std::move(known), key, asked);
     if (auto agreed = same_question(known, key, folder); !agreed)
       return tl::unexpected(agreed.error());
   }
-  if (known.empty() || earlier) {
-    const std::string first = known.contains(kAsked) ? known.at(kAsked) : asked;
-    if (auto done = write_about(state->database.get(), state->path(), key, first); !done) {
+  if (changes) {
+    if (auto done = write_about(state->database.get(), state->path(), key, question); !done) {
       return tl::unexpected(done.error());
     }
   }

@@ -63,9 +63,11 @@ using HistoryKey = std::map<std::string, std::string>;
 class History {
  public:
   // Makes the folder where there is none. Diagnoses another program at work, a history of another
-  // question, and what is no history.
+  // question, and what is no history. Parts that are `renewed` may differ, and are written down
+  // anew with `asked`.
   static Result<History> begin(const std::string& folder, const HistoryKey& key,
-                               const std::string& asked);
+                               const std::string& asked,
+                               const std::vector<std::string>& renewed = {});
   static Result<History> look(const std::string& folder);  // to read, also while another writes
   ~History();
   History(History&&) noexcept;

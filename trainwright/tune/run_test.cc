@@ -398,6 +398,24 @@ TEST_CASE(
                         asked));
 }
 
+TEST_CASE("what is said anew replaces what a history was begun with, and nothing else does") {
+  const Folder folder;
+  const std::string path = folder.path + "/history";
+  {
+    REQUIRE(History::begin(path, {{"model", "m"}, {"command", "a"}}, "first"));
+  }
+  CHECK(!History::begin(path, {{"model", "m"}, {"command", "b"}}, "second"));
+  CHECK(!History::begin(path, {{"model", "n"}, {"command", "b"}}, "second", {"command", "slurm"}));
+  {
+    const auto renewed = History::begin(path, {{"model", "m"}, {"command", "b"}, {"slurm", "-N 2"}},
+                                        "second", {"command", "slurm"});
+    REQUIRE(renewed);
+    CHECK(renewed->asked().value() == "second");
+  }
+  CHECK(History::begin(path, {{"model", "m"}, {"command", "b"}, {"slurm", "-N 2"}}, "third"));
+  CHECK(History::look(path)->asked().value() == "second");
+}
+
 TEST_CASE("what a killed watcher leaves behind is found by its mark and ended") {
   const Folder folder;
   const std::string command = "setsid sh -c 'sleep 1000 & sleep 1000' & sleep 1000";

@@ -69,8 +69,10 @@ TEST_CASE("the program of a list has the peaks that its totals say, and leaves n
         check_like_totals(head_work(model, slice, recipe));
         check_like_totals(embedding_work(model, slice, recipe));
         Recipe adapted = recipe;
-        adapted.training.adapters =
-            AdapterRecipe{.rank = 8, .targets = matrices_named("linear_qkv"), .dtype = Dtype::Fp32};
+        adapted.training.adapters = AdapterRecipe{.rank = 8,
+                                                  .targets = matrices_named("linear_qkv"),
+                                                  .dtype = Dtype::Fp32,
+                                                  .trained = {}};
         for (const bool flows : {false, true}) {
           slice.input_gradient = flows;
           check_like_totals(layer_work(model, model.kinds[0], slice, adapted));

@@ -23,8 +23,8 @@ Model llama(std::size_t layers = 1) {
 Slice slice_of_tokens() { return {.mbs = 1, .seq = kTokens}; }
 
 Recipe with_adapters(Recipe recipe, std::string_view target, Dtype dtype = Dtype::Bf16) {
-  recipe.training.adapters =
-      AdapterRecipe{.rank = kRank, .targets = matrices_named(target), .dtype = dtype};
+  recipe.training.adapters = AdapterRecipe{
+      .rank = kRank, .targets = matrices_named(target), .dtype = dtype, .trained = {}};
   return recipe;
 }
 

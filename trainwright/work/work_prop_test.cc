@@ -102,7 +102,8 @@ Training any_training() {
     training.adapters = AdapterRecipe{.rank = within(1, 64),
                                       .targets = {},
                                       .dtype = any_bool() ? Dtype::Fp32 : Dtype::Bf16,
-                                      .dropout = any_bool()};
+                                      .dropout = any_bool(),
+                                      .trained = {}};
     training.adapters->targets.bits = static_cast<std::uint32_t>(within(0, (1 << 22) - 1));
   }
   return training;
