@@ -15,9 +15,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const SettingsForm form = kForms[data[0] % 3];
   const auto settings = read_settings(text, "fuzz", form);
   if (!settings) return 0;
-  if (const auto fine = understand_fine_tuning(*settings, 16)) {
-    (void)parse_layout(fine->understood.layout);
-    (void)parse_job(fine->understood.job);
+  static const auto keys = read_import_keys(TRAINWRIGHT_DATA_DIR, "llama-factory");
+  if (keys) {
+    const ClassedKeys classed = class_keys(*settings, *keys, "fuzz", false);
+    const FineTuning fine = understand_fine_tuning(FineTuner::LlamaFactory, classed.counted, 16);
+    (void)parse_layout(fine.understood.layout);
+    (void)parse_job(fine.understood.job);
   }
   const auto trainer = pick_trainer(trainer_of_settings(*settings, form), *trainers);
   if (!trainer) return 0;

@@ -23,13 +23,14 @@ import time
 # Prints the seconds of its layout: more tensor parallelism is faster here, whatever is predicted.
 TRAINER = """
 import fcntl, os, subprocess, sys, time
-alone = open(os.environ["ALONE"], "a")  # held until the last process of this trial is gone
-try:
-    fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
-except OSError:
-    open(os.environ["ALONE"] + ".broken", "a").write(sys.argv[1] + "\\n")
-os.set_inheritable(alone.fileno(), True)
-subprocess.Popen(["sleep", "1000"], close_fds=False, start_new_session=True)
+if "ALONE" in os.environ:
+    alone = open(os.environ["ALONE"], "a")  # held until the last process of this trial is gone
+    try:
+        fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        open(os.environ["ALONE"] + ".broken", "a").write(sys.argv[1] + "\\n")
+    os.set_inheritable(alone.fileno(), True)
+    subprocess.Popen(["sleep", "1000"], close_fds=False, start_new_session=True)
 knobs = dict(part.split("=") for part in sys.argv[1].split(",") if "=" in part)
 tp, mbs = int(knobs.get("tp", 1)), int(knobs.get("mbs", 1))
 for _ in range(8):

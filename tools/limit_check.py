@@ -5,7 +5,7 @@
 
 Asks COUNT random questions, half of them of everything there is to search, with limits of 0.3 to 5 s, and presses Ctrl-C
 at one in four instead. Each has to end within its limit, 10 % and 0.2 s. Of questions about models that surely fit those
-that were given 2 s or more have to have a layout. Then Ctrl-C is pressed twice at once: the second ends the program.
+that were given 2 s or more have to have a layout. Then Ctrl-C is pressed twice at once: the second ends the program, if the first has not by then.
 `--slack` is added to what is allowed, for machines that do other work.
 """
 import argparse
@@ -74,9 +74,9 @@ def one_question(program: str, chance: random.Random, slack: float) -> tuple[str
 
 def pressed_twice(program: str, slack: float) -> list[str]:
     words = ["deepseek-v3", "--on", "2048xH800", "--batch", "15360", "--seq", "4096", *ALSO]
-    took, code, _, _ = ask(program, words, [1.0, 1.0])
-    # As a shell sees it: 130.
-    return [] if code == -signal.SIGINT and took < 0.2 + slack else [f"Ctrl-C twice: exit {code} after {took:.2f} s"]
+    took, code, _, _ = ask(program, words, [1.0, 1.02])  # at the same moment they would be one signal
+    # As a shell sees it: 130. It may have answered the first in between.
+    return [] if code in (-signal.SIGINT, 0) and took < 0.2 + slack else [f"Ctrl-C twice: exit {code} after {took:.2f} s"]
 
 
 def main() -> int:

@@ -370,6 +370,7 @@ Predictions beside runs that others have published. Constants have not seen the 
 | [Step time](time.md) | {sum(1 for one in figures["time"] if one["stacks"])} sources, {sum(one["as_shipped"]["rows"] for one in figures["time"] if one["stacks"]):,} runs |
 | [Memory](memory.md) | {len(figures["memory"])} sources, {sum(one["as_shipped"].get("verdicts", 0) for one in figures["memory"]):,} verdicts and the bytes of those that ran |
 | [Which layout is picked](choice.md) | {sum(one["sweeps"] for one in figures["choice"])} sweeps |
+| [Fine-tuning as published](fine-tuning.md) | memory that fine-tuning programs publish, each figure with its command |
 | [Runs from elsewhere](elsewhere.md) | well-known projects, found after the constants were fitted, each with its command |
 
 Peak figures of papers, one by one: [reproductions](../reproductions.md). All figures of these pages as JSON: [figures.json](figures.json).

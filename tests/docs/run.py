@@ -112,7 +112,8 @@ class Page:
                 self.left_out[reason] += 1
                 return
         quick = " --time-limit 1" if command.startswith("trainwright plan") else ""
-        lines = self.run(command + quick, folder) or [""]
+        force = " --force" if re.search(r" --(export|out) run\b", command) else ""  # INPUTS has a `run` of its own
+        lines = self.run(command + quick + force, folder) or [""]
         if re.search("is required|is needed here", lines[0]):
             self.left_out[MENTION] += 1
             return

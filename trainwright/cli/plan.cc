@@ -455,8 +455,6 @@ Result<Layout> layout_like(const std::string& words, const SearchQuestion& quest
   const std::string same = same_step(question.gbs, question.seq, question.precision);
   const LayoutContext context = layout_context(question.cluster, question.trainer);
   auto read = parse_layout(amended(same, words), context);
-  const bool silent = !entry_of(words, "on") && !entry_of(words, "off");
-  if (read && silent && !entry_of(words, "dispatcher")) return with_recipes(question, read->layout);
   if (read) return read->layout;
   for (Diagnostic& fault : read.error().diagnostics) {
     fault.where = fmt::format("{}, {}", option, fault.where);

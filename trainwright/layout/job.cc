@@ -286,7 +286,8 @@ std::string gradient_dtype(const Layout& layout, const Trainer& trainer) {
   const auto& offered = facts->gradients;
   const bool as_weight = sharding != nullptr && sharding->gradients_as_weight &&
                          std::find(offered.begin(), offered.end(), facts->weight) != offered.end();
-  return as_weight ? facts->weight : offered.front();
+  if (as_weight) return facts->weight;
+  return offered.empty() ? std::string() : offered.front();
 }
 
 namespace {

@@ -100,9 +100,7 @@ void add_kinds(Entries& to, const Layout& layout) {
   const Layout usual;
   to.add_set("offload", layout.offload);
   to.add_unless("precision", layout.precision, usual.precision);
-  if (layout.gradients != usual.gradients) {
-    to.json.add("gradients", Json::of(name_of(layout.gradients)));
-  }
+  to.add_unless("gradients", layout.gradients, usual.gradients);
   to.add_unless("cp_kind", layout.cp_kind, usual.cp_kind);
   to.add_unless("cp_ulysses", layout.cp_ulysses, 0);
   to.add_unless("dispatcher", layout.dispatcher, usual.dispatcher);

@@ -179,12 +179,4 @@ std::vector<std::string> taken_from_recipes(const SearchQuestion& question) {
   return detail::Recipes(question).names();
 }
 
-Layout with_recipes(const SearchQuestion& question, const Layout& layout) {
-  const detail::Recipes recipes(question);
-  Layout taken = recipes.taken(layout);
-  const Flags<Switch> refused = recipes.refused(layout.sharding, layout.zero, layout.offload);
-  taken.on.bits &= ~(refused.bits & ~layout.on.bits);
-  return taken;
-}
-
 }  // namespace trainwright

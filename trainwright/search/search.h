@@ -186,10 +186,8 @@ std::int64_t count_layouts(const SearchQuestion& question);  // of them, without
 // Axes of `Also` of which the trainer offers a choice that this search leaves alone.
 std::vector<std::string> not_looked_at(const SearchQuestion& question);
 
-// What is taken from recipes for this question, before a layout is known; and what is taken for a
-// layout that says nothing of it.
+// What is taken from recipes for this question, before a layout is known.
 std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
-Layout with_recipes(const SearchQuestion& question, const Layout& layout);
 
 Json to_json(const SearchResult& result);
 
