@@ -187,7 +187,7 @@ def check_batch(build, ways, names, draw, folder, plain, counts):
     made = []
     for number, (answer, (words, come_in), export) in enumerate(zip(answered(build, [words for words, _ in asked]), asked, exports)):
         code, output, error = answer
-        assert not is_hidden(error.replace("\n", "")), repr(error)
+        assert not is_hidden(error.replace("\r\n", "").replace("\n", "").replace("\t", "")), repr(error)
         if is_hidden(come_in):
             assert code == 2 and "which is not printable" in error, (code, words, error)
             assert all(one["where"] and one["hint"] for one in json.loads(output)["error"]), output

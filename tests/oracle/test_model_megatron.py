@@ -40,6 +40,7 @@ def one_process(monkeypatch):
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
     parallel_state.initialize_model_parallel()
     yield
+    parallel_state.destroy_model_parallel()
     torch.distributed.destroy_process_group()
 
 
@@ -194,4 +195,6 @@ def test_stages_of_a_pipeline(tmp_path, monkeypatch, untied, mtp):
     assert code == 0, error
     held = [stage["totals"]["parameters"] for stage in json.loads(output)["stages"]]
     mine = [one["dense"] + one["expert"] for one in held]
-    assert mine == theirs
+    # The decoder's last norm: beside MTP 0.16.1 makes it where a layer has the last number (transformer_block.py:406), which
+    # stages that are built by themselves here do not know.
+    assert mine == [theirs[0], theirs[1] + (config["hidden_size"] if mtp else 0)]

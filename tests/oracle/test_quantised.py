@@ -71,7 +71,7 @@ def test_weights_scales_adapters_and_flops_are_as_estimated(kind):
     assert ours[1] == flops(LLAMA, model)[1]  # forward, a kernel of CPUs multiplies nf4 unseen
 
 
-EXPERTS = dataclasses.replace(LLAMA, config=LLAMA.config | {"model_type": "gpt_oss", "num_local_experts": 4,
+EXPERTS = dataclasses.replace(LLAMA, attention="eager", config=LLAMA.config | {"model_type": "gpt_oss", "num_local_experts": 4,
                                                             "num_experts_per_tok": 2, "layer_types": ["full_attention"] * 2})
 
 

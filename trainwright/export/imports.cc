@@ -245,7 +245,8 @@ std::string other_method(const std::vector<std::string>& command, const ImportPr
     const std::string name = base_name(command[i]);
     const bool script = name.ends_with(".py"), of_trl = i > 0 && base_name(command[i - 1]) == "trl";
     if (!script && !of_trl) continue;
-    for (const std::string_view part : split(name.substr(0, name.find('.')), '_')) {
+    const std::string stem = name.substr(0, name.find('.'));
+    for (const std::string_view part : split(stem, '_')) {
       const auto at = known.methods.find(part);
       if (at != known.methods.end()) return fmt::format("{}: {}", name, at->second);
     }

@@ -11,7 +11,8 @@ namespace {
 
 std::string words_of(std::string_view text) {
   std::vector<std::string> groups;
-  for (const auto& group : detail::read_script(text, "s.sh").value().groups) {
+  const detail::Script script = detail::read_script(text, "s.sh").value();
+  for (const auto& group : script.groups) {
     std::vector<std::string> words;
     for (const auto& word : group) words.push_back(word.text);
     groups.push_back(join(words, "|"));

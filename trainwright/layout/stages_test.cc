@@ -191,8 +191,9 @@ TEST_CASE(
 
 TEST_CASE("weights are of the dtype that a program loads them in, and under FSDP it trains fp32") {
   const auto weight = [](const char* trainer, const char* job, bool fsdp = false) {
-    return weight_dtype(parse_job(job).value(), StoredAs(PrecisionKind::Bf16, fsdp),
-                        picked_trainer(trainer));
+    const Trainer of = picked_trainer(trainer);
+    return std::string(
+        weight_dtype(parse_job(job).value(), StoredAs(PrecisionKind::Bf16, fsdp), of));
   };
   CHECK(weight("axolotl", "") == "bf16");
   CHECK(weight("axolotl", "", true) == "fp32");

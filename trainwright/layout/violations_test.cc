@@ -382,6 +382,7 @@ TEST_CASE("what arithmetic has found is not said again by a rule of the same nam
 TEST_CASE("every variable of the rules is known but the environment's") {
   Try any("tp=8,pp=2,gbs=64");
   any.cluster.groups[0].accelerator.compute_capability = 9;
+  for (PrecisionFacts& precision : any.trainer.precisions) precision.gradients = {"fp32"};
   const Facts known = facts(any.layout, any.job, any.model, any.cluster, any.trainer);
   for (std::size_t v = 0; v < kVariableCount; ++v) {
     const auto variable = static_cast<Variable>(v);

@@ -393,12 +393,14 @@ TEST_CASE("what a stage sends is as wide as what the layer after it reads") {
   const Slice slice = slice_with(2);
   Slice autocast = slice;
   autocast.autocast = true;
-  WorkCache cache(llama(), paper_recipe());
+  Recipe recipe = paper_recipe();
+  recipe.stored_wide = true;
+  WorkCache cache(llama(), recipe);
   // 2 bytes, or 4 where torch.autocast leaves what flows between branches in fp32.
-  CHECK(boundary_bytes(llama(), slice, paper_recipe()) == Bytes(kRow));
-  CHECK(boundary_bytes(llama(), autocast, paper_recipe()) == Bytes(2 * kRow));
+  CHECK(boundary_bytes(llama(), slice, recipe) == Bytes(kRow));
+  CHECK(boundary_bytes(llama(), autocast, recipe) == Bytes(2 * kRow));
   for (const Slice& of : {slice, autocast}) {
-    CHECK(boundary_bytes(llama(), of, paper_recipe()) == cache.layer(LayerKindId(0), of).input);
+    CHECK(boundary_bytes(llama(), of, recipe) == cache.layer(LayerKindId(0), of).input);
   }
 }
 
