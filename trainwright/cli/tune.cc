@@ -83,12 +83,12 @@ void read_terms(const Invocation& invocation, TuneJob& job, Diagnostics& faults)
 
 Result<Output> run_on(const Invocation& invocation, const std::vector<std::string>& renewed) {
   const auto question = TW_TRY(tune_question(invocation));
+  question->job.trials = TW_TRY(candidates(*question));
   // Only the program itself, which can say what it does meanwhile, starts anything.
   if (invocation.tell == nullptr) {
     return fail("trainwright tune", "no trial can be started from here",
                 "run the program `trainwright tune` instead");
   }
-  question->job.trials = TW_TRY(candidates(*question));
   History history = TW_TRY(
       History::begin(*invocation.text("history"), question->key, asked_text(invocation), renewed));
   question->job.program = invocation.program;
