@@ -168,7 +168,7 @@ def tells_of_wishes(browser, name):
 
 
 def breaks_commands_between_words(browser, name):
-    """No line of a command begins behind anything but a blank or a comma."""
+    """No line of a command begins behind anything but a blank, a comma or a hyphen of a long word (overlap-parameter-gather)."""
     wrong = browser.value("""[...document.querySelectorAll('.command code')].flatMap(code => {
         const found = [], walk = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), range = document.createRange();
         let line = null, last = ' ';
@@ -177,7 +177,7 @@ def breaks_commands_between_words(browser, name):
           range.setStart(walk.currentNode, i);
           range.setEnd(walk.currentNode, i + 1);
           const box = range.getBoundingClientRect();
-          if (letter !== ' ' && line !== null && box.top > line + 4 && last !== ' ' && last !== ',') found.push(code.textContent.slice(0, 60) + ': ' + last + '/' + letter);
+          if (letter !== ' ' && line !== null && box.top > line + 4 && last !== ' ' && last !== ',' && last !== '-') found.push(code.textContent.slice(0, 60) + ': ' + last + '/' + letter);
           if (letter !== ' ') line = box.top;
           last = letter;
         }
