@@ -74,9 +74,9 @@ std::string lean_states_text(const Plan& plan) {
 
 std::string lean_gradients_text(const Plan& plan) {
   const LeanGradients& lean = *plan.with_lean_gradients;
-  const std::string layout = short_text(lean.plan.layout, plan.wanted.model);
+  const std::string layout = short_text(lean.plan.layout, plan.wanted);
   const std::string limit = to_text(lean.limit);
-  if (plan.result.best.empty()) {
+  if (plan.result.best.empty() || plan.tight_at) {
     return fmt::format("Gradients in bf16 would fit: --fix {}: {} ({}).", limit, layout,
                        size_text(lean.plan));
   }
