@@ -36,11 +36,16 @@ set(TRAINWRIGHT_COMMON_HEADERS <algorithm> <cmath> <cstdint> <functional> <map> 
     <string> <string_view> <tuple> <utility> <vector> <fmt/format.h> <tl/expected.hpp>)
 
 # trainwright_precompile(TARGET FIRST header...)
-# Gives TARGET the precompiled headers of the target FIRST, which makes them.
+# Gives TARGET the precompiled headers of the target FIRST, which makes them; without the time of that in them, so that ccache knows
+# what was compiled with them.
 function(trainwright_precompile target first)
   if(NOT TRAINWRIGHT_PRECOMPILED)
     return()
-  elseif(target STREQUAL first)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
+  endif()
+  if(target STREQUAL first)
     target_precompile_headers(${target} PRIVATE ${ARGN})
   else()
     target_precompile_headers(${target} REUSE_FROM ${first})

@@ -1,4 +1,4 @@
-# The core in a browser (preset `wasm`, tools/make_playground.sh): packages that are headers alone, no threads, and
+# The core in a browser (preset `wasm`, tools/make/make_playground.sh): packages that are headers alone, no threads, and
 # without what needs a solver, processes or a database. web/playground/core.cc stands in for what is left out.
 set(headers "${CMAKE_BINARY_DIR}/headers")
 file(MAKE_DIRECTORY "${headers}")

@@ -5,7 +5,7 @@
 # absent: such a program, and a pytest run (tests/ctest_skips.py), ends with this code.
 set(TRAINWRIGHT_SKIPPED 77)
 set(TRAINWRIGHT_SHARED "${PROJECT_SOURCE_DIR}/../shared" CACHE PATH "measurements and fixtures")
-# The interpreter of the virtual environment that holds PyTorch and the oracles (tools/make_venv.sh).
+# The interpreter of the virtual environment that holds PyTorch and the oracles (tools/make/make_venv.sh).
 set(TRAINWRIGHT_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH
     "Python with the oracles; oracle and engine tests are only added when it exists")
 
@@ -47,6 +47,7 @@ function(trainwright_module_tests name)
     add_executable(${name}_bench ${benches})
     target_link_libraries(${name}_bench PRIVATE trainwright_${name} trainwright_warnings fmt::fmt
                           benchmark::benchmark_main)
+    target_compile_definitions(${name}_bench PRIVATE TRAINWRIGHT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   endif()
 endfunction()
 

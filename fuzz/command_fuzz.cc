@@ -28,7 +28,7 @@ namespace {
 
 // Of processor time, so that a busy host finds nothing: with sanitizers a search over the largest
 // cluster here takes up to half of that.
-constexpr double kMostSeconds = 60;
+constexpr double kMostSeconds = 300;
 
 void require(bool condition, const char* what, std::string_view words) {
   if (condition) return;

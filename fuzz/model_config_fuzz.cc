@@ -7,8 +7,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace trainwright;
-  const auto model =
-      parse_model(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.json");
+  const auto model = parse_model(std::string_view(reinterpret_cast<const char*>(data), size),
+                                 "fuzz.json", TRAINWRIGHT_DATA_DIR);
   if (!model) {
     TW_CHECK(!model.error().diagnostics.empty(), "an error says something");
     return 0;

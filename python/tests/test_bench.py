@@ -12,7 +12,7 @@ from trainwright.engine import bench
 from trainwright.engine.__main__ import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/fit"))
 import kernel_tables  # noqa: E402
 
 BINARY = os.environ.get("TRAINWRIGHT_BINARY", str(ROOT / "build/release/trainwright"))

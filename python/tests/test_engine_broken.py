@@ -2,7 +2,7 @@
 
 The outcomes "hung" and "wrong" are what a checker is for: PyTorch loads such a schedule and then
 stands still, or trains on with other gradients and no word. This is the size for CI;
-tools/engine_check.py broken runs 220 on the engine.
+tools/soak/engine_check.py broken runs 220 on the engine.
 """
 import collections
 

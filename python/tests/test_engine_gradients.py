@@ -1,7 +1,7 @@
 """A schedule run on the engine gives the loss and the gradients of the model without a pipeline.
 
 Largest difference per tensor at most 1e-12 of the tensor's largest entry, in float64. This is the
-size for CI; tools/engine_gradients.py runs eight ranks and 1,000 random schedules.
+size for CI; tools/soak/engine_check.py runs eight ranks and 1,000 random schedules.
 """
 import itertools
 import time

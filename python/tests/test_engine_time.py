@@ -1,6 +1,6 @@
 """Measured against simulated step time on sleeping stages: four ranks, actions of 40 ms and more.
 
-The full comparison (eight ranks, all kinds, uneven stages) is tools/engine_check.py time. A host that
+The full comparison (eight ranks, all kinds, uneven stages) is tools/soak/engine_check.py time. A host that
 is too busy for the bars skips (noise.py).
 """
 import making

@@ -84,7 +84,7 @@ def test_it_starts_in_under_50_ms_and_answers_in_under_100_without_torch_or_padd
 def test_the_tuner_prunes_its_grid_for_llama_2_7b_on_eight_gpus():
     started = time.monotonic()
     answer = json.loads(subprocess.run(
-        [str(PADDLE), str(ROOT / "tools" / "paddle_tuner.py"), "--gpus", "8"], env=ENVIRONMENT,
+        [str(PADDLE), str(ROOT / "tools" / "trainers" / "paddle_tuner.py"), "--gpus", "8"], env=ENVIRONMENT,
         capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     print(answer, f"{time.monotonic() - started:.0f} s")
     # The tuner's own rules leave 792 of its grid, none of them checked for memory.
@@ -100,7 +100,7 @@ def test_the_tuner_tries_the_layouts_of_a_plan_and_no_others(tmp_path):
     with (tmp_path / "auto_tuner.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     answer = json.loads(subprocess.run(
-        [str(PADDLE), str(ROOT / "tools" / "paddle_tuner.py"), "--gpus", "8", "--capacity", "40", "--tuner",
+        [str(PADDLE), str(ROOT / "tools" / "trainers" / "paddle_tuner.py"), "--gpus", "8", "--capacity", "40", "--tuner",
          str(tmp_path / "auto_tuner.json")], env=ENVIRONMENT, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
     # In the plan's order, and it ends after the last. Python writes True, and nothing as None.
     as_written = [{key: str(value).lower() if key == "use_recompute" else "" if value is None else str(value)

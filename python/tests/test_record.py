@@ -1,7 +1,7 @@
 """The recorder against PyTorch's MemTracker, the process's allocator and the program's replay, to the byte.
 
 Every model is run for three steps; a run's first n steps are the program of n steps, so each run is
-three programs. tools/record_check.py runs every combination.
+three programs. tools/soak/record_check.py runs every combination.
 """
 import doctest
 import functools

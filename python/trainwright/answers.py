@@ -50,7 +50,7 @@ def answered(cls: type[A], question: Question) -> A:
 
 @dataclass
 class Violation:
-    """Why a layout is not legal or, not `forbidden`, what speaks against it."""
+    """Why a layout is invalid or, not `forbidden`, what speaks against it."""
     id: str
     forbidden: bool
     reason: str
@@ -182,7 +182,7 @@ class TimeParts:
     attention: float
     streams: float
     loss: float
-    launches: float
+    gaps: float
     host: float
     tensor: float
     context: float
@@ -193,6 +193,7 @@ class TimeParts:
     offload: float
     optimizer: float
     waiting: float
+    fixed: float
 
 
 @dataclass
@@ -216,6 +217,16 @@ class HostMemory:
 
 
 @dataclass
+class Unspecified:
+    """What the question leaves open of its machines, and what a step takes where it is worse than usual."""
+    name: str
+    option: str  # what is assumed, as `on` has it: network=8x400G
+    step_if_worse: float
+    low_if_specified: float
+    high_if_specified: float
+
+
+@dataclass
 class Change:
     """The smallest change of a layout that fits."""
     what: str
@@ -226,7 +237,7 @@ class Change:
 
 @dataclass
 class Estimate(Answer):
-    """Memory and step time of one layout; of one that is not legal only `violations`."""
+    """Memory and step time of one layout; of an invalid one only `violations`."""
     legal: bool = False
     violations: list[Violation] | None = None
     layout: str | None = None
@@ -234,6 +245,7 @@ class Estimate(Answer):
     memory: Memory | None = None
     time: StepTime | None = None
     host: HostMemory | None = None
+    unspecified: list[Unspecified] | None = None  # the widest first
     notes: list[str] | None = None
     change: Change | None = None
     measured: dict[str, Any] | None = None  # the run that adjusted the step time
@@ -241,7 +253,7 @@ class Estimate(Answer):
     def beside(self, step: float | None = None, reserved: int | None = None, allocated: int | None = None) -> str:
         """What was measured, seconds and bytes, beside what was predicted: "predicted 14.2 s, measured 15.1 s; ..."."""
         if not self.memory or not self.time:
-            raise ValueError("a layout that is not legal has no prediction")
+            raise ValueError("an invalid layout has no prediction")
         said = [] if step is None else [f"predicted {seconds(self.time.step)}, measured {seconds(step)}"]
         fullest = self.memory.fullest
         for name, measured, predicted in (("reserved", reserved, fullest.reserved), ("allocated", allocated, fullest.allocated)):
@@ -250,14 +262,14 @@ class Estimate(Answer):
         return "; ".join(said)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each class of ranks; none of a layout that is not legal."""
+        """A row for each class of ranks; none of an invalid layout."""
         return self.memory.rows() if self.memory else []
 
     def _repr_html_(self) -> str:
         if not self.memory or not self.time:
-            return table(["not legal", "hint"], [[one.reason, one.hint] for one in self.violations or []])
-        summary: list[list[Any]] = [["layout", self.layout], ["verdict", self.verdict], ["chance of OOM", f"{self.memory.oom:.1%}"],
-                   ["fullest rank, GiB", f"{gib(self.memory.fullest.driver)} of {gib(self.memory.capacity)}"],
+            return table(["invalid", "hint"], [[one.reason, one.hint] for one in self.violations or []])
+        summary: list[list[Any]] = [["layout", self.layout], ["verdict", self.verdict], ["OOM probability", f"{self.memory.oom:.1%}"],
+                   ["peak memory, GiB", f"{gib(self.memory.fullest.driver)} of {gib(self.memory.capacity)}"],
                    ["step", f"{seconds(self.time.step)} ({seconds(self.time.low)} to {seconds(self.time.high)})"],
                    ["MFU", f"{self.time.mfu:.1%}"]]
         return table(["estimate", ""], summary) + self.memory._repr_html_()
@@ -293,6 +305,7 @@ class Search:
     proven: bool
     stopped: str | None
     bound: float | None = None
+    ranked: int = 0  # of `best`: the fastest families there are; the others are the fastest of those looked at
 
 
 @dataclass
@@ -333,18 +346,20 @@ class WithMoreMemory:
 
 @dataclass
 class Beside:
-    """A layout that was not asked for: `job` of leaner states and adapters, the `trainer` of another, `host` where it offloads."""
+    """A layout that was not asked for: `job` of leaner states and adapters, the `trainer` of another, `host` where it offloads, `kernels`
+    that the trainer runs only if asked."""
     layout: str
     step: float
     driver: int
     job: str | None = None
     trainer: str | None = None
     host: HostMemory | None = None
+    kernels: list[str] | None = None
 
 
 @dataclass
 class Riskier:
-    """The fastest layout that has more than the chance of OOM asked for, at most one half."""
+    """The fastest layout that has more than the OOM probability asked for, at most one half."""
     oom: float
     layout: str
     step: float
@@ -365,6 +380,31 @@ class AutoOrder:
 
 
 @dataclass
+class Nearby(Beside):
+    """The fastest layout of another batch or on another number of accelerators."""
+    batch: int = 0
+    cluster: str = ""
+    tokens_per_second: float = 0
+
+
+@dataclass
+class RampStage:
+    """The recommended layout with one batch of a ramp."""
+    batch: int
+    step: float
+    tokens_per_second: float
+    days: float | None = None  # where its tokens are told
+
+
+@dataclass
+class Choice:
+    """Layouts that predictions do not tell apart, least worth first."""
+    doubt: float  # share of the fastest's step
+    weights: dict[str, float]  # per cent of a step that one of each has to gain
+    candidates: list[dict[str, Any]]  # layout, step, worth and amounts of what experts avoid
+
+
+@dataclass
 class Plan(Answer):
     """The fastest layouts that fit, best first; `recommended` is the place of the one to run."""
     model: str = ""
@@ -379,12 +419,14 @@ class Plan(Answer):
     best: list[PlannedLayout] = field(default_factory=list)
     recommended: int = 0
     search: Search | None = None
+    choice: Choice | None = None  # why that one
     cannot_be_said: list[Unsayable] | None = None  # of the recommended layout, to the trainer by `export`
     attention: str | None = None
     fixed: list[str] | None = None
     also: list[str] | None = None  # axes that were looked at too
     from_recipes: list[str] = field(default_factory=list)  # what is taken from published recipes of the trainer
-    not_looked_at: list[str] = field(default_factory=list)  # axes that are as recipes or the trainer have them
+    without_effect: list[str] = field(default_factory=list)  # of `also`: what is searched anyway
+    not_looked_at: list[str] = field(default_factory=list)  # axes that are as the trainer has them unasked
     run: Run | None = None
     cut_short: bool = False  # time was up before all was looked at that is told beside the answer
     tight_at: float | None = None  # the risk at which `best` fits, where nothing does at `risk`
@@ -394,12 +436,17 @@ class Plan(Answer):
     fits_on: LargerCluster | None = None
     with_more_memory: WithMoreMemory | None = None
     host: HostMemory | None = None  # what the recommended layout offloads
+    unspecified: list[Unspecified] | None = None  # what is open of the machines: the widest first
     with_offload: Beside | None = None  # faster, where layouts fit without and memory makes them slow
     with_lean_states: Beside | None = None  # AdamW with states in fewer bits, where memory makes the best slow or nothing fits
     with_lean_gradients: Beside | None = None  # likewise with gradients in bf16 where fp32 is the trainer's own
+    with_kernels: Beside | None = None  # with all fused kernels that the trainer runs only if asked, where they gain
     change: Beside | None = None  # where nothing fits: near `smallest`, with what is not searched
     adapters: Beside | None = None  # where nothing fits on few accelerators: with the weights frozen
     riskier: Riskier | None = None
+    ramp: list[RampStage] = field(default_factory=list)  # where the batch grows, the last one included
+    nearby_batches: list[Nearby] = field(default_factory=list)  # where an odd factor of the accelerators divides no batch
+    nearby_sizes: list[Nearby] = field(default_factory=list)  # likewise; fewer leave spares
     auto: list[AutoOrder] = field(default_factory=list)  # of the first families with a pipeline, if the trainer runs a file
     why_not: dict[str, Any] | None = None
     why_not_fits: dict[str, Any] | None = None  # the nearest layout that does, where it does not
@@ -433,7 +480,7 @@ class Plan(Answer):
                    "a step" + ("" if self.best else "; nothing fits"))
         rows = [[row["layout"], seconds(row["step"]), f"{row['mfu']:.1%}", gib(row["driver"]), f"{row['oom']:.1%}",
                  "recommended" if place == self.recommended else ""] for place, row in enumerate(self.rows())]
-        return table(["layout", "step", "MFU", "fullest rank, GiB", "OOM", ""], rows, caption)
+        return table(["layout", "step", "MFU", "peak memory, GiB", "P(OOM)", ""], rows, caption)
 
 
 @dataclass
@@ -482,15 +529,21 @@ class Export(Answer):
     changed: str | None = None
     check: Check | None = None  # asked for by check=True
 
-    def write(self, folder: str | os.PathLike[str]) -> list[pathlib.Path]:
-        """Writes the files; gives their paths."""
-        paths = []
-        for file in self.files or []:
-            path = pathlib.Path(folder) / file.path
+    def write(self, folder: str | os.PathLike[str], force: bool = False) -> list[pathlib.Path]:
+        """Writes the files; gives their paths. What is there with another content, or is a link, raises
+        FileExistsError before anything is written; force replaces it (a link, not what it leads to)."""
+        files = {pathlib.Path(folder) / file.path: file.text for file in self.files or []}
+        taken = [str(path) for path, text in files.items()
+                 if path.is_symlink() or path.exists() and (not path.is_file() or path.read_text() != text)]
+        if taken and not force:
+            raise FileExistsError(f"{', '.join(taken)}: there already; force=True replaces it")
+        for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
-            paths.append(path)
-        return paths
+            beside = path.with_name(f".{path.name}-{os.getpid()}")
+            with beside.open("x") as new:
+                new.write(text)
+            beside.replace(path)
+        return list(files)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each setting."""

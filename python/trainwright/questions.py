@@ -58,7 +58,7 @@ def plan(model: Model, *, on: Data, batch: Count, seq: Count, trainer: Trainer |
     True
     >>> better = trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, from_={"tp": 8, "sp": True}, top=1)
     >>> [change["knob"] for change in better.today["changes"][0]]
-    ['tp']
+    ['tp', 'pp']
     """
     fixed = [f"{key}={value}" for key, value in fix.items()] if isinstance(fix, Mapping) else fix
     return answered(Plan, Question(("plan",), (document_word(model),), training(trainer, job, dict(
@@ -163,6 +163,8 @@ def validate(what: str = "memory", *, measurements: Path, source: str | None = N
     >>> len(found.sources), len(found.rows())
     (1, 2)
     """
+    if what not in ("memory", "time", "choice"):
+        raise ValueError(f"{what!r}: what is validated is memory, time or choice")
     return answered(Validation, Question(("validate", what), (), dict(
         measurements=measurements, source=source, rows=rows, **options)))
 
@@ -190,7 +192,7 @@ def calibrate(*runs: Path, model: Model | None = None, on: Data | None = None, l
 
 def compare(log: Path, *, model: Model, on: Data, layout: Entries, **options: Any) -> str:
     """A running job beside its prediction, from the log of Megatron-LM, torchtitan, DeepSpeed, nanotron or the Hugging
-    Face Trainer: the step time, and the memory of the fullest rank that the log names.
+    Face Trainer: the step time, and the peak memory of all ranks that the log names.
 
     >>> import pathlib, tempfile, trainwright
     >>> log = pathlib.Path(tempfile.mkdtemp()) / "train.log"

@@ -34,7 +34,7 @@ INPUTS = {  # what running text calls a reader's own file
 LEFT_OUT = [
     (r"shared/|my_runs", "scores published runs for minutes; tests/rows does so, and docs/validation has what it says"),
     (r"\.\.\.|…|NAME|PLAN|FILE|TOPIC|LAYOUT|<|pretrain", "stands for words of the reader's own"),
-    (r"tune (run|resume) |--history tuning", "starts training, or tells of it; tests/golden/tune and tools/kill_tuner.py do both"),
+    (r"tune (run|resume) |--history tuning", "starts training, or tells of it; tests/golden/tune and tools/soak/kill_tuner.py do both"),
     (r"tiny\.json|four\.json", "reads what a real run has logged or recorded, which is too large to ship"),
     (r"costs\.json", "reads what the engine has recorded on real processes; tests of the engine do so"),
 ]

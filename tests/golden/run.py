@@ -10,6 +10,7 @@ command that succeeds only the first line counts. Commands in README.md and READ
 diff before committing.
 """
 import argparse
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -50,16 +51,17 @@ def readme_with_output(program, text):
         lines.append(line)
         if not line.startswith(INDENT + "$ trainwright "):
             continue
-        command = line[len(INDENT + "$ trainwright "):]
+        command = line[len(INDENT + "$ "):]
         while command.endswith("\\"):
             lines.append(given.pop(0))
             command = command[:-1] + lines[-1]
         # What it printed last time: up to the next command or the end of the indented block.
         while given and re.match(r"    (?!\$ )|$", given[0]):
             given.pop(0)
-        done = subprocess.run([program, *shlex.split(command)], capture_output=True, text=True,
+        # By a shell, which cuts what is too long for a page.
+        done = subprocess.run(["bash", "-c", f'trainwright() {{ "{program}" "$@"; }}; {command}'], capture_output=True, text=True,
                               timeout=HANGS, env=PLAIN)
-        lines += [(INDENT + out).rstrip() for out in done.stdout.splitlines()] + [""]
+        lines += [(INDENT + out).rstrip() for out in done.stdout.rstrip().splitlines()] + [""]
     return "\n".join(lines) + "\n"
 
 
@@ -71,11 +73,12 @@ def main():
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     passed = failed = 0
-    places = [(path.parent / "expected", transcript(program, path))
-              for path in sorted([*HERE.glob("*/cmd"), *HERE.glob("*/brief")])
-              if not options.folders or path.parent.name in options.folders]
-    if not options.folders:
-        places += [(readme, readme_with_output(program, readme.read_text())) for readme in READMES]
+    paths = [path for path in sorted([*HERE.glob("*/cmd"), *HERE.glob("*/brief")])
+             if not options.folders or path.parent.name in options.folders]
+    readmes = [] if options.folders else READMES
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        places = [*zip([path.parent / "expected" for path in paths], pool.map(lambda path: transcript(program, path), paths)),
+                  *zip(readmes, pool.map(lambda readme: readme_with_output(program, readme.read_text()), readmes))]
     for expected, got in places:
         if options.update:
             expected.write_text(got)

@@ -18,7 +18,9 @@ bool read_as(const std::string& text, Read read) {
 }
 
 bool json(const std::string& text) { return parse_json(text, "x").has_value(); }
-bool model(const std::string& text) { return parse_model(text, "x").has_value(); }
+bool model(const std::string& text) {
+  return parse_model(text, "x", TRAINWRIGHT_DATA_DIR).has_value();
+}
 bool cluster(const std::string& text) {
   return read_as(text, [](const Json& read) { return read_cluster(read, "x", Hardware{}); });
 }

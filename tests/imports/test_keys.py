@@ -1,6 +1,6 @@
 """Every key that a program's package knows has a class in data/imports, and every class a key.
 
-Packages lie unpacked in build/imports (tools/make_venv.sh); skipped where they do not.
+Packages lie unpacked in build/imports (tools/make/make_venv.sh); skipped where they do not.
 """
 import json
 import pathlib
@@ -28,7 +28,7 @@ def table(name):
 @pytest.fixture
 def unpacked():
     if not PACKAGES.exists():
-        pytest.skip(f"no {PACKAGES}: tools/make_venv.sh brings it")
+        pytest.skip(f"no {PACKAGES}: tools/make/make_venv.sh brings it")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -43,7 +43,7 @@ def test_every_key_of_an_environment_s_package_has_a_class(program):
     pattern, draw = ELSEWHERE[program]
     folders = list((ROOT / "build").glob(pattern))
     if not folders:
-        pytest.skip(f"no build/{pattern}: tools/make_venv.sh brings it")
+        pytest.skip(f"no build/{pattern}: tools/make/make_venv.sh brings it")
     theirs = {key.removeprefix("--").replace("-", "_") for key in draw(folders[0])}
     assert theirs ^ set(table(program)["keys"]) == set()
 

@@ -105,15 +105,20 @@ def kept_by_head(spec: Layer, job: Job) -> list[Kept]:
 
 
 # PyTorch's counter has no formula for the fused kernels of CPUs. Backward, its formulas for those of GPUs count the scores
-# that these kernels make again; a list does not.
-def _forward(query, key, value, *_, out_shape=None, **__) -> int:
-    return sdpa_flop_count(query, key, value)
+# that these kernels make again; a list does not. Of a causal mask both count all pairs of tokens; a kernel of a GPU skips those
+# that it hides, and so does a list.
+def _seen(count: int, tokens: int, causal: bool) -> int:
+    return count * (tokens + 1) // (2 * tokens) if causal else count
 
 
-def _backward(gradient, query, key, value, *_, out_shape=None, **__) -> int:
+def _forward(query, key, value, dropout=0.0, causal=False, *_, out_shape=None, **__) -> int:
+    return _seen(sdpa_flop_count(query, key, value), query[2], causal)
+
+
+def _backward(gradient, query, key, value, out, logsumexp, dropout=0.0, causal=False, *_, out_shape=None, **__) -> int:
     batch, heads, tokens, width = query
     again = bmm_flop((batch * heads, tokens, width), (batch * heads, width, key[2]))
-    return sdpa_backward_flop_count(gradient, query, key, value) - again
+    return _seen(sdpa_backward_flop_count(gradient, query, key, value) - again, tokens, causal)
 
 
 FUSED = {aten._scaled_dot_product_flash_attention_for_cpu: _forward,

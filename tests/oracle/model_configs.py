@@ -9,13 +9,24 @@ granitemoe olmo2 olmo3 olmoe arcee ernie4_5 deepseek_v2 deepseek_v3 gpt_oss glm4
 ernie4_5_moe minimax smollm3 phi phimoe stablelm glm bamba falcon_h1 nemotron_h codegen cohere cwm exaone4
 glm4_moe_lite granitemoeshared hunyuan_v1_dense hyperclovax jais2 minimax_m2 ministral3 olmo qwen3_5_moe_text qwen3_5_text
 solar_open vaultgemma internlm3 iquestcoder""".split()
+# Those whose variations are the class's own sizes made small.
+SHRUNK = """afmoe apertus aria_text axk1 bailing_hybrid bitnet cohere2_moe deepseek_v32 glm_moe_dsa deepseek_v4 dots1 exaone_moe
+flex_olmo gemma4_text gemma4_unified_text gemma3n_text granite_swa granitemoe_swa granitemoehybrid helium hunyuan_v1_moe hy_v3 mamba
+falcon_mamba mamba2 jamba kimi_linear laguna lfm2 lfm2_moe lfm3 mellum mimo_v2_flash minicpm3 youtu minimax_m3_vl_text ministral
+nanochat olmo_hybrid persimmon doge gpt_bigcode gpt_neo gpt_neox_japanese openai-gpt xglm biogpt ctrl bert roberta camembert xlm-roberta
+data2vec-text ernie megatron-bert roberta-prelayernorm xlm-roberta-xl bert-generation roformer xmod""".split()
 FAMILIES = [family for family in KNOWN if family in CONFIG_MAPPING_NAMES]  # of the transformers that is installed
+SMALL = [family for family in SHRUNK if family in CONFIG_MAPPING_NAMES]
 
 # What the class default leaves out and the class cannot do without.
 EXPLICIT = {
     "nemotron": {"num_key_value_heads": 8},
     "dbrx": {"attn_config": {"kv_n_heads": 4, "rope_theta": 10000.0}},
     "hunyuan_v1_dense": {"head_dim": 128},
+    "hunyuan_v1_moe": {"head_dim": 128},
+    "ministral": {"head_dim": 128},
+    "lfm2_moe": {"layer_types": ["conv", "full_attention"] * 16},
+    "dots1": {"n_routed_experts": 128, "n_shared_experts": 2, "num_experts_per_tok": 6, "num_key_value_heads": 8},
 }
 
 
@@ -369,6 +380,62 @@ def variation_classic(family, r):
     raise KeyError(family)
 
 
+def _has(config, name):
+    try:
+        return getattr(config, name, None) is not None and name not in config.attribute_map
+    except Exception:  # a size that differs by layer
+        return False
+
+
+def shrunk(family, r):
+    """The class's own config with small sizes for whatever of them it has."""
+    from transformers import AutoConfig
+
+    own = AutoConfig.for_model(family, **EXPLICIT.get(family, {}))
+    query, kv, width = heads(r)
+    layers, experts = r.randint(2, 7), 8
+    hidden = query * width
+    sizes = {
+        "vocab_size": r.choice([97, 512]), "hidden_size": hidden, "d_model": hidden, "n_embd": hidden, "num_hidden_layers": layers,
+        "num_layers": layers, "n_layer": layers, "num_attention_heads": query, "attention_heads": query, "n_head": query,
+        "num_key_value_heads": kv, "intermediate_size": r.choice([24, 40]), "ffn_dim": 40, "dff": 40, "head_dim": r.choice([8, 16]),
+        "moe_intermediate_size": r.choice([8, 20]), "shared_intermediate_size": 12, "shared_expert_intermediate_size": 12,
+        "dense_intermediate_size": 28, "num_experts": experts, "n_routed_experts": experts, "num_local_experts": experts,
+        "moe_num_experts": experts, "num_experts_per_tok": 2, "num_experts_per_token": 2, "moe_topk": 2, "q_lora_rank": 12,
+        "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8, "v_head_dim": 6, "n_group": 1, "topk_group": 1,
+        "num_expert_group": 1, "qk_head_dim": 12, "index_n_heads": 2, "index_head_dim": 8, "index_topk": 4, "max_position_embeddings": 64, "n_positions": 64,
+        "sliding_window": 8, "o_groups": query, "o_lora_rank": 8, "linear_head_dim": 8, "linear_num_heads": 2, "linear_num_key_heads": 2,
+        "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 12, "mamba_n_heads": 2, "mamba_d_head": hidden,
+        "mamba_d_state": 8, "state_size": 8, "time_step_rank": 5, "mamba_dt_rank": 5, "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": 64, "num_kv_shared_layers": 0, "laurel_rank": 4, "num_dense_layers": 1, "first_k_dense_replace": 1,
+        "layer_group_size": 2, "swa_num_key_value_heads": kv,
+    }
+    config = {name: value for name, value in sizes.items() if _has(own, name)}
+    config |= {"pad_token_id": 0} | SHRUNK_ALSO.get(family, lambda config, layers: {})(config, layers)
+    return config
+
+
+def _typed(*kinds):
+    return lambda config, layers: {"layer_types": [kinds[i % len(kinds)] for i in range(layers)]}
+
+
+SHRUNK_ALSO = {
+    "lfm2": _typed("conv", "full_attention"), "lfm2_moe": _typed("conv", "full_attention"), "lfm3": _typed("conv", "sliding_attention"),
+    "granitemoehybrid": _typed("linear_attention", "full_attention"), "minimax_m3_vl_text": _typed("full_attention", "minimax_m3_sparse"),
+    "laguna": _typed("full_attention", "sliding_attention"),
+    "helium": lambda config, layers: {"head_dim": config["hidden_size"] // config["num_attention_heads"]},
+    "mamba": lambda config, layers: {"intermediate_size": 2 * config["hidden_size"]},
+    "falcon_mamba": lambda config, layers: {"intermediate_size": 2 * config["hidden_size"]},
+    "mamba2": lambda config, layers: {"num_heads": 2, "head_dim": config["hidden_size"], "n_groups": 1},
+    "gpt_neo": lambda config, layers: {"num_heads": 4, "hidden_size": 32, "num_layers": 2, "attention_types": [[["global", "local"], 1]]},
+    "gemma3n_text": lambda config, layers: {"intermediate_size": [40] * layers, "activation_sparsity_pattern": [0.0] * layers},
+    "deepseek_v4": lambda config, layers: {"num_key_value_heads": 1, "compress_rates": {
+        "heavily_compressed_attention": 16, "compressed_sparse_attention": 4}},
+}
+
+
 def variations(family, count, seed=20260):
+    if family == "mimo_v2_flash":  # its layers with a window have sizes under names that small configs do not show
+        return []
     r = random.Random(f"{family} {seed}")
-    return [variation(family, r) for _ in range(count)]
+    return [(shrunk if family in SHRUNK else variation)(family, r) for _ in range(count)]

@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(os.environ.get("TRAINWRIGHT_TORCHAO", str(ROOT / "build/torchao")))
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torchao", reason="no torchao: tools/make_venv.sh brings it")
+pytest.importorskip("torchao", reason="no torchao: tools/make/make_venv.sh brings it")
 
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.testing._internal.distributed.fake_pg import FakeStore

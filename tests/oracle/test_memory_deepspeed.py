@@ -1,5 +1,5 @@
 """DeepSpeed's own storages hold what `trainwright estimate --trainer deepspeed@0.19` says, ZeRO 0 to 3 in bf16;
-`tools/deepspeed_check.py` does the same by hand, fp32 included."""
+`tools/trainers/deepspeed_check.py` does the same by hand, fp32 included."""
 import os
 import pathlib
 import sys
@@ -8,10 +8,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEEPSPEED = pathlib.Path(os.environ.get("TRAINWRIGHT_DEEPSPEED_PYTHON", ROOT / "build/deepspeed/bin/python"))
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/trainers"))
 
 
-@pytest.mark.skipif(not DEEPSPEED.exists(), reason=f"no {DEEPSPEED}: tools/make_venv.sh makes it")
+@pytest.mark.skipif(not DEEPSPEED.exists(), reason=f"no {DEEPSPEED}: tools/make/make_venv.sh makes it")
 def test_weights_gradients_and_states_of_every_rank():
     import deepspeed_check
 

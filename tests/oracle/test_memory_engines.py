@@ -3,7 +3,7 @@ parallelism with DTensor, pipeline stages. Standing bytes come from the tensors 
 `torch.distributed._tools` (MemTracker, FSDPMemTracker) or, with a pipeline, from the recorder.
 
 Weights, gradients, states, buckets, kept activations: 0 bytes of difference, with what no list has named where it is
-added. How far peaks inside a layer are off, and why, is in docs/memory.md."""
+added. How far peaks inside a layer are off, and why, is in docs/dev/memory.md."""
 import json
 import os
 import subprocess

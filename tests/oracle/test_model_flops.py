@@ -140,6 +140,23 @@ OTHER_WORK = {"llama4_text": llama4_work, "minimax": lightning_work, "qwen3_next
               "bamba": mamba_work, "falcon_h1": mamba_work, "nemotron_h": mamba_work}
 
 
+# Of the families whose variations are small sizes of their class, those without other work: an indexer runs without gradients.
+EXACT = ["afmoe", "apertus", "aria_text", "bitnet", "cohere2_moe", "deepseek_v32", "deepseek_v4", "exaone_moe", "flex_olmo", "glm_moe_dsa",
+         "minimax_m3_vl_text"]
+
+
+def test_sparse_attention_and_hyper_connections_are_exact_forward_and_backward(tmp_path):
+    cases = []
+    for family in EXACT:
+        config = runnable(family, variations(family, 1, seed=7)[0])
+        path = tmp_path / f"{family}.json"
+        path.write_text(json.dumps(config | {"model_type": family}))
+        cases.append((path, measured(family, config)))
+    for (path, real), report in zip(cases, show_models([path for path, _ in cases], "--seq", str(SEQUENCE))):
+        flops = report["flops_per_token"]["full"]
+        assert real == (flops["forward"] * SEQUENCE * BATCH, flops["backward"] * SEQUENCE * BATCH), path.name
+
+
 def test_forward_and_backward(tmp_path):
     cases = []
     for family in FAMILIES:

@@ -16,7 +16,7 @@ sys.path.append(os.environ.get("TRAINWRIGHT_MEGATRON", str(ROOT / "build/megatro
 
 torch = pytest.importorskip("torch")
 warnings.filterwarnings("ignore")  # of kernels that only accelerators have
-pytest.importorskip("megatron.core", reason="no Megatron-Core: tools/make_venv.sh brings it")
+pytest.importorskip("megatron.core", reason="no Megatron-Core: tools/make/make_venv.sh brings it")
 
 from megatron.core import parallel_state
 from megatron.core.activations import quick_gelu, squared_relu

@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from model_configs import EXPLICIT, FAMILIES, variations
+from model_configs import EXPLICIT, FAMILIES, SMALL, variations
 from program import show_models
 
 VARIATIONS = 30
@@ -75,6 +75,26 @@ def saved(hf_config, config, family, tmp_path, index):
         use_diff=False)
     path.write_text(text)
     return path
+
+
+def test_further_families_have_the_parameters_of_their_classes(tmp_path):
+    """By totals: their modules have names of their own. The class's sizes, and small ones, which some classes refuse."""
+    cases, refused = [], []
+    for family in SMALL:
+        for index, config in enumerate([EXPLICIT.get(family, {}), *variations(family, 4)]):
+            try:
+                hf_config, model = build(family, config)
+            except Exception as fault:  # sizes that do not go together in that class
+                refused.append(f"{family}: {fault}")
+                continue
+            path = saved(hf_config, config, family, tmp_path, 2 * index)
+            cases.append((path, sum(p.numel() for p in model.parameters())))
+    reports = show_models([path for path, _ in cases])
+    mismatches = [f"{path.name}: total {report['parameters']['total']}, not {total}"
+                  for (path, total), report in zip(cases, reports) if report["parameters"]["total"] != total]
+    print(f"{len(cases)} configs of {len(SMALL)} families, {len(refused)} refused by their class, {len(mismatches)} mismatches")
+    assert not mismatches, "\n".join(mismatches[:40])
+    assert len(cases) >= 3 * len(SMALL)
 
 
 def test_every_family_and_its_variations(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("ortools")
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools/make"))
 
 from make_schedule_oracle import solve
 

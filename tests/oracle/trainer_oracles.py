@@ -1,6 +1,6 @@
 """Trainers whose own code rules on settings here: what it is asked, where it is, how settings and files become questions.
 
-`tools/make_venv.sh` brings them; one that is not there is skipped.
+`tools/make/make_venv.sh` brings them; one that is not there is skipped.
 """
 import dataclasses
 import json
@@ -52,7 +52,7 @@ class Oracle:
 
 def needed(oracle):
     if not oracle.place.exists():
-        pytest.skip(f"no {oracle.place}: tools/make_venv.sh brings it")
+        pytest.skip(f"no {oracle.place}: tools/make/make_venv.sh brings it")
     return oracle
 
 

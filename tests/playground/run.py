@@ -4,7 +4,7 @@
   tests/playground/run.py [--made build/playground] [--screens DIR]
 
 With --screens writes pictures at 1440 and 390 pixels, light and dark, instead of looking itself.
-Exit code 77 where there is no Chromium or no playground (tools/make_playground.sh).
+Exit code 77 where there is no Chromium or no playground (tools/make/make_playground.sh).
 """
 import argparse
 import functools
@@ -74,7 +74,7 @@ def question_and_link(browser, page):
     browser.value("document.querySelector('form').elements.on.value = '4xH100'; document.querySelector('.go').click()")
     answered(browser)
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
-    check(sections[:4] == ["ask", "answer", "files", "memory"] and sections[-1] == "sure", f"parts are {sections}")
+    check(sections[:4] == ["ask", "answer", "files", "others"] and sections[-1] == "sure", f"parts are {sections}")
     title, link = says(browser, "#answer h1"), browser.value("location.href")
     check("llama-3.1-8b on 4xH100" in title, f"the answer is about {title}")
     check(link.endswith("#model=llama-3.1-8b&on=4xH100&batch=128&seq=8192"), f"the link is {link}")

@@ -7,6 +7,7 @@ With --screens writes pictures of every case at 1440 and 390 pixels, light, dark
 Exit code 77 where there is no Chromium.
 """
 import argparse
+import csv
 import json
 import pathlib
 import shutil
@@ -17,8 +18,10 @@ from xml.etree import ElementTree
 
 from devtools import Browser
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
+sys.path += [str(TOOLS / "soak"), str(TOOLS / "plot")]
 from kill_tuner import TRAINER, command  # noqa: E402
+from report_picture import PICTURES, example, told  # noqa: E402
 
 SKIPPED = 77
 CASES = {  # name: words of `plan`, whether anything fits
@@ -86,12 +89,12 @@ def everything_has_a_colour(browser, name):
 
 def is_complete(browser, name, fits):
     sections = browser.value("[...document.querySelectorAll('main section')].map(one => one.id)")
-    wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "memory", "time", "others", "search", "sure"]
+    wanted = ["answer", "memory", "search", "sure"] if not fits else ["answer", "others", "memory", "time", "search", "sure"]
     data = "JSON.parse(document.getElementById('data').textContent)"
     pipelined = fits and browser.value(f"(p => /\\bpp=(?!1\\b)/.test(p.best[p.recommended].layout))({data})")
     check(pipelined or name not in ("pipeline", "today"), f"{name}: no pipeline is recommended")
     if pipelined:
-        wanted.insert(3, "timeline")
+        wanted.insert(4, "timeline")
     if name == "today":
         wanted.insert(1, "today")
     if fits:
@@ -120,6 +123,8 @@ def is_complete(browser, name, fits):
         check(warned == (name == "unsayable"), f"{name}: what export cannot write is {'' if warned else 'not '}said")
     else:
         check("32xH100" in browser.value("document.querySelector('#answer').innerText"), f"{name}: what would fit is not said")
+    if pipelined:
+        shows_phases(browser, name)
     tells_of_the_search(browser, name)
     tells_of_wishes(browser, name)
     breaks_commands_between_words(browser, name)
@@ -131,6 +136,14 @@ def text_of(browser, where):
     return browser.value(f"document.querySelector('{where}').innerText").replace("\u00a0", " ")
 
 
+def shows_phases(browser, name):
+    """Warm-up, steady part and cool-down are named; what is not drawn is a break."""
+    line = browser.value("JSON.parse(document.getElementById('data').textContent).details.timelines[0]")
+    check(browser.value("document.querySelectorAll('#timeline .bracket').length") >= 2, f"{name}: phases of the pipeline are not marked")
+    drawn = browser.value("document.querySelectorAll('#timeline path.break').length")
+    check(drawn == (line["micro_batches_drawn"] < line["micro_batches"]), f"{name}: {drawn} breaks for {line['micro_batches_drawn']} of {line['micro_batches']} micro-batches")
+
+
 def tells_of_the_search(browser, name):
     plan = browser.value("JSON.parse(document.getElementById('data').textContent)")
     said = text_of(browser, "#search")
@@ -138,10 +151,13 @@ def tells_of_the_search(browser, name):
         check(note["about"] != "left" or note["text"] in said, f"{name}: what was not searched is not said")
     rows = browser.value("[...document.querySelectorAll('#search table')[0].rows].slice(1).map(row => Number(row.cells[1].textContent.replaceAll(',', '')))")
     check(min(rows) >= 0 and sum(rows[:-1]) == rows[-1] == plan["search"]["space"], f"{name}: layouts of the search do not add up: {rows}")
-    marks = browser.value("[...document.querySelectorAll('#search .legend li svg')].map(one => one.innerHTML)")
+    part = "#others" if plan["best"] else "#search"  # that has the scatter
+    marks = browser.value(f"[...document.querySelectorAll('{part} .legend li svg')].map(one => one.innerHTML)")
     check(len(set(marks)) == len(marks), f"{name}: two marks of the search look the same")
+    numbered = browser.value(f"document.querySelectorAll('{part} .picture circle.p-best').length")
+    check(numbered == (len(plan["best"]) or numbered), f"{name}: {numbered} layouts of the table are in the figure")
     for what, mark in (("path.front", "line.front"), ("circle.bound", "circle.p-bound")):
-        drawn, told = (browser.value(f"!!document.querySelector('#search {where}')") for where in (f".picture {what}", f".legend {mark}"))
+        drawn, told = (browser.value(f"!!document.querySelector('{part} {where}')") for where in (f".picture {what}", f".legend {mark}"))
         check(drawn == told, f"{name}: {what} is {'' if drawn else 'not '}drawn and {'' if told else 'not '}in the legend")
     shown = plan["details"]["layouts"][plan["recommended"] if plan["best"] else 0]
     fullest = (plan["best"][plan["recommended"]] if plan["best"] else plan["smallest"])["memory"]
@@ -230,14 +246,18 @@ def is_legible(browser, theme):
     palette = browser.value("(() => { const found = {}; const all = getComputedStyle(document.documentElement); for (const one of "
                             "[...document.styleSheets[0].cssRules].find(one => one.selectorText === ':root').style) "
                             "found[one] = all.getPropertyValue(one).trim(); return found; })()")
+    names_on_bars = palette["--on"]
     palette = {name: value if len(value) == 7 else "#" + "".join(2 * c for c in value[1:]) for name, value in palette.items()}
     for paper in ("--paper", "--card"):
         for name, colour in palette.items():
-            if name in ("--paper", "--card", "--line"):
+            if name in ("--paper", "--card", "--line", "--on"):
                 continue
             least = 3 if name.startswith("--s-") or name == "--focus" else 4.5
             found = contrast(colour, palette[paper])
             check(found >= least, f"{theme}: {name} on {paper} has a contrast of {found:.2f}, less than {least}")
+    for name in (name for name in palette if name.startswith("--s-") and name not in ("--s-fits", "--s-near", "--s-over")):  # dots bear no names
+        found = contrast(names_on_bars, palette[name])
+        check(round(found, 1) >= 4.5, f"{theme}: a name on {name} has a contrast of {found:.2f}")
 
 
 def tabbed(browser, most=400):
@@ -255,7 +275,7 @@ def tabbed(browser, most=400):
 
 
 def works_by_keyboard(browser):
-    controls = browser.value("document.querySelectorAll('a[href], button, select, summary, [tabindex]').length")
+    controls = browser.value("[...document.querySelectorAll('a[href], button, select, summary, [tabindex]')].filter(one => one.checkVisibility()).length")
     reached = tabbed(browser)
     check(len(reached) == controls, f"Tab reaches {len(reached)} of {controls} controls")
     unseen = [one for one in reached if one[2] == "none"]
@@ -272,10 +292,28 @@ def works_by_keyboard(browser):
     browser.value("saved.length = 0; [...document.querySelectorAll('#timeline button')].find(one => one.textContent === 'Save as trace').click()")
     events = json.loads(browser.value("new Promise(done => setTimeout(() => done(saved[0]), 50))"))["traceEvents"]
     check({one["ph"] for one in events} == {"M", "X"} and all(one["dur"] > 0 for one in events if one["ph"] == "X"), "the trace is not one")
+    sorts_and_copies(browser)
     words = browser.value("document.querySelector('#memory p').textContent")
-    browser.value("(() => { const list = document.querySelector('#memory select'); list.value = list.options.length - 1; "
+    browser.value("(() => { const list = document.querySelector('#memory select'); list.value = (Number(list.value) + 1) % list.options.length; "
                   "list.dispatchEvent(new Event('change')); })()")
     check(browser.value("document.querySelector('#memory p').textContent") != words, "another layout shows the same memory")
+
+
+def sorts_and_copies(browser):
+    """Of the table of layouts: a press sorts by numbers, another turns it round, the whole is CSV, a row chooses what figures show."""
+    column = "[...document.querySelectorAll('#others table')[0].tBodies[0].rows].map(row => parseFloat(row.cells[5].textContent))"
+    press = "[...document.querySelectorAll('#others button.sort')].find(one => one.textContent === 'peak memory').click()"
+    browser.value(press)
+    rising = browser.value(column)
+    browser.value(press)
+    check(rising == sorted(rising) and browser.value(column) == sorted(rising, reverse=True), f"layouts are not sorted by memory: {rising}")
+    browser.value("Object.defineProperty(navigator, 'clipboard', {configurable: true, value: {writeText: text => { window.copied = text; return Promise.resolve(); }}}); "
+                  "document.querySelector('#others .sheet button.save').click(); 0")
+    lines = list(csv.reader(browser.value("window.copied").splitlines()))
+    check(len(lines) == len(rising) + 1 and {len(one) for one in lines} == {8} and lines[0][:2] == ["no.", "layout"], f"the CSV is {lines[:2]}")
+    words = browser.value("document.querySelector('#time p').textContent")
+    browser.value("[...document.querySelectorAll('#others button.pick')].find(one => one.ariaPressed === 'false').click()")
+    check(browser.value("document.querySelector('#time p').textContent") != words, "a chosen row does not change the figures")
 
 
 def looks_right(browser, page, name):
@@ -309,7 +347,7 @@ def timelines_are_whole(program):
         told = float(line["idle"].removesuffix(" %")) / 100
         check(idle <= told + 0.001 and told < idle + 0.03, f"{told:.3f} of the step is idle, {idle:.3f} of even stages: {words}")
     curve = answered(program, LARGE["deepseek"][0])["details"]["scaling"]
-    check(len(curve["points"]) >= 3 and "copies (dp)" in curve["says"], "a space too large to search anew has no other sizes")
+    check(len(curve["points"]) >= 2 and "copies (dp)" in curve["says"], "a space too large to search anew has no other sizes")
 
 
 def adapters_are_told_alike(program, folder):
@@ -344,6 +382,11 @@ def check_all(program, folder):
         adapters_are_told_alike(program, folder)
         elsewhere = [url for url in browser.asked_for() if not url.startswith(("file:", "about:", "data:"))]
         check(not elsewhere, f"the page asks for {elsewhere}")
+
+
+def pictures_are_todays(program):
+    plan = json.loads(subprocess.run([program, *example(), "--json", "--details"], capture_output=True, check=True, text=True).stdout)
+    check(told(plan) == json.loads((PICTURES / "report.json").read_text()), f"docs/pictures are of another answer: tools/plot/report_picture.py {program}")
 
 
 def report_equals(program, folder):
@@ -396,6 +439,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_all(given.program, pathlib.Path(folder))
         report_equals(given.program, pathlib.Path(folder))
+        pictures_are_todays(given.program)
     return 0
 
 

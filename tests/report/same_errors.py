@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The errors in data/calibrations/accuracy.json are those of the tables in docs/validation/time.md and docs/memory.md."""
+"""The errors in data/calibrations/accuracy.json are those of the tables in docs/validation/time.md and docs/dev/memory.md."""
 import json
 import pathlib
 import re
@@ -15,7 +15,7 @@ def time_rows():
 
 
 def memory_rows():
-    table = (ROOT / "docs/memory.md").read_text().split("| source | rows | as shipped |")[1].split("\n\n")[0]
+    table = (ROOT / "docs/dev/memory.md").read_text().split("| source | rows | as shipped |")[1].split("\n\n")[0]
     rows = re.findall(r"^\| ([^|]+?) \| ([\d,]+) \| ([\d.]+) %", table, re.M)
     return [{"source": name, "runs": int(runs.replace(",", "")), "error": float(error)} for name, runs, error in rows]
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# data/report/page.html is what tools/make_report_page.sh makes. Exit code 77 where its tools are missing.
+# data/report/page.html is what tools/make/make_report_page.sh makes. Exit code 77 where its tools are missing.
 set -eu
 cd "$(dirname "$0")/../.."
 if ! command -v esbuild >/dev/null || [ ! -d /usr/share/nodejs/d3-zoom ]; then
@@ -8,8 +8,8 @@ if ! command -v esbuild >/dev/null || [ ! -d /usr/share/nodejs/d3-zoom ]; then
 fi
 made=$(mktemp)
 trap 'rm "$made"' EXIT
-tools/make_report_page.sh "$made"
+tools/make/make_report_page.sh "$made"
 cmp "$made" data/report/page.html || {
-  echo "run tools/make_report_page.sh"
+  echo "run tools/make/make_report_page.sh"
   exit 1
 }

@@ -18,7 +18,7 @@ import tempfile
 
 import bars
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools/plot"))
 import validation_pages  # noqa: E402
 
 SHARED = pathlib.Path(__file__).resolve().parents[3] / "shared"
@@ -92,7 +92,7 @@ def main() -> int:
             faults.append(f"{source['source']}: {refused} of {cases} rows are refused by our own rules")
     faults += bars.missed(sources)
     if validation_pages.stored(validation_pages.FIGURES)["memory"] != [validation_pages.without_rows(source) for source in sources]:
-        faults.append("docs/validation is not of this program: tools/validation_pages.py --program ... --about memory, or validate it anew")
+        faults.append("docs/validation is not of this program: tools/plot/validation_pages.py --program ... --about memory, or validate it anew")
     print(f"{len(rows)} rows of {len(sources)} sources, {len(faults)} faults")
     print("\n".join(faults[:20]))
     return 1 if faults else 0

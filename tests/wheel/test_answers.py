@@ -1,4 +1,4 @@
-"""What Python gives is what the program prints, field by field. Runs where a wheel is installed (tools/try_wheel.sh)."""
+"""What Python gives is what the program prints, field by field. Runs where a wheel is installed (tools/check/try_wheel.sh)."""
 import dataclasses
 import json
 import pathlib
@@ -163,6 +163,23 @@ def test_files_of_an_export_are_those_that_the_program_writes(tmp_path):
     trainwright.export(LAYOUT, model="llama-2-7b", on="8xH100", to="megatron-lm").write(tmp_path / "python")
     for path in (tmp_path / "program").glob("[!.]*"):  # .trainwright.json is the program's own note of what it wrote
         assert path.read_text() == (tmp_path / "python" / path.name).read_text()
+
+
+def test_an_export_replaces_no_other_file_and_follows_no_link(tmp_path):
+    found = trainwright.export(LAYOUT, model="llama-2-7b", on="8xH100", to="megatron-lm")
+    mine, elsewhere = tmp_path / found.files[0].path, tmp_path / "elsewhere"
+    mine.write_text("mine")
+    with pytest.raises(FileExistsError, match=found.files[0].path):
+        found.write(tmp_path)
+    assert mine.read_text() == "mine" and len(list(tmp_path.iterdir())) == 1
+    elsewhere.write_text("kept")
+    mine.unlink()
+    mine.symlink_to(elsewhere)
+    with pytest.raises(FileExistsError):
+        found.write(tmp_path)
+    assert found.write(tmp_path, force=True)[0].read_text() == found.files[0].text
+    assert elsewhere.read_text() == "kept" and not mine.is_symlink()
+    assert len(found.write(tmp_path)) == len(found.files)  # the same once more
 
 
 def test_a_schedule_is_written_as_pytorch_reads_it(tmp_path):

@@ -1,4 +1,4 @@
-"""Notebooks in examples/ run, and say what they say but for numbers. Runs where a wheel is installed (tools/try_wheel.sh)."""
+"""Notebooks in examples/ run, and say what they say but for numbers. Runs where a wheel is installed (tools/check/try_wheel.sh)."""
 import pathlib
 import re
 

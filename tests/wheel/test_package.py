@@ -1,4 +1,4 @@
-"""The package as a guest in somebody's process. Runs where a wheel is installed (tools/try_wheel.sh)."""
+"""The package as a guest in somebody's process. Runs where a wheel is installed (tools/check/try_wheel.sh)."""
 import concurrent.futures
 import copy
 import doctest

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "tools/soak")]
 
 from recorded import Output  # noqa: E402
 
@@ -103,7 +103,7 @@ def check(name: str, description: str, cases: list[Case], steps_of: Callable[[st
     arguments = parser.parse_args()
     arguments.program, arguments.python = arguments.program.absolute(), arguments.python.absolute()
     if not arguments.python.exists():
-        print(f"no {arguments.python}: tools/make_venv.sh brings it")
+        print(f"no {arguments.python}: tools/make/make_venv.sh brings it")
         return 77
     say, cases = Output(), cases[:1] + [case for case in cases[1:] if arguments.only in case.name]
     if arguments.read:

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT / "tools/soak")]
 
 from compared import Steps, run, verdict  # noqa: E402
 from recorded import Output  # noqa: E402
@@ -84,11 +84,11 @@ def compare(of: Tuned, program: pathlib.Path, folder: pathlib.Path, most: int, s
 
 
 def check(name: str, description: str, most: int, begin: Callable[[pathlib.Path, pathlib.Path], Tuned]) -> int:
-    """A tool that tunes; `begin` is given the program and an empty folder. Its last output stands in docs/tune.md under that name."""
+    """A tool that tunes; `begin` is given the program and an empty folder. Its last output stands in docs/dev/tune.md under that name."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "build/release/trainwright")
     parser.add_argument("--keep", type=pathlib.Path, help="a new folder for plans, logs and histories")
-    parser.add_argument("--record", action="store_true", help="write the output into docs/tune.md")
+    parser.add_argument("--record", action="store_true", help="write the output into docs/dev/tune.md")
     arguments = parser.parse_args()
     say = Output()
     with tempfile.TemporaryDirectory() as temporary:
@@ -96,5 +96,5 @@ def check(name: str, description: str, most: int, begin: Callable[[pathlib.Path,
         folder.mkdir(parents=True)
         wrong = compare(begin(arguments.program.absolute(), folder), arguments.program.absolute(), folder, most, say)
     if arguments.record:
-        say.record("tune.md", name)
+        say.record("dev/tune.md", name)
     return int(wrong > 0)

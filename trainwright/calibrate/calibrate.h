@@ -139,10 +139,6 @@ Interval conformal_log_interval(std::span<const double> log_errors, double level
 std::vector<Interval> held_out_intervals(std::span<const HeldOut> rows, double level = 0.9);
 // The same, symmetric: what holds 90 % of sizes is better determined than each end by itself.
 std::vector<Interval> symmetric_intervals(std::span<const HeldOut> rows, double level = 0.9);
-// The least bound on the size of errors that holds `level` of them in the mean over groups, so that
-// a group has no more say for its number of rows. Nullopt without any error.
-std::optional<double> bound_over_groups(std::span<const std::vector<double>> groups,
-                                        double level = 0.9);
 
 }  // namespace trainwright
 

@@ -82,23 +82,4 @@ std::vector<Interval> symmetric_intervals(std::span<const HeldOut> rows, double 
   });
 }
 
-std::optional<double> bound_over_groups(std::span<const std::vector<double>> groups, double level) {
-  std::vector<std::pair<double, double>> sizes;  // of errors, with the share each of them has
-  double all = 0;
-  for (const std::vector<double>& errors : groups) {
-    for (const double error : errors) {
-      sizes.emplace_back(std::abs(error), 1 / static_cast<double>(errors.size()));
-    }
-    all += errors.empty() ? 0 : 1;
-  }
-  if (sizes.empty()) return std::nullopt;
-  std::sort(sizes.begin(), sizes.end());
-  double inside = 0;
-  for (const auto& [size, share] : sizes) {
-    inside += share;
-    if (inside >= level * all - 1e-9) return size;  // sums of shares are rounded
-  }
-  return sizes.back().first;
-}
-
 }  // namespace trainwright

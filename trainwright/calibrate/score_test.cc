@@ -168,13 +168,5 @@ TEST_CASE("symmetric intervals take the size of errors, and broken rows have no 
   CHECK(intervals[0].low == doctest::Approx(100 / intervals[0].high));
 }
 
-TEST_CASE("a bound over groups gives a group of one row the say of a group of ten") {
-  const std::vector<std::vector<double>> groups{
-      {0.1, -0.2, 0.3, -0.4, 0.5, -0.6, 0.7, -0.8, 0.9, -1.0}, {0.05}, {}};
-  // The second is inside from 0.05 on, so 8 of the 10 make (0.8 + 1) / 2 = 0.9.
-  CHECK(bound_over_groups(groups) == near(0.8));
-  CHECK_FALSE(bound_over_groups(std::vector<std::vector<double>>(2)).has_value());
-}
-
 }  // namespace
 }  // namespace trainwright

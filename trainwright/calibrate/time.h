@@ -12,8 +12,8 @@
 // scale that each machine (an accelerator of a source) has for itself: machines of one stack differ
 // by 14 %, and without it constants are bent to explain that. Of one source alone it is one for all
 // of its machines, and becomes the constant `scale`. What ships is
-// fitted in two steps, all stacks together from the usual values and then each of them from there
-// with width 1/2, in which each source has the say of at most 40 rows. A row has up to three
+// fitted in two steps, all stacks together from the usual values and then each of them from there,
+// in which each source has the say of at most 40 rows. A row has up to three
 // figures:
 //
 //   as shipped   with the stack's constants when its source is left out of them;
@@ -40,6 +40,7 @@ struct TimedRun {
   double measured = 0;  // seconds
   StepPieces pieces;
   std::string stack;
+  Seconds host;  // of an operator, of its stack: measured, not fitted
   bool broken = false, undetermined = false;
 };
 struct TimedRuns {
@@ -53,14 +54,23 @@ const std::string& stack_name_of(const Case& made, const Cases& cases, const Sta
 // Every case with a step time, on all cores. O(cases).
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks);
 
+// What runs are learned from, and with it how far constants may move: of all stacks as far as is
+// known beforehand, of one stack from there as far as stacks differ, of one's own runs both, times
+// `width`. What the host takes was measured by itself: only one's own runs move it.
+struct Learning {
+  enum class From : std::uint8_t { AllStacks, OneStack, Own };
+  From from = From::Own;
+  double width = 1;
+};
+double spread_of(StackConstant which, const Learning& how);  // of its logarithm; 0: it stays
 // The constants that runs make of a prior; the prior where there are none. Deterministic.
 StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior,
-                         double width = 1);
+                         const Learning& how = {});
 // The constants that these runs tell more about than was known before, at the values that they were
 // fitted to: where what they add to the precision of log c_k (the curvature of the first sum above,
 // with b free) is more than the prior's. One run determines no more than the scale.
 std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
-                                         const StackConstants& fitted, double width = 1);
+                                         const StackConstants& fitted, const Learning& how = {});
 // What is learned of a source's runs with one stack: the constants of that stack when the source
 // has no say, and from there on by each fold without its runs, and by some of its runs alone.
 struct WithoutSource {
@@ -76,9 +86,9 @@ struct SourceStack {
 };
 using LeftOut = std::map<SourceStack, WithoutSource>;
 // `stacks` says which trainers make up a stack and what intervals hang on. Some fits for each
-// source. Its spread is what the other sources meet likewise, in the mean over them.
+// source.
 LeftOut leave_sources_out(const TimedRuns& runs, const Stacks& stacks);
-// The same of one source, but for its spread, which takes the fits of all others.
+// The same of one source.
 LeftOut leave_source_out(const TimedRuns& runs, const std::string& source);
 // The same for a user's own runs, which have no say in what ships.
 LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
@@ -87,8 +97,8 @@ LeftOut shipped(const TimedRuns& runs, const Stacks& stacks);
 inline constexpr std::int64_t kFewRuns = 5;
 inline constexpr double kWidthOfFew = 0.5;
 Stacks learned_from(const TimedRuns& runs, const Stacks& shipped);
-// What ships: all stacks with constants fitted to all runs.
-Stacks fit_stacks(const TimedRuns& runs, const Stacks& stacks, const LeftOut& left);
+// What ships: all stacks with constants fitted to all runs, and with intervals as they were.
+Stacks fit_stacks(const TimedRuns& runs, const Stacks& stacks);
 
 struct TimeScore {
   std::optional<ErrorScore> errors;
@@ -100,6 +110,9 @@ struct TimeRow {
   std::string pool, label, fold;
   double measured = 0, as_shipped = 0, low = 0, high = 0, held_out = 0;  // seconds
   bool broken = false;
+  std::size_t of_case = 0;
+  // The command that answers with `as_shipped`, as a program takes it; empty where nobody asked.
+  std::vector<std::string> estimate = {};
 };
 struct TimeSourceScore {
   std::string source;

@@ -19,16 +19,34 @@ constexpr std::size_t kMostAlone = 250;  // rows that are fitted to, of one sour
 constexpr std::size_t kMostEach = 60;    // and of each of several
 constexpr std::size_t kFitted = kStackConstants - 1;  // all but the scale, which follows
 
+// What may move, and how far it is expected to.
+struct Free {
+  std::size_t constant = 0;
+  double spread = 0;
+};
+std::vector<Free> free_constants(const Learning& how) {
+  std::vector<Free> free;
+  for (std::size_t k = 0; k < kFitted; ++k) {
+    const double spread = spread_of(static_cast<StackConstant>(k), how);
+    if (spread > 0) free.push_back({k, spread});
+  }
+  return free;
+}
+
 // Constants as logarithms: all are positive, and factors are as likely as their inverses.
-StackConstants from_logs(std::span<const double> logs, const StackConstants& prior) {
+StackConstants from_logs(std::span<const double> logs, std::span<const Free> free,
+                         const StackConstants& prior) {
   StackConstants constants = prior;
-  for (std::size_t k = 0; k < kFitted; ++k) constants.values[k] = std::exp(logs[k]);
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    constants.values[free[i].constant] = std::exp(logs[i]);
+  }
   return constants;
 }
 
-std::vector<FreeConstant> fitted_constants(const StackConstants& prior) {
+std::vector<FreeConstant> fitted_constants(std::span<const Free> free,
+                                           const StackConstants& prior) {
   std::vector<FreeConstant> constants;
-  for (std::size_t k = 0; k < kFitted; ++k) {
+  for (const auto& [k, spread] : free) {
     const StackPrior& known = stack_priors()[k];
     FreeConstant constant;
     constant.name = known.name;
@@ -80,10 +98,11 @@ FittedRuns chosen(std::span<const TimedRun* const> all, const StackConstants& pr
 }
 
 // log(predicted / measured) of every run.
-std::vector<double> errors_of(const FittedRuns& fitted, const StackConstants& constants) {
+std::vector<double> errors_of(const FittedRuns& fitted, StackConstants constants) {
   std::vector<double> errors;
   errors.reserve(fitted.runs.size());
   for (std::size_t i = 0; i < fitted.runs.size(); ++i) {
+    if (fitted.runs[i]->host > Seconds(0)) constants.host = fitted.runs[i]->host;
     errors.push_back(
         std::log(step_time(fitted.pieces[i], constants).step.value() / fitted.runs[i]->measured));
   }
@@ -110,49 +129,44 @@ std::vector<double> scales_of(const FittedRuns& fitted, std::span<const double> 
   return scales;
 }
 
-// A host that is far below the device changes nothing, so that a fit which begins there stays. It
-// may as well begin with the usual host, and with launches that make up for it.
-std::vector<std::vector<double>> other_starts(std::span<const FreeConstant> constants) {
-  const auto launch = static_cast<std::size_t>(StackConstant::Launch);
-  const auto host = static_cast<std::size_t>(StackConstant::Host);
-  std::vector<std::vector<double>> starts;
-  for (const double launches : {1.0, 0.5, 0.25}) {
-    std::vector<double>& start = starts.emplace_back();
-    for (const FreeConstant& constant : constants) start.push_back(constant.start);
-    start[host] = std::log(usual_stack().at(StackConstant::Host));
-    start[launch] = std::max(start[launch] + std::log(launches), constants[launch].lower);
-  }
-  return starts;
-}
-
 }  // namespace
 
+double spread_of(StackConstant which, const Learning& how) {
+  const StackPrior& known = stack_priors()[static_cast<std::size_t>(which)];
+  if (how.from != Learning::From::Own && which == StackConstant::Host) return 0;
+  switch (how.from) {
+    case Learning::From::AllStacks: return known.spread;
+    case Learning::From::OneStack: return known.deviation;
+    case Learning::From::Own: return how.width * std::hypot(known.spread, known.deviation);
+  }
+  return 0;
+}
+
 StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConstants& prior,
-                         double width) {
+                         const Learning& how) {
   if (runs.empty()) return prior;
+  const std::vector<Free> moved = free_constants(how);
+  const std::size_t constants_moved = moved.size();
   const FittedRuns fitted = chosen(runs, prior);
   const std::size_t rows = fitted.runs.size();
   const auto residuals = [&](std::span<const double> logs, std::span<double> residual) {
-    const std::vector<double> errors = errors_of(fitted, from_logs(logs, prior));
+    const std::vector<double> errors = errors_of(fitted, from_logs(logs, moved, prior));
     const std::vector<double> scales = scales_of(fitted, errors);
     for (std::size_t i = 0; i < rows; ++i) {
       residual[i] = fitted.weight[i] * (errors[i] + scales[fitted.machine[i]]) / fitted.expected;
     }
-    for (std::size_t k = 0; k < kFitted; ++k) {
-      const double spread = width * stack_priors()[k].spread;
-      residual[rows + k] = (logs[k] - std::log(prior.values[k])) / spread;
+    for (std::size_t k = 0; k < constants_moved; ++k) {
+      residual[rows + k] = (logs[k] - std::log(prior.values[moved[k].constant])) / moved[k].spread;
     }
     for (std::size_t k = 0; k < fitted.machines; ++k) {
-      residual[rows + kFitted + k] = scales[k] / kMachine;
+      residual[rows + constants_moved + k] = scales[k] / kMachine;
     }
     return true;
   };
-  const std::vector<FreeConstant> free = fitted_constants(prior);
-  const auto found =
-      fit(free, rows + kFitted + fitted.machines, residuals,
-          {.robust_from = 2, .most_iterations = 40, .other_starts = other_starts(free)});
+  const auto found = fit(fitted_constants(moved, prior), rows + constants_moved + fitted.machines,
+                         residuals, {.robust_from = 2, .most_iterations = 40});
   if (!found) return prior;
-  StackConstants constants = from_logs(found->values, prior);
+  StackConstants constants = from_logs(found->values, moved, prior);
   if (fitted.machines == 1) {
     const StackPrior& known = stack_priors()[kFitted];
     double& scale = constants.values[kFitted];
@@ -163,7 +177,7 @@ StackConstants fit_stack(std::span<const TimedRun* const> runs, const StackConst
 }
 
 std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
-                                         const StackConstants& fitted, double width) {
+                                         const StackConstants& fitted, const Learning& how) {
   constexpr double kNudge = 1e-3;  // of a logarithm
   std::vector<StackConstant> determined;
   if (runs.empty()) return determined;
@@ -184,7 +198,7 @@ std::vector<StackConstant> determined_by(std::span<const TimedRun* const> runs,
     // What a scale of all runs could explain as well does not count.
     const double told =
         squares / noise - (sum / noise) * (sum / noise) / (rows / noise + 1 / machine);
-    const double known = width * stack_priors()[k].spread;
+    const double known = spread_of(static_cast<StackConstant>(k), how);
     if (told > 1 / (known * known)) determined.push_back(static_cast<StackConstant>(k));
   }
   // Of the scale itself the runs tell rows / noise.

@@ -24,8 +24,8 @@ Json score_json(const TimeScore& score) {
 }
 
 Json row_json(const TimeRow& row) {
-  return Json::object()
-      .add("label", Json::of(row.label))
+  Json json = Json::object();
+  json.add("label", Json::of(row.label))
       .add("fold", Json::of(row.fold))
       .add("measured", Json::of(row.measured))
       .add("as_shipped", Json::of(row.as_shipped))
@@ -33,6 +33,12 @@ Json row_json(const TimeRow& row) {
       .add("high", Json::of(row.high))
       .add("held_out", Json::of(row.held_out))
       .add("broken", Json::of(row.broken));
+  if (!row.estimate.empty()) {
+    Json words = Json::array();
+    for (const std::string& word : row.estimate) words.push(Json::of(word));
+    json.add("estimate", std::move(words));
+  }
+  return json;
 }
 
 }  // namespace

@@ -38,26 +38,26 @@ TEST_CASE("constants that ship describe the runs that they were fitted to") {
   if (!testing::shared_path("measurements")) return;
   Means found = mean_errors();
   // A tenth above what was found when they were fitted.
-  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.077},
-                                         {"bigscience_bloom_prequel", 0.244},
-                                         {"dgxc_benchmarking", 0.0707},
-                                         {"flagperf", 0.0533},
-                                         {"internevo", 0.151},
-                                         {"korthikanti2022", 0.135},
-                                         {"llm_foundry", 0.0796},
-                                         {"megatron_bridge", 0.13},
-                                         {"mlperf", 0.0848},
-                                         {"nanotron_playbook", 0.15},
-                                         {"nemo_24_07", 0.0396},
-                                         {"sailor", 0.297},
-                                         {"simumax_b200", 0.0697},
-                                         {"torchtitan", 0.0694},
-                                         {"vocab_parallel", 0.0852},
-                                         {"vocab_parallel_artifact", 0.0482},
-                                         {"vtrain_multi", 0.148},
-                                         {"vtrain_single", 0.233},
-                                         {"zero_bubble", 0.0512}}) {
-    CHECK_MESSAGE(found[source] < bar, source);
+  for (const auto& [source, bar] : Means{{"aleph-alpha-2023", 0.0711},
+                                         {"bigscience_bloom_prequel", 0.181},
+                                         {"dgxc_benchmarking", 0.0692},
+                                         {"flagperf", 0.0912},
+                                         {"internevo", 0.12},
+                                         {"korthikanti2022", 0.0606},
+                                         {"llm_foundry", 0.0445},
+                                         {"megatron_bridge", 0.122},
+                                         {"mlperf", 0.0774},
+                                         {"nanotron_playbook", 0.273},
+                                         {"nemo_24_07", 0.0828},
+                                         {"sailor", 0.18},
+                                         {"simumax_b200", 0.0563},
+                                         {"torchtitan", 0.0763},
+                                         {"vocab_parallel", 0.0773},
+                                         {"vocab_parallel_artifact", 0.0308},
+                                         {"vtrain_multi", 0.1},
+                                         {"vtrain_single", 0.0935},
+                                         {"zero_bubble", 0.0881}}) {
+    CHECK_MESSAGE(found[source] < bar, source, " ", found[source]);
     CHECK(found[source] > 0);
   }
 }

@@ -15,10 +15,7 @@ namespace {
 using Runs = std::vector<const TimedRun*>;
 using BySource = std::map<std::string, Runs>;
 
-constexpr std::size_t kErrorsCounted = 100;  // errors of one source that count for a spread
-constexpr std::size_t kAlone = 25;           // runs that are tried as the only one measured
-constexpr double kWithinStacks = 0.5;  // how much of a prior's width a stack has around all of them
-constexpr double kUnknown = 0.4;       // spread where no run tells
+constexpr std::size_t kAlone = 25;              // runs that are tried as the only one measured
 constexpr std::string_view kOthers = "others";  // the stack of trainers that no other names
 
 // The runs, of one stack or of all, that are sound and whose inputs are known.
@@ -41,21 +38,17 @@ Runs all_but(const BySource& sources, const std::string& without) {
 
 StackConstants fitted_without(const BySource& everywhere, const BySource& of_stack,
                               const WidthRule& width, const std::string& without = {}) {
-  StackConstants common = fit_stack(all_but(everywhere, without), usual_stack(), 1.0);
+  StackConstants common =
+      fit_stack(all_but(everywhere, without), usual_stack(), {.from = Learning::From::AllStacks});
   common.width = width;
-  const auto forget = [&](std::initializer_list<StackConstant> constants) {
-    for (const StackConstant one : constants) {
-      common.values[static_cast<std::size_t>(one)] = usual_stack().at(one);
-    }
-  };
-  // Quirks of one stack are no prior for another.
-  forget({StackConstant::Hop, StackConstant::StalledHop});
+  if (!of_stack.empty()) common.host = of_stack.begin()->second.front()->host;
+  // A quirk of one stack is no prior for another.
+  common.values[static_cast<std::size_t>(StackConstant::Hop)] =
+      usual_stack().at(StackConstant::Hop);
   const Runs own = all_but(of_stack, without);
   // All other trainers have nothing in common but what all have.
   if (own.empty() || own.front()->stack == kOthers) return common;
-  // What the modules of one add to a kernel tells nothing about another's.
-  forget({StackConstant::Launch, StackConstant::Host});
-  return fit_stack(own, common, kWithinStacks);
+  return fit_stack(own, common, {.from = Learning::From::OneStack});
 }
 
 // What the source's own runs make of constants that ship.
@@ -74,60 +67,9 @@ WithoutSource learned_about(const Runs& own, const StackConstants& shipped) {
   }
   const std::size_t every = std::max<std::size_t>(1, (own.size() + kAlone - 1) / kAlone);
   for (std::size_t i = 0; i < own.size() && own.size() > 1; i += every) {
-    learned.alone.emplace_back(own[i], fit_stack({&own[i], 1}, constants, kWidthOfFew));
+    learned.alone.emplace_back(own[i], fit_stack({&own[i], 1}, constants, {.width = kWidthOfFew}));
   }
   return learned;
-}
-
-// log(measured / predicted), in units of what is unsure about it.
-double weighed_error(const TimedRun& run, const StackConstants& constants) {
-  const StepTime time = step_time(run.pieces, constants);
-  const double error = std::log(run.measured / time.step.value()) / time.unsure;
-  return error > 0 ? error / constants.width.slow : error;
-}
-
-// The errors of some runs of a source, by what is known of it: nothing, one run, all folds but
-// their own.
-std::array<std::vector<double>, 3> errors_of(const Runs& runs, const WithoutSource& learned) {
-  std::array<std::vector<double>, 3> errors;
-  const std::size_t every = (runs.size() + kErrorsCounted - 1) / kErrorsCounted;
-  for (std::size_t i = 0; i < runs.size(); i += every) {
-    errors[0].push_back(weighed_error(*runs[i], learned.constants));
-    errors[2].push_back(weighed_error(*runs[i], learned.by_fold.at(runs[i]->fold)));
-    if (learned.alone.empty()) continue;
-    const auto& [known, constants] = learned.alone[errors[0].size() % learned.alone.size()];
-    if (known != runs[i]) errors[1].push_back(weighed_error(*runs[i], constants));
-  }
-  return errors;
-}
-
-using Errors =
-    std::map<std::string, std::array<std::vector<double>, 3>>;  // by source, of all stacks
-
-// What sources meet, all but one, of all stacks: what a step is made of tells more about errors
-// than whose trainer ran it.
-std::array<double, 3> spreads_of(const Errors& errors, const std::string& without = {}) {
-  std::array<double, 3> spreads{};
-  for (std::size_t known = 0; known < spreads.size(); ++known) {
-    std::vector<std::vector<double>> all;
-    for (const auto& [source, of] : errors) {
-      if (source != without) all.push_back(of[known]);
-    }
-    spreads[known] = bound_over_groups(all).value_or(kUnknown);
-  }
-  return spreads;
-}
-
-Errors errors_of_all(const TimedRuns& timed, const LeftOut& left) {
-  Errors errors;
-  for (const auto& [of, learned] : left) {
-    const auto own = errors_of(sources_of(timed, of.stack).at(of.source), learned);
-    for (std::size_t known = 0; known < own.size(); ++known) {
-      std::vector<double>& all = errors[of.source][known];
-      all.insert(all.end(), own[known].begin(), own[known].end());
-    }
-  }
-  return errors;
 }
 
 WithoutSource without_source(const TimedRuns& timed, const SourceStack& of,
@@ -167,9 +109,8 @@ LeftOut leave_sources_out(const TimedRuns& timed, const Stacks& stacks) {
       all.size(), {}, [&](std::size_t i) { return without_source(timed, all[i], stacks.width); });
   LeftOut left;
   for (std::size_t i = 0; i < all.size(); ++i) left[all[i]] = learned[i];
-  const Errors errors = errors_of_all(timed, left);
   for (auto& [of, without] : left) {
-    without.constants.spread = spreads_of(errors, of.source).front();
+    without.constants.spread = stacks.list.front().spreads.front();
   }
   return left;
 }
@@ -196,7 +137,7 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
     Runs runs;
     for (const TimedRun& run : own) runs.push_back(&run);
     const std::size_t known = std::ssize(runs) < kFewRuns ? 1 : 2;
-    stack.constants = fit_stack(runs, stack.constants, known == 1 ? kWidthOfFew : 1.0);
+    stack.constants = fit_stack(runs, stack.constants, {.width = known == 1 ? kWidthOfFew : 1.0});
     std::fill_n(stack.spreads.begin(), known, stack.spreads[known]);
     stack.constants.spread = stack.spreads.front();
     stack.source += fmt::format("; then {} runs of one's own", std::ssize(runs));
@@ -209,14 +150,14 @@ Stacks learned_from(const TimedRuns& timed, const Stacks& shipped) {
   return learned;
 }
 
-Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks, const LeftOut& left) {
+Stacks fit_stacks(const TimedRuns& timed, const Stacks& stacks) {
   const BySource everywhere = sources_of(timed);
-  const Errors errors = errors_of_all(timed, left);
   Stacks fitted = stacks;
   for (Stack& stack : fitted.list) {
     const BySource sources = sources_of(timed, stack.name);
+    const Seconds host = stack.constants.host;
     stack.constants = fitted_without(everywhere, sources, stacks.width);
-    stack.spreads = spreads_of(errors);
+    stack.constants.host = host;
     stack.constants.spread = stack.spreads.front();
     std::vector<std::string> names;
     for (const auto& [source, own] : sources) {

@@ -75,17 +75,18 @@ TEST_CASE("machines of one source that differ do not bend the constants that all
 
 TEST_CASE("one run determines the scale alone, runs that differ also what they differ in") {
   // Of products alone the factor on them and the scale are one and the same: a run tells
-  // 1 / 0.14^2 = 51 of the first beyond the second, less than the 1 / 0.12^2 = 69 known before.
+  // 1 / 0.14^2 = 51 of the first beyond the second, less than the 1 / (0.06^2 + 0.05^2) = 164 known
+  // before.
   const TimedRun run = run_of(1, 1.2);
   const TimedRun* const one = &run;
   CHECK(determined_by({&one, 1}, usual_stack()) == std::vector{StackConstant::Scale});
   CHECK(determined_by({}, usual_stack()).empty());
-  // The seconds of 20 to 400 launches beside 30 ms of products.
+  // The seconds of 20 to 400 operators on the host beside 30 ms of products.
   std::vector<TimedRun> runs;
   std::vector<const TimedRun*> all;
   for (int i = 1; i <= 10; ++i) {
     runs.push_back(run_of(0.01, 1));
-    runs.back().pieces.kinds[0].forward.kernels = 40.0 * i * i;
+    runs.back().pieces.kinds[0].forward.calls = 40.0 * i * i;
     runs.back().measured = step_time(runs.back().pieces, usual_stack()).step.value();
   }
   for (const TimedRun& of : runs) all.push_back(&of);

@@ -99,7 +99,7 @@ TimeSourceScore score_source(const TimedRuns& timed, const LeftOut& left,
     intervals.push_back({time.low.value(), time.high.value()});
     score.rows.push_back({run->pool, run->label, run->fold, run->measured, time.step.value(),
                           time.low.value(), time.high.value(),
-                          predicted(*run, learned->without(run->fold)), run->broken});
+                          predicted(*run, learned->without(run->fold)), run->broken, run->of_case});
   }
   if (score.rows.empty()) return score;
   score.stacks.assign(stacks.begin(), stacks.end());
@@ -121,12 +121,23 @@ Result<StepPieces> pieces_of(const Case& made, const Cases& cases, const Kernels
                       .layout = layout,
                       .job = made.job,
                       .kernels = kernels,
-                      .schedule = made.order && !made.stands_for ? &*made.order : nullptr});
+                      .schedule = made.order && !made.stands_for ? &*made.order : nullptr,
+                      .tuned = made.tuned});
 }
 
 const std::string& stack_name_of(const Case& made, const Cases& cases, const Stacks& stacks) {
   return made.stack.empty() ? stack_of(stacks, cases.trainer_of(made)).name : made.stack;
 }
+
+namespace {
+
+Seconds host_of(const std::string& name, const Stacks& stacks) {
+  const auto found = std::find_if(stacks.list.begin(), stacks.list.end(),
+                                  [&](const Stack& stack) { return stack.name == name; });
+  return (found == stacks.list.end() ? stacks.list.back() : *found).constants.host;
+}
+
+}  // namespace
 
 TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& stacks) {
   std::vector<const Case*> timed;
@@ -142,12 +153,12 @@ TimedRuns time_runs(const Cases& cases, const Kernels& kernels, const Stacks& st
       runs.skipped.push_back({made.source, made.label, pieces[i].error().diagnostics.front().what});
       continue;
     }
-    runs.runs.push_back({made.source, made.pool, made.label, made.time_fold,
-                         cases.cluster_of(made).groups.front().accelerator.name,
-                         static_cast<std::size_t>(&made - cases.cases.data()),
-                         made.step_time->value(), *pieces[i], stack_name_of(made, cases, stacks),
-                         !made.broken.empty() || !made.time_broken.empty(),
-                         !made.undetermined.empty()});
+    runs.runs.push_back(
+        {made.source, made.pool, made.label, made.time_fold,
+         cases.cluster_of(made).groups.front().accelerator.name,
+         static_cast<std::size_t>(&made - cases.cases.data()), made.step_time->value(), *pieces[i],
+         stack_name_of(made, cases, stacks), host_of(stack_name_of(made, cases, stacks), stacks),
+         !made.broken.empty() || !made.time_broken.empty(), !made.undetermined.empty()});
   }
   return runs;
 }

@@ -98,7 +98,7 @@ std::vector<Changes> changes_of(const TimedRuns& runs, const LearnedTimes& learn
     }
     if (own.empty()) continue;
     const double width = std::ssize(own) < kFewRuns ? kWidthOfFew : 1.0;
-    const std::vector<StackConstant> told = determined_by(own, now.constants, width);
+    const std::vector<StackConstant> told = determined_by(own, now.constants, {.width = width});
     Changes& changes = list.emplace_back();
     changes.stack = now.name;
     changes.scale = now.constants.at(StackConstant::Scale);
@@ -188,12 +188,9 @@ Json learned_json(const Given& given, const LearnedTimes& learned) {
 Result<Output> run_calibrate(const Invocation& invocation) {
   const Given given = TW_TRY(read_given(invocation));
   const Stacks& before = given.constants.stacks;
-  const LearnedTimes learned =
-      given.published
-          ? LearnedTimes{before,
-                         fit_stacks(given.runs, before, leave_sources_out(given.runs, before)),
-                         {}}
-          : TW_TRY(learn_times(given.runs, before));
+  const LearnedTimes learned = given.published
+                                   ? LearnedTimes{before, fit_stacks(given.runs, before), {}}
+                                   : TW_TRY(learn_times(given.runs, before));
   const std::string text = to_text(to_json(learned.now)) + '\n';
   const auto out = invocation.text("out");
   Output output{text, Exit::Ok, {}};

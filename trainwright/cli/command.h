@@ -25,7 +25,8 @@ enum class Exit {
 };
 
 struct Argument {
-  enum class Kind { Flag, Text, Texts, Integer, Number, Share, Batch };  // 0.05 or 5%; 4M-tokens
+  // 0.05 or 5%; 4M-tokens; the same or 256-1024 (ramp.h), which is read as --ramp.
+  enum class Kind { Flag, Text, Texts, Integer, Number, Share, Batch, Ramp };
 
   std::string
       name;  // "model" for a positional, "--seq" for an option, "--csv,-o" with a short form
@@ -115,6 +116,7 @@ Command list_command();
 Command schedule_command();
 Command replay_command();
 Command estimate_command();
+Command check_command();
 Command export_command();
 Command report_command();
 Command tune_command();

@@ -12,6 +12,7 @@
 #include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
 #include "trainwright/cli/help.h"
+#include "trainwright/cli/ramp.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/report/report.h"
 
@@ -66,10 +67,17 @@ std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argumen
     case Argument::Kind::Integer:
       if (!parse_count(text)) return Fault{count_fault(text), "for instance 64 or 4k"};
       break;
+    case Argument::Kind::Ramp:
+      if (parse_ramp(text)) break;
+      [[fallthrough]];
     case Argument::Kind::Batch: {
       const bool tokens = text.ends_with(kOfTokens);
       const auto count =
           parse_count(tokens ? text.substr(0, text.size() - kOfTokens.size()) : text);
+      if (!count && kind == Argument::Kind::Ramp) {
+        return Fault{count_fault(text),
+                     "sequences, for instance 512, 4M-tokens or, growing, 256-1024"};
+      }
       if (!count) return Fault{count_fault(text), "sequences, for instance 512, or 4M-tokens"};
       if (tokens && *count > kMostTokens) return Fault{"is too large", "for instance 4M-tokens"};
       break;
@@ -86,11 +94,25 @@ std::optional<std::pair<std::string_view, std::string_view>> value_fault(Argumen
   return std::nullopt;
 }
 
+// --batch 256-1024 is --batch 1024 --ramp 256-1024.
+void add_ramp(const std::vector<Argument>& arguments, Values& values) {
+  const bool takes = std::any_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
+    return argument.kind == Argument::Kind::Ramp;
+  });
+  const auto batch = values.find("batch");
+  if (!takes || batch == values.end() || batch->second.empty()) return;
+  const std::string text = batch->second.front();
+  const auto ramp = parse_ramp(text);
+  if (!ramp) return;
+  batch->second.front() = std::to_string(ramp->back());
+  values["ramp"] = {text};
+}
+
 // --batch 4M-tokens is as many sequences of --seq.
 void add_batch_of_tokens(const std::vector<Argument>& arguments, Values& values,
                          std::vector<Diagnostic>& faults) {
   const bool takes = std::any_of(arguments.begin(), arguments.end(), [](const Argument& argument) {
-    return argument.kind == Argument::Kind::Batch;
+    return argument.kind == Argument::Kind::Batch || argument.kind == Argument::Kind::Ramp;
   });
   const auto batch = values.find("batch");
   if (!takes || batch == values.end() || batch->second.empty()) return;
@@ -368,6 +390,28 @@ Reply run(const Command& command, const Invocation& invocation) {
           .files = std::move(output->files)};
 }
 
+// Other names of options, as training frameworks and people have them.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"--framework", "--trainer"}, {"--cluster", "--on"},     {"--gpus", "--on"},
+    {"--batch-size", "--batch"},  {"--gbs", "--batch"},      {"--global-batch-size", "--batch"},
+    {"--seq-len", "--seq"},       {"--seq-length", "--seq"}, {"--max-seq-len", "--seq"},
+};
+
+// Behind "--" words belong to somebody else.
+std::vector<std::string> in_our_words(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    if (word == "--") break;
+    const std::string_view name = std::string_view(word).substr(0, word.find('='));
+    for (const auto& [other, ours] : kSynonyms) {
+      if (name == other) {
+        word = std::string(ours) + word.substr(name.size());
+        break;
+      }
+    }
+  }
+  return words;
+}
+
 // `help estimate` is `estimate --help`, `help` and nothing at all are `--help`; topics stay.
 std::vector<std::string> with_help_last(std::span<const std::string> typed) {
   std::vector<std::string> words(typed.begin(), typed.end());
@@ -386,7 +430,7 @@ std::vector<std::string> with_help_last(std::span<const std::string> typed) {
 }  // namespace
 
 Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
-  const std::vector<std::string> words = with_help_last(typed);
+  const std::vector<std::string> words = in_our_words(with_help_last(typed));
   CLI::App app("Trainwright plans large-model training: which layout and schedule fit, and why.",
                "trainwright");
   app.formatter(std::make_shared<SummaryOnOneLine>());
@@ -412,6 +456,7 @@ Reply run_command_line(std::span<const std::string> typed, const Shell& shell) {
   std::vector<Diagnostic> faults;
   add_value_faults(common_arguments(), values, faults);
   add_value_faults(chosen->command.arguments, values, faults);
+  add_ramp(chosen->command.arguments, values);
   add_batch_of_tokens(chosen->command.arguments, values, faults);
   std::optional<DataDirectory> named;
   if (const auto given = values.find("data"); given != values.end() && !given->second.empty()) {

@@ -41,6 +41,7 @@ std::vector<std::string> trainer_names(const DataDirectory& data) {
   const auto trainers = data.trainers();
   if (!trainers) return names;
   for (const Trainer& trainer : **trainers) {
+    if (trainer.unlisted) continue;
     if (names.empty() || names.back() != trainer.name) names.push_back(trainer.name);
   }
   return names;

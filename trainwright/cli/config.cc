@@ -114,9 +114,9 @@ Result<Understood> of_file(Result<Understood> understood, const std::string& fil
 }
 
 // A model that is only described is called by its size.
-std::string with_name(const std::string& text) {
+std::string with_name(const std::string& text, const std::string& data) {
   auto json = parse_json(text, "model");
-  const auto model = parse_model(text, "model");
+  const auto model = parse_model(text, "model", data);
   if (!json || !json->is_object() || !model) return text;
   json->add("_name_or_path", Json::of(fmt::format("{} layers of {}", model->layers.size(),
                                                   with_thousands(model->hidden))));
@@ -407,7 +407,7 @@ Result<ConfigWords> with_config(const Invocation& invocation, Words given,
       given.layout.empty() ? understood.layout : amended(understood.layout, given.layout);
   if (given.job.empty()) given.job = understood.job;
   if (given.attention.empty()) given.attention = understood.attention;
-  if (given.model.empty()) given.model = with_name(understood.model);
+  if (given.model.empty()) given.model = with_name(understood.model, invocation.data.path());
   if (given.schedule.empty()) given.schedule = beside(*path, understood.schedule);
   auto notes = script_notes(text, file, form);
   for (std::string& note : notes) note += '.';

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "trainwright/cli/config.h"
+#include "trainwright/cli/glance.h"
 #include "trainwright/cli/own_runs.h"
 #include "trainwright/cli/time_text.h"
+#include "trainwright/cli/unspecified_text.h"
 
 namespace trainwright::cli {
 namespace {
@@ -65,6 +67,11 @@ Result<Output> run_estimate(const Invocation& invocation) {
   answer.uneven = uneven_load(answer, constants, step_time(even, stack).step);
   answer.notes = estimate_notes(answer, constants, found);
   answer.measured = times.measured;
+  if (!times.measured) answer.unspecified = unspecified_effects(pieces, stack);
+  if (const auto text = unspecified_text(answer.unspecified, setting.cluster); !text.empty()) {
+    answer.notes.push_back(text);
+  }
+  if (!config.words.tuned.empty()) answer.notes.push_back(tuned_text(stack, true));
   if (times.measured) {
     const Seconds before =
         step_time(pieces, stack_of(times.before, setting.trainer).constants).step;
@@ -75,7 +82,8 @@ Result<Output> run_estimate(const Invocation& invocation) {
   answer.not_counted = config.not_counted;
   const Exit exit = answer.fit == Fit::DoesNotFit ? Exit::DoesNotFit : Exit::Ok;
   if (invocation.json) return Output{document_text(invocation.data, answer_json(answer)), exit};
-  return Output{.text = answer_text(answer, invocation.width),
+  return Output{.text = invocation.flag("verbose") ? answer_text(answer, invocation.width)
+                                                   : answer_summary(answer, invocation.width),
                 .exit = exit,
                 .warning = long_step_warning(answer.time, invocation.width)};
 }
@@ -83,7 +91,11 @@ Result<Output> run_estimate(const Invocation& invocation) {
 // As of commands that begin with the model, but a file may say them.
 std::vector<Argument> arguments_of_estimate() {
   std::vector<Argument> arguments =
-      joined({setting_arguments(), {config_argument()}, verdict_arguments()});
+      joined({setting_arguments(),
+              {config_argument()},
+              verdict_arguments(),
+              {verbose_argument("also every category of memory on every pipeline rank, when the "
+                                "peak is, and what is outside the allocator")}});
   for (Argument& argument : arguments) argument.required = false;
   return arguments;
 }
@@ -97,11 +109,12 @@ Command estimate_command() {
       .details =
           "Memory is that of the moment at which a rank holds most: allocated is what tensors "
           "take, reserved what the allocator took for them, driver what nvidia-smi shows. "
-          "A layout fits if its chance of OOM is at most --risk, is tight up to 50 %, and does "
+          "A layout fits if its OOM probability is at most --risk, is marginal up to 50 %, and "
+          "does "
           "not fit above. The step time has a 90 % interval; its parts are those of the slowest "
           "rank. With --config the trainer's own file says model and layout as far as it does; "
           "what it does not say is asked for, and --layout goes before it. Exit code 1 means that "
-          "it does not fit or is not legal.",
+          "it does not fit or is invalid.",
       .examples =
           {"trainwright estimate llama-2-70b --on 64xA100-80GB --trainer megatron@0.12 "
            "--batch 512 --seq 4k --layout tp=8,pp=4,sp,zero=1,mbs=1",

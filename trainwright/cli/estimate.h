@@ -30,8 +30,9 @@ struct Answer {
   std::optional<HostMemory> host = {};  // of offloading
   std::optional<MeasuredHere> measured = {};
   std::optional<UnevenLoad> uneven = {};
-  std::vector<std::string> not_counted = {};  // sentences before the table
-  std::vector<std::string> notes = {};        // and below it
+  std::vector<UnspecifiedEffect> unspecified = {};  // of its machines
+  std::vector<std::string> not_counted = {};        // sentences before the table
+  std::vector<std::string> notes = {};              // and below it
 };
 
 inline const RankClass& worst_of(const MemoryEstimate& estimate) {
@@ -44,7 +45,8 @@ std::optional<UnevenLoad> uneven_load(const Answer& answer, const MemoryConstant
 std::vector<std::string> estimate_notes(const Answer& answer, const MemoryConstants& constants,
                                         const std::vector<LayoutViolation>& advice);
 
-std::string answer_text(const Answer& answer, int width);
+std::string answer_summary(const Answer& answer, int width);
+std::string answer_text(const Answer& answer, int width);  // --verbose
 Json answer_json(const Answer& answer);
 
 }  // namespace trainwright::cli

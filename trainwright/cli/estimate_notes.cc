@@ -78,7 +78,7 @@ class Grounds {
       texts.push_back(fmt::format("{} ({})", words_of(category), join(facts, ", ")));
     }
     if (texts.empty()) return {};
-    return fmt::format("Assumed or learned from runs, not read in the source of {}: {}.",
+    return fmt::format("Not verified against the source of {} (assumed or fitted): {}.",
                        trainer_.title, join(texts, "; "));
   }
 

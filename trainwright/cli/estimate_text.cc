@@ -5,7 +5,9 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/estimate.h"
+#include "trainwright/cli/glance.h"
 #include "trainwright/cli/time_text.h"
+#include "trainwright/cli/unspecified_text.h"
 #include "trainwright/report/report.h"
 
 namespace trainwright::cli {
@@ -39,7 +41,7 @@ std::int64_t shown_driver(const RankClass& of) { return shown_up_to(of, kCategor
 
 // What the first step has reserved, while states were made, and the peak of later ones leaves idle:
 // a floor under reserved bytes that no smaller batch or sequence lowers.
-constexpr const char* kFirstStep = "idle since first step";
+constexpr const char* kFirstStep = "unused since step 1";
 std::int64_t first_step_hundredths(const RankClass& of) {
   const auto at = static_cast<std::size_t>(Category::AllocatorSlack);
   const Bytes first = std::clamp(of.first_reserved - of.allocated, Bytes(0), of.bytes[at]);
@@ -107,13 +109,13 @@ std::string heading(const Column& column) {
 std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>& columns,
                        int width) {
   Table table;
-  table.columns.push_back({"GiB of pipeline rank"});
+  table.columns.push_back({"GiB, pipeline rank"});
   std::vector<std::string> layers = {"layers"};
   for (const Column& column : columns) {
     table.columns.push_back({heading(column), Align::Right});
     const RankClass& of = estimate.classes[column.shown];
-    layers.push_back(std::to_string(of.layers) + (of.embedding ? "+e" : "") +
-                     (of.head ? "+h" : ""));
+    layers.push_back(std::to_string(of.layers) + (of.embedding ? "+emb" : "") +
+                     (of.head ? "+head" : ""));
   }
   table.rows.push_back(std::move(layers));
   std::vector<std::int64_t> sums(columns.size());
@@ -139,14 +141,14 @@ std::string table_text(const MemoryEstimate& estimate, const std::vector<Column>
     if (category == Category::AllocatorSlack) {
       total("allocated");
       part(kFirstStep, first_step_hundredths);
-      part("slack",
+      part("reserved, unallocated",
            [&](const RankClass& of) { return shown_part(of, c) - first_step_hundredths(of); });
       continue;
     }
     if (category == Category::Communicators) total("reserved");
     part(words_of(category), [&](const RankClass& of) { return shown_part(of, c); });
   }
-  total("driver");
+  total("total device memory");
   return to_text(table, width);
 }
 
@@ -176,18 +178,19 @@ std::string intervals_text(const RankClass& rank) {
   for (const Counter counter : {Counter::Allocated, Counter::Reserved, Counter::Driver}) {
     const Bytes figure = bytes_of(rank, counter);
     const Spread& spread = spread_of(rank, counter);
-    parts.push_back(fmt::format("{} {} to {}", name_of(counter),
+    parts.push_back(fmt::format("{} {} to {}",
+                                counter == Counter::Driver ? "total" : name_of(counter),
                                 gib(hundredths(exceeded_with(0.95, figure, spread))),
                                 gib(hundredths(exceeded_with(0.05, figure, spread)))));
   }
   return fmt::format("90 % intervals, GiB: {}.\n", enumerate(parts));
 }
 
-// "context 0.80 (0.52 to 1.12); communicators: world of 64: 0.49, tp of 8: 0.47, ..."
+// "device context 0.80 (0.52 to 1.12); communicator buffers: world of 64: 0.49, tp of 8: 0.47, ..."
 std::string outside_text(const MemoryEstimate& estimate) {
   const BytesRange& context = estimate.outside.context;
   std::string text =
-      fmt::format("Outside the allocator, GiB: context {} ({} to {})",
+      fmt::format("Outside the allocator, GiB: device context {} ({} to {})",
                   gib(hundredths(rounded(context.central))), gib(hundredths(rounded(context.low))),
                   gib(hundredths(rounded(context.high))));
   std::vector<std::string> parts;
@@ -196,50 +199,89 @@ std::string outside_text(const MemoryEstimate& estimate) {
     parts.push_back(fmt::format("{} of {}: {}", one.group, with_thousands(one.shape.members),
                                 gib(hundredths(rounded(one.bytes.central)))));
   }
-  if (!parts.empty()) text += "; communicators: " + join(parts, ", ");
+  if (!parts.empty()) text += "; communicator buffers: " + join(parts, ", ");
   return text + ".\n";
 }
 
-std::string verdict_text(const Answer& answer) {
-  const MemoryEstimate& estimate = answer.estimate;
-  const RankClass& worst = worst_of(estimate);
-  std::string text =
-      fmt::format("Fullest: pipeline rank {} ({} like it), {}.\n", worst.pipeline_rank,
-                  worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " ranks",
-                  moment_text(worst, answer.setting.read.layout.vpp));
-  const std::int64_t needs = shown_driver(worst), has = hundredths(estimate.capacity);
-  text += fmt::format("It needs {} of {} GiB; chance of OOM {}.\n", gib(needs), gib(has),
-                      chance_text(estimate.oom));
-  text += intervals_text(worst) + outside_text(estimate);
-  const std::string room =
-      needs <= has ? gib(has - needs) + " GiB to spare" : gib(needs - has) + " GiB too much";
-  if (answer.fit == Fit::Fits) return text + fmt::format("Fits, with {}.\n", room);
-  if (answer.fit == Fit::Tight) {
-    text += fmt::format("Tight: {}, but a chance of OOM above {}.\n", room, risk_text(answer.risk));
-  } else {
-    text += fmt::format("Does not fit: {}.\n", room);
-  }
+// "39.03 GiB to spare"
+std::string room_text(const Answer& answer) {
+  const std::int64_t needs = shown_driver(worst_of(answer.estimate)),
+                     has = hundredths(answer.estimate.capacity);
+  return needs <= has ? gib(has - needs) + " GiB to spare"
+                      : "exceeds capacity by " + gib(needs - has) + " GiB";
+}
+
+std::string fits_text(const Answer& answer) {
+  const std::string room = room_text(answer);
+  if (answer.fit == Fit::Fits) return fmt::format("Fits, with {}.\n", room);
+  std::string text = answer.fit == Fit::Tight
+                         ? fmt::format("Marginal: {}, but an OOM probability above {}.\n", room,
+                                       risk_text(answer.risk))
+                         : fmt::format("Does not fit: {}.\n", room);
   if (!answer.change) return text + "None of the nearby layouts that were tried fits.\n";
   return text + fmt::format("Smallest change that fits: {} ({}).\n", change_words(answer),
                             to_text(answer.change->driver));
 }
 
+std::string peak_text(const Answer& answer) {
+  const MemoryEstimate& estimate = answer.estimate;
+  return fmt::format("Peak memory {} of {} GiB; OOM probability {}.\n",
+                     gib(shown_driver(worst_of(estimate))), gib(hundredths(estimate.capacity)),
+                     chance_text(estimate.oom));
+}
+
+std::string verdict_text(const Answer& answer) {
+  const RankClass& worst = worst_of(answer.estimate);
+  return fmt::format(
+             "Peak: pipeline rank {} ({}), {}.\n", worst.pipeline_rank,
+             worst.ranks == 1 ? "one rank" : with_thousands(worst.ranks) + " identical ranks",
+             moment_text(worst, answer.setting.read.layout.vpp)) +
+         peak_text(answer) + intervals_text(worst) + outside_text(answer.estimate) +
+         fits_text(answer);
+}
+
 }  // namespace
 
 std::string answer_text(const Answer& answer, int width) {
-  // A figure takes nine characters, the names of the parts twenty-one.
-  const auto most = static_cast<std::size_t>(std::max(3, (width - 21) / 9));
+  // A figure takes nine characters, the names of the parts twenty-two.
+  const auto most = static_cast<std::size_t>(std::max(3, (width - 22) / 9));
   const std::vector<Column> columns = columns_for(answer.estimate, most);
   std::string text = setting_text(answer.setting, width) + '\n';
   if (!answer.not_counted.empty())
     text += wrapped_lines(join(answer.not_counted, "\n"), width) + '\n';
   text += table_text(answer.estimate, columns, width) + '\n';
   if (columns.size() < answer.estimate.classes.size()) {
-    text += "A column of several pipeline ranks shows the fullest of them.\n";
+    text += "A column of several pipeline ranks shows the one with the highest peak.\n";
   }
   const std::string verdict =
       verdict_text(answer) + time_text(answer.time, answer.setting.read.layout.precision);
   return text + wrapped_lines(std::string(trim(verdict)) + "\n" + join(answer.notes, "\n"), width);
+}
+
+std::string answer_summary(const Answer& answer, int width) {
+  const Question& setting = answer.setting;
+  const Layout& layout = setting.read.layout;
+  const MemoryEstimate& estimate = answer.estimate;
+  std::string text = asked_text({setting.model, setting.cluster, setting.trainer, layout.precision,
+                                 layout.gbs, layout.seq},
+                                width) +
+                     fmt::format("--layout {}\n\n", to_text(layout));
+  text += model_notes(setting.model, width);
+  for (const std::string& note : answer.not_counted) text += wrapped_lines(note, width);
+  text += wrapped_lines(std::string(trim(fits_text(answer))), width);
+  text +=
+      indented(fmt::format("Peak memory {} of {} GiB (90 % interval {} to {}), OOM probability {}",
+                           gib(shown_driver(worst_of(estimate))),
+                           gib(hundredths(estimate.capacity)), gib(hundredths(estimate.low)),
+                           gib(hundredths(estimate.high)), chance_text(estimate.oom)),
+               width);
+  text += indented(speed_text(answer.time, layout.precision), width);
+  text += '\n' + breakdown_text(worst_of(estimate)) + '\n' + breakdown_text(answer.time) + '\n';
+  for (const std::string& note : answer.notes) text += wrapped_lines(note, width);
+  return text + wrapped_lines(
+                    "Next: --verbose shows every category and pipeline rank, "
+                    "`trainwright explain` what one change would do.",
+                    width);
 }
 
 Json answer_json(const Answer& answer) {
@@ -260,6 +302,9 @@ Json answer_json(const Answer& answer) {
                      .add("allocated_more", Json::of(answer.uneven->more.value())));
   }
   if (answer.measured) document.add("measured", to_json(*answer.measured));
+  if (!answer.unspecified.empty()) {
+    document.add("unspecified", unspecified_json(answer.unspecified, answer.setting.cluster));
+  }
   Json notes = Json::array();
   for (const std::string& note : answer.not_counted) notes.push(Json::of(note));
   for (const std::string& note : answer.notes) notes.push(Json::of(note));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/glance.h"
 #include "trainwright/cli/plan.h"
 #include "trainwright/cli/time_text.h"
 #include "trainwright/report/report.h"
@@ -16,17 +17,18 @@ const RankClass& fullest(const MemoryEstimate& memory) { return memory.classes[m
 std::string signed_text(Seconds time) {
   return (time > Seconds(0) ? "+" : "") + seconds_text(time);
 }
-std::string signed_text(Bytes bytes) {
-  return bytes < Bytes(0) ? "-" + to_text(Bytes(-bytes.value())) : "+" + to_text(bytes);
-}
+// In GiB, so that a column has one unit.
+double gib(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
+std::string gib_text(Bytes bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); }
+std::string signed_text(Bytes bytes) { return fmt::format("{:+.2f} GiB", gib(bytes)); }
 std::string relative(Seconds now, Seconds before) {
   const double change = now / before - 1;
   return fmt::format("{}{:.1f} %", change < 0 ? "" : "+", 100 * change);
 }
 
-// "refused: ...", "does not fit: ..." or what changes most.
+// "rejected: ...", "does not fit: ..." or what changes most.
 std::string verdict_of(const Judged& one, const StepTime& before, double risk) {
-  if (!one.refused.empty()) return "refused: " + one.refused.front().reason;
+  if (!one.refused.empty()) return "rejected: " + one.refused.front().reason;
   if (fit_of(one.memory->oom, risk) == Fit::DoesNotFit) return "does not fit";
   return differences_text(before, *one.time, 1);
 }
@@ -35,7 +37,7 @@ std::vector<std::string> neighbour_row(const Neighbour& of, const Judged& here, 
   std::vector<std::string> row = {fmt::format("{} {} to {}", of.knob, of.from, of.to)};
   if (of.judged.refused.empty()) {
     row.push_back(relative(of.judged.time->step, here.time->step));
-    row.push_back(to_text(fullest(*of.judged.memory).driver));
+    row.push_back(gib_text(fullest(*of.judged.memory).driver));
     row.push_back(chance_text(of.judged.memory->oom));
   } else {
     row.insert(row.end(), {"", "", ""});
@@ -46,14 +48,45 @@ std::vector<std::string> neighbour_row(const Neighbour& of, const Judged& here, 
 
 std::string neighbours_text(const std::vector<Neighbour>& list, const Judged& here, double risk,
                             int width) {
-  Table table{{{"one step aside", Align::Left},
+  Table table{{{"one change", Align::Left},
                {"step", Align::Right},
-               {"fullest rank", Align::Right},
-               {"OOM", Align::Right},
+               {"peak memory", Align::Right},
+               {"P(OOM)", Align::Right},
                {"why", Align::Wrap}},
               {}};
   for (const Neighbour& of : list) table.rows.push_back(neighbour_row(of, here, risk));
   return to_text(table, width);
+}
+
+// The changes that fit, fastest first: what somebody would try.
+std::vector<Neighbour> worth_trying(const std::vector<Neighbour>& list, double risk) {
+  constexpr std::size_t kMost = 6;
+  std::vector<Neighbour> found;
+  for (const Neighbour& of : list) {
+    if (of.judged.refused.empty() && fit_of(of.judged.memory->oom, risk) == Fit::Fits) {
+      found.push_back(of);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Neighbour& a, const Neighbour& b) {
+    return a.judged.time->step < b.judged.time->step;
+  });
+  found.erase(found.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, found.size())),
+              found.end());
+  return found;
+}
+
+std::string summary_text(const std::vector<Neighbour>& list, const Judged& here, double risk,
+                         int width) {
+  const std::vector<Neighbour> best = worth_trying(list, risk);
+  std::string text =
+      best.empty() ? "No single change fits.\n" : neighbours_text(best, here, risk, width);
+  if (best.size() == list.size()) return text;
+  return text + '\n' +
+         wrapped_lines(
+             fmt::format("{} of {} changes, the fastest that fit; --verbose shows all and why the "
+                         "others are rejected, --against LAYOUT compares with any layout.",
+                         best.size(), list.size()),
+             width);
 }
 
 Json neighbours_json(const std::vector<Neighbour>& list) {
@@ -102,7 +135,13 @@ Result<Output> run_explain(const Invocation& invocation) {
     other = TW_TRY(layout_like(*words, question, "--against"));
   }
   const Judged first = TW_TRY(judged(question, setting.read.layout));
-  std::string text = setting_text(setting, invocation.width) + '\n';
+  const bool verbose = invocation.flag("verbose");
+  std::string text = verbose ? setting_text(setting, invocation.width)
+                             : asked_text({setting.model, setting.cluster, setting.trainer,
+                                           layout.precision, layout.gbs, layout.seq},
+                                          invocation.width) +
+                                   fmt::format("--layout {}\n", to_text(layout));
+  text += '\n';
   Json json = Json::object();
   json.add("layout", to_json(first));
   if (!first.refused.empty()) {
@@ -115,8 +154,14 @@ Result<Output> run_explain(const Invocation& invocation) {
     json.add("against", to_json(second));
   } else {
     const std::vector<Neighbour> list = TW_TRY(neighbours(question, first.layout));
-    text += wrapped_lines(time_text(*first.time, first.layout.precision), invocation.width) + '\n';
-    text += neighbours_text(list, first, *risk, invocation.width);
+    if (verbose) {
+      text += wrapped_lines(time_text(*first.time, layout.precision), invocation.width) + '\n';
+      text += neighbours_text(list, first, *risk, invocation.width);
+    } else {
+      text += wrapped_lines(speed_text(*first.time, layout.precision), invocation.width) + '\n';
+      text += breakdown_text(*first.time) + '\n';
+      text += summary_text(list, first, *risk, invocation.width);
+    }
     json.add("neighbours", neighbours_json(list));
   }
   if (times.measured) {
@@ -141,16 +186,16 @@ Compared compared(const Judged& first, const Judged& second, double risk) {
   }
   const RankClass &x = fullest(*first.memory), &y = fullest(*second.memory);
   const auto bytes = [&](std::string name, Bytes one, Bytes two) {
-    found.rows.push_back({std::move(name), to_text(one), to_text(two), signed_text(two - one)});
+    found.rows.push_back({std::move(name), gib_text(one), gib_text(two), signed_text(two - one)});
   };
-  bytes("fullest rank", x.driver, y.driver);
+  bytes("peak memory", x.driver, y.driver);
   for (std::size_t i = 0; i < kCategories; ++i) {
     constexpr Bytes kSmall = Bytes(1 << 28);
     if (std::max(x.bytes[i], y.bytes[i]) < kSmall) continue;
     bytes("  " + words_of(static_cast<Category>(i)), x.bytes[i], y.bytes[i]);
   }
   found.rows.push_back(
-      {"chance of OOM", chance_text(first.memory->oom), chance_text(second.memory->oom), ""});
+      {"OOM probability", chance_text(first.memory->oom), chance_text(second.memory->oom), ""});
   const bool fits = fit_of(second.memory->oom, risk) == Fit::Fits;
   found.verdict =
       fmt::format("The other {} and takes {} of the first's time: {}.",
@@ -181,24 +226,27 @@ Json to_json(const Judged& judged) {
 }
 
 Command explain_command() {
-  return {.name = "explain",
-          .summary = "what one change of a layout would do, or how two layouts compare",
-          .details =
-              "Changes one knob at a time on the same accelerators, dp taking what is left, and "
-              "tells the step time, the fullest rank and what speaks against it. With --against "
-              "compares two layouts part by part, in time and in memory.",
-          .examples = {"trainwright explain llama-2-70b --on 64xA100-80GB --layout "
-                       "tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
-                       "trainwright explain llama-2-70b --on 64xA100-80GB --layout "
-                       "tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096 --against tp=4,pp=8,sp,zero=1"},
-          .topics = {"layout", "job"},
-          .arguments = joined({setting_arguments(),
-                               {{"--against", Argument::Kind::Text,
-                                 "another layout; what it does not say is derived, batch and "
-                                 "sequence are those of --layout",
-                                 false, "LAYOUT"}},
-                               verdict_arguments()}),
-          .run = run_explain};
+  return {
+      .name = "explain",
+      .summary = "what one change of a layout would do, or how two layouts compare",
+      .details =
+          "Changes one parameter at a time on the same accelerators, dp taking what is left, and "
+          "tells the step time, the peak memory and what speaks against it. With --against "
+          "compares two layouts part by part, in time and in memory.",
+      .examples = {"trainwright explain llama-2-70b --on 64xA100-80GB --layout "
+                   "tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096",
+                   "trainwright explain llama-2-70b --on 64xA100-80GB --layout "
+                   "tp=8,pp=4,sp,zero=1,mbs=1,gbs=512,seq=4096 --against tp=4,pp=8,sp,zero=1"},
+      .topics = {"layout", "job"},
+      .arguments = joined({setting_arguments(),
+                           {{"--against", Argument::Kind::Text,
+                             "another layout; what it does not say is derived, batch and "
+                             "sequence are those of --layout",
+                             false, "LAYOUT"}},
+                           verdict_arguments(),
+                           {verbose_argument("also the changes that are slower, do not fit or "
+                                             "are rejected, and why")}}),
+      .run = run_explain};
 }
 
 }  // namespace trainwright::cli

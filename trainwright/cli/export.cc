@@ -29,10 +29,10 @@ trainwright::Plan plan_of(const Question& setting) {
 
 std::vector<std::string> expectations(const MemoryEstimate& memory, const StepTime& time,
                                       PrecisionKind precision) {
-  return {fmt::format("expected: {:.3g} s a step (90 % interval {:.3g} to {:.3g} s), MFU {}",
+  return {fmt::format("expected: {:.3g} s/step (90 % interval {:.3g} to {:.3g} s), MFU {}",
                       time.step.value(), time.low.value(), time.high.value(),
                       mfu_text(time, precision)),
-          fmt::format("fullest rank: {} of {} by the driver's count; chance of OOM {}",
+          fmt::format("peak memory: {} of {} (total device memory); OOM probability {}",
                       to_text(worst_of(memory).driver), to_text(memory.capacity),
                       chance_text(memory.oom))};
 }
@@ -67,6 +67,16 @@ Result<Occasion> occasion_of(const Invocation& invocation, const Words& words,
   return occasion;
 }
 
+// --launch: whose files there are beside launch.sh.
+Result<std::vector<Orchestrator>> orchestrators_in(const Invocation& invocation) {
+  std::vector<Orchestrator> asked;
+  for (const std::string& name : invocation.texts("launch")) {
+    const Orchestrator one = TW_TRY(find_orchestrator(name));
+    if (std::find(asked.begin(), asked.end(), one) == asked.end()) asked.push_back(one);
+  }
+  return asked;
+}
+
 // What is written all the same, but would run out of memory.
 std::string fit_warning(const Occasion& occasion, double risk, int width) {
   const Json& answer = occasion.answer;
@@ -75,7 +85,7 @@ std::string fit_warning(const Occasion& occasion, double risk, int width) {
   const auto bytes = [&](const char* key) { return to_text(Bytes(answer.find(key)->integer)); };
   const bool fits = answer.find("driver_bytes")->integer <= answer.find("capacity_bytes")->integer;
   return wrapped_lines(
-      fmt::format("warning: {}: the fullest rank takes {} of {}, a chance of OOM of {}",
+      fmt::format("warning: {}: peak memory {} of {}, an OOM probability of {}",
                   fits ? "this is tight" : "this does not fit", bytes("driver_bytes"),
                   bytes("capacity_bytes"), chance_text(oom)),
       width);
@@ -353,7 +363,11 @@ Result<Output> exported(const Invocation& invocation, const Question& setting, c
   if (const auto into = invocation.text("into")) {
     return put(invocation, target, translation, *into);
   }
-  const Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
+  Occasion occasion = TW_TRY(occasion_of(invocation, words, setting));
+  occasion.orchestration.by = TW_TRY(orchestrators_in(invocation));
+  if (!occasion.orchestration.by.empty()) {
+    occasion.orchestration.devices = TW_TRY(device_names(setting.cluster, invocation.data.path()));
+  }
   const auto files = write_files(plan, target, translation, occasion);
   std::optional<Checked> checked;
   if (invocation.flag("check")) {
@@ -374,6 +388,14 @@ Result<Output> exported(const Invocation& invocation, const Question& setting, c
   if (checked && checked->verdict != Verdict::Accepted) output.exit = Exit::DoesNotFit;
   output.warning = fit_warning(occasion, TW_TRY(risk_in(invocation)), invocation.width);
   return output;
+}
+
+Argument launch_argument() {
+  return {
+      "--launch", Argument::Kind::Texts,
+      "also the files that start it by Kubeflow Trainer, as a JobSet of Kubernetes, by SkyPilot "
+      "or on a Ray cluster; repeatable",
+      false, "kubeflow|jobset|skypilot|ray"};
 }
 
 Result<TrialFiles> trial_files(const Invocation& invocation, const Words& words) {
@@ -405,37 +427,40 @@ Command export_command() {
       {"--to", text, "the target (default: the trainer's own); see below", false, "TARGET"},
       {"--out", text, "folder to write into (default: the files are printed)", false, "DIR"},
       force_argument(),
+      launch_argument(),
       {"--into", text, "your own file: prints what would change in it, as a patch", false, "FILE"},
       {"--check", Argument::Kind::Flag,
        "has the target's own code rule on the export, where it is installed; needs no accelerator"},
       {"--python", text, "the interpreter that has the target installed (default: python3)", false,
        "PYTHON"},
-      {"--only-settings", Argument::Kind::Flag,
-       "the settings alone, also of a layout that is not legal"}};
+      {"--only-settings", Argument::Kind::Flag, "the settings alone, also of an invalid layout"}};
   const std::vector<Argument> order = {
       {"--schedule", text,
        "an order of actions as PyTorch writes them, or a kind such as zb-h1 to make one of", false,
        "FILE.csv|KIND"}};
-  return {
-      .name = "export",
-      .summary = "a plan as the trainer's own settings, ready to start",
-      .details = fmt::format(
-          "Targets: {}. Prints or writes the settings with the reason of each, a script that "
-          "starts the run, one for Slurm, and plan.json, which has the question and what to "
-          "expect. What the target has no setting for is refused with the nearest layout that "
-          "it has. Exit code 1 means that, that the layout is not legal, or that --check did not "
-          "accept it.",
-          enumerate(target_names())),
-      .examples = {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
-                   "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run",
-                   "trainwright export zero=3,mbs=1,recompute=full --model llama-3.1-8b --on "
-                   "8xH100 --batch 64 --seq 4096 --to deepspeed --into ds_config.json",
-                   "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 "
-                   "--to deepspeed --check --python venv/bin/python"},
-      .topics = {"layout", "job"},
-      .arguments =
-          joined({arguments, step_arguments(), order, training_arguments(), verdict_arguments()}),
-      .run = run_export};
+  return {.name = "export",
+          .summary = "a plan as the trainer's own settings, ready to start",
+          .details = fmt::format(
+              "Targets: {}. Prints or writes the settings with the reason of each, a script that "
+              "starts the run, one for Slurm, with --launch those of other orchestrators, and "
+              "plan.json, which has the question and what to "
+              "expect. What the target has no setting for is refused with the nearest layout that "
+              "it has. Exit code 1 means that, that the layout is invalid, or that --check did not "
+              "accept it.",
+              enumerate(target_names())),
+          .examples =
+              {"trainwright export tp=8,pp=4,sp,zero=1,mbs=1 --model llama-3.1-70b "
+               "--on 64xH100 --batch 1024 --seq 8192 --to megatron-lm --out run",
+               "trainwright export zero=3,mbs=1,recompute=full --model llama-3.1-8b --on "
+               "8xH100 --batch 64 --seq 4096 --to deepspeed --into ds_config.json",
+               "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 16xH100 "
+               "--to deepspeed --launch skypilot --launch jobset --out run",
+               "trainwright export zero=3,mbs=1,gbs=64,seq=4096 --model llama-2-7b --on 8xH100 "
+               "--to deepspeed --check --python venv/bin/python"},
+          .topics = {"layout", "job"},
+          .arguments = joined(
+              {arguments, step_arguments(), order, training_arguments(), verdict_arguments()}),
+          .run = run_export};
 }
 
 }  // namespace trainwright::cli

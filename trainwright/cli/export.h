@@ -19,6 +19,8 @@ Result<Output> exported(const Invocation& invocation, const Words& words, const 
 Result<Output> exported(const Invocation& invocation, const Question& setting, const Words& words,
                         const std::string& to, const std::optional<std::string>& folder);
 
+Argument launch_argument();  // --launch
+
 // What a target cannot be told: [{"what": ..., "why": ...}].
 Json to_json(const std::vector<Unsayable>& refused);
 

@@ -7,6 +7,7 @@
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/command.h"
+#include "trainwright/cli/glossary.h"
 #include "trainwright/layout/keys.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/report/report.h"
@@ -140,22 +141,66 @@ std::string trainer_help(int width) {
   return text + lines_text(lines, width);
 }
 
+// "**MoE** mixture of experts: ..." of the glossary.
+struct Term {
+  std::vector<std::string> names;  // "HFU", "MFU"
+  std::string definition;
+};
+
+std::vector<Term> terms() {
+  std::vector<Term> list;
+  for (const std::string_view line : split(kGlossary, '\n')) {
+    std::vector<std::string_view> pieces;
+    for (std::size_t at = 0; at != std::string_view::npos;) {
+      const std::size_t end = line.find("**", at);
+      pieces.push_back(line.substr(at, end == std::string_view::npos ? end : end - at));
+      at = end == std::string_view::npos ? end : end + 2;
+    }
+    if (pieces.size() < 3) continue;
+    Term term;
+    // Names are in bold, also where one is defined within another's line.
+    for (std::size_t i = 1; i < pieces.size(); i += 2) {
+      for (const std::string_view name : split(pieces[i], ',')) {
+        term.names.emplace_back(trim(name));
+      }
+    }
+    for (std::size_t i = 1; i < pieces.size(); ++i) term.definition += pieces[i];
+    list.push_back(std::move(term));
+  }
+  return list;
+}
+
+std::string definition_of(const std::string& topic, int width) {
+  for (const Term& term : terms()) {
+    const bool named = std::any_of(term.names.begin(), term.names.end(),
+                                   [&](const auto& name) { return lower_case(name) == topic; });
+    if (named) return prose(term.definition, width);
+  }
+  return {};
+}
+
 constexpr Topic kTopics[] = {{"layout", layout_help},
                              {"job", job_help},
                              {"cluster", cluster_help},
                              {"trainer", trainer_help}};
 
 Result<Output> run_help(const Invocation& invocation) {
-  const std::string topic = lower_case(invocation.text("topic").value_or(""));
+  const std::string topic = lower_case(join(invocation.texts("topic"), " "));
   std::string text = help_text(topic, invocation.width);
+  if (text.empty()) text = definition_of(topic, invocation.width);
   if (!text.empty()) {
     if (!invocation.json) return Output{std::move(text)};
     return Output{document_text(invocation.data, Json::object().add("help", Json::of(trim(text))))};
   }
   const auto topics = help_topics();
+  std::vector<std::string> known = topics;
+  for (const Term& term : terms()) {
+    for (const std::string& name : term.names) known.push_back(lower_case(name));
+  }
   return fail("trainwright help", fmt::format("there is no help on '{}'", topic),
-              did_you_mean(topic, topics,
-                           "topics are " + enumerate(topics) + ", and the name of every command"));
+              did_you_mean(topic, known,
+                           "topics are " + enumerate(topics) +
+                               ", the name of every command, and every term of the glossary"));
 }
 
 }  // namespace
@@ -175,10 +220,14 @@ std::string help_text(std::string_view name, int width) {
 
 Command help_command() {
   return {.name = "help",
-          .summary = "keys and values of a layout, a job, a cluster or a trainer",
-          .examples = {"trainwright help layout", "trainwright help estimate"},
-          .arguments = {{"topic", Argument::Kind::Text,
-                         enumerate(help_topics(), "or") + ", or a command", true, "TOPIC"}},
+          .summary =
+              "keys and values of a layout, a job, a cluster or a trainer, and what a term "
+              "means",
+          .examples = {"trainwright help layout", "trainwright help estimate",
+                       "trainwright help exposed communication"},
+          .arguments = {{"topic", Argument::Kind::Texts,
+                         enumerate(help_topics(), "or") + ", a command, or a term of the glossary",
+                         true, "TOPIC"}},
           .run = run_help};
 }
 

@@ -74,5 +74,15 @@ TEST_CASE("help on a command is that command's") {
   CHECK(holds(reply_to({"estimate", "--help"}).output, help_text("layout", 80)));
 }
 
+TEST_CASE("help on a term is its definition in the glossary, by any of its names") {
+  const Reply bubble = reply_to({"help", "bubble"});
+  CHECK(bubble.output == "Bubble time in which a rank of a pipeline waits.\n");
+  CHECK(reply_to({"help", "MFU"}).output == reply_to({"help", "hfu"}).output);
+  CHECK(holds(reply_to({"help", "exposed", "communication"}).output, "no computation hides"));
+  const Reply wrong = reply_to({"help", "bubbel"});
+  CHECK(wrong.exit == Exit::BadInput);
+  CHECK(holds(wrong.error, "bubble"));
+}
+
 }  // namespace
 }  // namespace trainwright::cli

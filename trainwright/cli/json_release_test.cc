@@ -87,8 +87,8 @@ TEST_CASE("every command answers --json by an object with its schema and who mad
   // Their examples read files that are not here.
   std::sort(refused.begin(), refused.end());
   CHECK(join(refused, ", ") ==
-        "calibrate, reconcile, replay, schedule check, schedule simulate, tune export, validate "
-        "choice, validate memory, validate time, validate tune");
+        "calibrate, check, reconcile, replay, schedule check, schedule simulate, tune export, "
+        "validate choice, validate memory, validate time, validate tune");
 }
 
 TEST_CASE("help, versions and whatever is printed are objects with --json, too") {

@@ -198,13 +198,13 @@ std::string formula_of(Category category, const Wanted& wanted, const PlannedLay
     case Category::OptimizerStates: return state_formula(category, wanted, plan.layout);
     case Category::Activations:
       return "what a layer keeps for its backward pass x layers x micro-batches in flight";
-    case Category::Transients: return "of the operators that run at the fullest moment";
+    case Category::Transients: return "of the operators that run at the peak";
     case Category::Logits: return "of the head and the loss: tokens x vocabulary";
     case Category::GatherBuffers: return "weights gathered for the layers at work";
     case Category::ReduceBuffers: return "gradients on their way to other accelerators";
     case Category::PointToPoint: return "tensors between pipeline ranks";
     case Category::StepBuffers: return "of the optimizer's step";
-    case Category::Workspace: return "of libraries: matrix products, attention";
+    case Category::Workspace: return "of libraries: GEMMs, attention";
     case Category::AllocatorSlack:
       return "reserved by the allocator and not used, from a replay of the step";
     case Category::Communicators: return "buffers of the groups that exchange data";

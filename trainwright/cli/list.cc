@@ -43,9 +43,9 @@ Result<Listing> list_models(const Invocation& invocation) {
   return listing;
 }
 
-Result<Listing> list_families(const Invocation&) {
+Result<Listing> list_families(const Invocation& invocation) {
   Listing listing{{{{"family (model_type of a config.json)"}}, {}}};
-  for (const std::string& family : known_families()) {
+  for (const std::string& family : known_families(invocation.data.path())) {
     listing.table.rows.push_back({family});
     listing.json.push(Json::of(family));
   }
@@ -87,6 +87,7 @@ Result<Listing> list_trainers(const Invocation& invocation) {
   Listing listing{
       {{{"trainer"}, {"versions"}, {"also called", Align::Wrap}, {"schedules", Align::Wrap}}, {}}};
   for (const Trainer& trainer : *TW_TRY(invocation.data.trainers())) {
+    if (trainer.unlisted) continue;
     std::vector<std::string> schedules;
     Json names = Json::array();
     for (const TrainerSchedule& schedule : trainer.schedules) {

@@ -91,7 +91,7 @@ std::string log_text(const ReadLog& log) {
                         counted(steps.lines, "line", "lines"), steps.first_line, steps.last_line,
                         percent(steps.spread), counted(steps.warm_up, "line", "lines"));
   }
-  text += fmt::format("; {} tokens/s per accelerator",
+  text += fmt::format("; {} tokens/s/device",
                       with_thousands(std::llround(tokens_per_second_per_rank(steps, log.size))));
   const auto fullest = std::max_element(log.run.memory.begin(), log.run.memory.end(),
                                         [](const LoggedMemory& a, const LoggedMemory& b) {

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "trainwright/base/printable.h"
+#include "trainwright/cli/colour.h"
 #include "trainwright/cli/command_line.h"
 #include "trainwright/cli/exported_folder.h"
 #include "trainwright/tune/tune.h"
@@ -63,6 +64,14 @@ bool write(const File& file) {
   return write(file.content, stream.get(), file.path);
 }
 
+// no-color.org: any value but an empty one says no.
+bool takes_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  return isatty(STDOUT_FILENO) != 0 && (refused == nullptr || *refused == '\0') &&
+         (terminal == nullptr || std::strcmp(terminal, "dumb") != 0);
+}
+
 Exit carry_out(const Reply& reply) {
   const std::string fault = replace_files(reply.files);
   if (!fault.empty()) fmt::print(stderr, "{}\n", printable(fault));
@@ -70,7 +79,10 @@ Exit carry_out(const Reply& reply) {
   for (const File& file : reply.files) {
     if (!file.replaces) written = write(file) && written;
   }
-  if (written) written = write(reply.output, stdout, "standard output");
+  if (written) {
+    written =
+        write(takes_colours() ? coloured(reply.output) : reply.output, stdout, "standard output");
+  }
   std::fwrite(reply.error.data(), 1, reply.error.size(), stderr);
   return written ? reply.exit : Exit::NotWritten;
 }

@@ -115,7 +115,7 @@ std::string tail(const std::vector<std::string>& see) {
   std::string text =
       ".SH EXIT STATUS\n"
       ".TP\n.B 0\nSuccess.\n"
-      ".TP\n.B 1\nThe answer is no: it does not fit, or is not legal.\n"
+      ".TP\n.B 1\nThe answer is no: it does not fit, or is invalid.\n"
       ".TP\n.B 2\nBad input; every fault is told with its place and a hint.\n"
       ".TP\n.B 70\nA bug of trainwright.\n"
       ".TP\n.B 74\nThe answer could not be written.\n"

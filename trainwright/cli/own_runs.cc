@@ -25,6 +25,7 @@ Result<TimedRun> own_run(std::string label, const Question& question, Seconds me
   run.pieces = TW_TRY(step_pieces(step_question(question, constants.kernels, load)));
   const Stack& stack = stack_of(constants.stacks, question.trainer);
   run.stack = stack.name;
+  run.host = stack.constants.host;
   if (measured < run.pieces.bound) {
     return fail(run.label,
                 fmt::format("a step of {} is shorter than its products take at the peak of the "
@@ -97,6 +98,7 @@ Argument measured_argument() {
 Result<KnownTimes> known_times(const Invocation& invocation, Words words, const std::string& same) {
   KnownTimes known{
       TW_TRY(load_time_constants(invocation.data.path(), invocation.text("calibration"))), {}, {}};
+  if (!words.tuned.empty()) known.constants.stacks = as_tuned(std::move(known.constants.stacks));
   known.before = known.constants.stacks;
   const auto text = invocation.text("measured");
   if (!text) return known;
@@ -139,6 +141,20 @@ std::string to_text(const MeasuredHere& measured) {
       "'{}' by {}; intervals are those with one run measured.",
       seconds_text(run.measured), run.label, seconds_text(run.before), seconds_text(run.now),
       run.stack, significant(measured.scale, 3));
+}
+
+std::string tuned_text(const StackConstants& stack, bool tuned) {
+  const double factor = stack.at(StackConstant::Tuned);
+  if (tuned) {
+    return fmt::format(
+        "Step times are those of a vendor's own recipe on a machine set up for it (--tuned); an "
+        "ordinary run of the same layout takes {} longer.",
+        percent(1 / factor - 1));
+  }
+  return fmt::format(
+      "Step times are those of an ordinary run; a vendor's own recipe on a machine set up for it "
+      "takes {} less (--tuned).",
+      percent(1 - factor));
 }
 
 Json to_json(const MeasuredHere& measured) {

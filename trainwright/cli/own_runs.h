@@ -36,7 +36,7 @@ struct MeasuredHere {
   double scale = 1;  // what the stack's constant `scale` was multiplied by
 };
 Argument measured_argument();
-// The constants of --calibration, or those that ship, after --measured.
+// The constants of --calibration, or those that ship, after --tuned and --measured.
 struct KnownTimes {
   TimeConstants constants;
   Stacks before;
@@ -48,5 +48,7 @@ Result<KnownTimes> known_times(const Invocation& invocation, Words words, const 
 // "Measured 14.2 s for ...: predicted 15.1 s before, 14.3 s now. ..."
 std::string to_text(const MeasuredHere& measured);
 Json to_json(const MeasuredHere& measured);
+// "Step times are those of an ordinary run; a vendor's own recipe takes 14 % less (--tuned)."
+std::string tuned_text(const StackConstants& stack, bool tuned);
 
 }  // namespace trainwright::cli

@@ -11,6 +11,7 @@
 #include "trainwright/cli/export.h"
 #include "trainwright/cli/exported_folder.h"
 #include "trainwright/cli/plan_details.h"
+#include "trainwright/cli/ramp.h"
 #include "trainwright/cli/time_text.h"
 
 namespace trainwright::cli {
@@ -19,13 +20,14 @@ namespace {
 // As in the text of a layout: of --precision, else of what is run today.
 Result<std::optional<PrecisionKind>> precision_in(const Invocation& invocation,
                                                   const std::string& today,
-                                                  const std::optional<Trainer>& trainer) {
+                                                  const Surroundings& around) {
   const auto asked = invocation.text("precision");
   const auto text = asked ? asked : entry_of(today, "precision");
   if (!text) return std::nullopt;
   if (const auto kind = named<PrecisionKind>(lower_case(*text))) return kind;
-  if (lower_case(*text) == "fp8" && trainer) {
-    if (const auto recipe = fp8_recipe(*trainer)) return recipe;
+  if (lower_case(*text) == "fp8" && around.trainer && around.cluster && around.model) {
+    const auto recipe = fp8_recipe(*around.trainer, *around.cluster, *around.model);
+    if (recipe) return recipe;
   }
   const std::vector<std::string> names = to_strings(all_names(PrecisionKind{}));
   return fail(asked ? "--precision" : "--from", fmt::format("'{}' is not a precision", *text),
@@ -44,7 +46,7 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   };
   for (const std::string& text : invocation.texts("fix")) add(text, "--fix");
   for (const std::string& key : invocation.texts("no")) {
-    if (named<Also>(key) || key == kRecipes) continue;  // read_recipes
+    if (named<Also>(key) || key == kRecipes) continue;  // read_also, takes_recipes
     const bool kinds = key == "recompute" || key == "offload";
     add(key + (kinds ? "=none" : key == "zero" ? "=0" : "=1"), "--no");
   }
@@ -52,40 +54,54 @@ Limits read_limits(const Invocation& invocation, Diagnostics& faults) {
   return limits;
 }
 
-// --no overlaps, --no recipes. What runs today has the switches that it says, and so have its
-// neighbours.
-Flags<Also> read_recipes(const Invocation& invocation) {
-  if (invocation.text("from")) return {};
-  Flags<Also> recipes{Also::Overlaps, Also::Dispatcher, Also::Compile};
-  for (const std::string& key : invocation.texts("no")) {
-    if (const auto axis = named<Also>(key)) recipes.bits &= ~Flags<Also>{*axis}.bits;
-    if (key == kRecipes) recipes = {};
-  }
-  return recipes;
+// What runs today has what it says, and so have its neighbours.
+bool takes_recipes(const Invocation& invocation) {
+  const std::vector<std::string> without = invocation.texts("no");
+  return !invocation.text("from") &&
+         std::find(without.begin(), without.end(), kRecipes) == without.end();
 }
 
-// --also overlaps
-Flags<Also> read_also(const Invocation& invocation, Diagnostics& faults) {
-  Flags<Also> also;
-  for (const std::string& text : invocation.texts("also")) {
-    if (const auto axis = named<Also>(lower_case(text))) {
-      also.insert(*axis);
-      continue;
+// What changes numerics and may be taken all the same.
+constexpr Flags<Also> kAllowed{Also::Bf16Gradients};
+
+// Axes to look at: all but those of --no, and what --also and --allow add. Beside what is run today
+// all else stays as it is.
+Flags<Also> read_also(const Invocation& invocation, std::vector<std::string>& without_effect,
+                      Diagnostics& faults) {
+  Flags<Also> also = invocation.text("from") ? Flags<Also>{} : kUsualAxes;
+  for (const std::string& key : invocation.texts("no")) {
+    if (const auto axis = named<Also>(key)) also.bits &= ~Flags<Also>{*axis}.bits;
+  }
+  const auto add = [&](const char* option, const Flags<Also>& known) {
+    for (const std::string& text : invocation.texts(option)) {
+      const auto axis = named<Also>(lower_case(text));
+      if (axis && known.has(*axis)) {
+        if (also.has(*axis)) without_effect.push_back(lower_case(text));
+        also.insert(*axis);
+        continue;
+      }
+      std::vector<std::string> names;
+      for (const Also one : all_of<Also>()) {
+        if (known.has(one)) names.emplace_back(name_of(one));
+      }
+      faults.push_back({fmt::format("--{}", option),
+                        fmt::format("'{}' is nothing to {}", text,
+                                    option == std::string_view("also") ? "look at too" : "allow"),
+                        did_you_mean(text, names, "one of " + enumerate(names, "or"))});
     }
-    const std::vector<std::string> names = to_strings(all_names(Also{}));
-    faults.push_back({"--also", fmt::format("'{}' is nothing to look at too", text),
-                      did_you_mean(text, names, "one of " + enumerate(names, "or"))});
-  }
-  if (!also.empty() && invocation.text("from")) {
-    faults.push_back(
-        {"--also", "with --from all else stays as it is today", "leave one of them out"});
-  }
+    if (!invocation.texts(option).empty() && invocation.text("from")) {
+      faults.push_back({fmt::format("--{}", option), "with --from all else stays as it is today",
+                        "leave one of them out"});
+    }
+  };
+  add("also", {kUsualAxes});
+  add("allow", kAllowed);
   return also;
 }
 
 // "15T", "300B", "1e12"
-Result<std::optional<double>> tokens_in(const Invocation& invocation) {
-  const auto text = invocation.text("tokens");
+Result<std::optional<double>> tokens_in(const Invocation& invocation, const std::string& name) {
+  const auto text = invocation.text(name);
   if (!text) return std::nullopt;
   const std::string number = lower_case(*text);
   const auto suffix = std::string_view("kmbt").find(number.empty() ? '?' : number.back());
@@ -93,20 +109,47 @@ Result<std::optional<double>> tokens_in(const Invocation& invocation) {
   const auto value = parse_number(has ? std::string_view(number).substr(0, number.size() - 1)
                                       : std::string_view(number));
   if (!value || !(*value > 0)) {
-    return fail("--tokens", fmt::format("'{}' is no number of tokens", *text),
+    return fail("--" + name, fmt::format("'{}' is no number of tokens", *text),
                 "for instance 15T, 300B or 1e12");
   }
   constexpr double kScale[] = {1e3, 1e6, 1e9, 1e12};
   constexpr double kMostTokens = 1e18;
   const double tokens = has ? *value * kScale[suffix] : *value;
   if (tokens > kMostTokens) {
-    return fail("--tokens", fmt::format("'{}' is too large", *text), "at most 1e18, which is 1e6T");
+    return fail("--" + name, fmt::format("'{}' is too large", *text),
+                "at most 1e18, which is 1e6T");
   }
   return tokens;
 }
 
+// --ramp 256-1024; --batch is its last.
+void read_ramp(const Invocation& invocation, Wanted& wanted, Diagnostics& faults) {
+  if (const auto tokens = value_or_faults(tokens_in(invocation, "ramp-tokens"), faults)) {
+    wanted.ramp_tokens = *tokens;
+  }
+  const auto text = invocation.text("ramp");
+  if (!text) {
+    if (wanted.ramp_tokens) {
+      faults.push_back(
+          {"--ramp-tokens", "it needs a batch that grows", "for instance --batch 256-1024"});
+    }
+    return;
+  }
+  auto ramp = parse_ramp(*text);
+  if (!ramp || ramp->back() != wanted.gbs) {
+    faults.push_back({"--ramp", fmt::format("'{}' is no ramp to {} sequences", *text, wanted.gbs),
+                      fmt::format("for instance --batch {0}-{1}",
+                                  std::max<std::int64_t>(wanted.gbs / 4, 1), wanted.gbs)});
+    return;
+  }
+  ramp->pop_back();
+  wanted.ramp = *std::move(ramp);
+}
+
 void read_run(const Invocation& invocation, Wanted& wanted, Diagnostics& faults) {
-  if (const auto tokens = value_or_faults(tokens_in(invocation), faults)) wanted.tokens = *tokens;
+  if (const auto tokens = value_or_faults(tokens_in(invocation, "tokens"), faults)) {
+    wanted.tokens = *tokens;
+  }
   wanted.price = invocation.number("price");
   wanted.goodput = invocation.share("goodput").value_or(1);
   if (!(wanted.goodput > 0 && wanted.goodput <= 1)) {
@@ -163,6 +206,24 @@ Diagnostics read_layouts(const Invocation& invocation, Wanted& wanted) {
   return faults;
 }
 
+// What --precision fp8 and no --attention mean by published recipes.
+void read_recipes_of(const Invocation& invocation, Wanted& wanted) {
+  const auto asked = invocation.text("precision");
+  wanted.fp8_of_recipes = asked && lower_case(*asked) == "fp8";
+  if (wanted.attention || wanted.from || !wanted.recipes) return;
+  const auto when = shared_by_recipes(wanted.trainer, "flash-attention");
+  if (!when || usual_attention(wanted.trainer, wanted.model.family) == AttentionKernel::Flash) {
+    return;
+  }
+  const Facts known = facts({}, {}, wanted.model, wanted.cluster, wanted.trainer);
+  if (evaluate(*when, known).value_or(0) == 0) return;
+  const auto flash =
+      attention_on(wanted.cluster, wanted.trainer, wanted.model, AttentionKernel::Flash);
+  if (!flash) return;
+  wanted.attention = *flash;
+  wanted.flash_of_recipes = true;
+}
+
 }  // namespace
 
 Result<Wanted> read_wanted(const Invocation& invocation) {
@@ -171,7 +232,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   Surroundings around = read_surroundings(today.words, invocation.data, faults);
   const auto constants = value_or_faults(memory_constants_in(invocation), faults);
   const auto precision =
-      value_or_faults(precision_in(invocation, today.words.layout, around.trainer), faults);
+      value_or_faults(precision_in(invocation, today.words.layout, around), faults);
   auto attention = value_or_faults(attention_named(today.words.attention), faults);
   if (attention && around.cluster && around.trainer && around.model) {
     attention = value_or_faults(
@@ -192,9 +253,10 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   in_range("--batch", wanted.gbs);
   in_range("--seq", wanted.seq);
   wanted.limits = read_limits(invocation, faults);
-  wanted.also = read_also(invocation, faults);
-  wanted.recipes = read_recipes(invocation);
+  wanted.also = read_also(invocation, wanted.without_effect, faults);
+  wanted.recipes = takes_recipes(invocation);
   read_run(invocation, wanted, faults);
+  read_ramp(invocation, wanted, faults);
   if (constants && around.model) {
     for (Diagnostic& fault : contradictions(constants->expert_load, *around.model)) {
       faults.push_back(std::move(fault));
@@ -208,6 +270,7 @@ Result<Wanted> read_wanted(const Invocation& invocation) {
   wanted.constants = *constants;
   wanted.attention = *attention;
   wanted.risk = *risk;
+  read_recipes_of(invocation, wanted);
   wanted.precision = precision->value_or(usual_precision(wanted.cluster, wanted.trainer));
   if (entry_of(wanted.words.layout, "precision") && !invocation.text("precision")) {
     // fp8 is short for a recipe.
@@ -229,7 +292,7 @@ std::vector<Artefact> tuner_files(const Plan& plan, const std::string& folder) {
   std::vector<std::pair<Layout, Seconds>> timed;
   for (const PlannedLayout& one : plan.result.best) {
     timed.emplace_back(one.layout, one.time.step);
-    timed.insert(timed.end(), one.alike.begin(), one.alike.end());
+    for (const PlannedLayout& of : one.alike) timed.emplace_back(of.layout, of.time.step);
   }
   std::stable_sort(timed.begin(), timed.end(),
                    [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -330,18 +393,23 @@ class Watch {
 
 Result<Output> run_plan(const Invocation& invocation) {
   Watch watch(invocation, invocation.number("time-limit"));
-  const Wanted wanted = TW_TRY(read_wanted(invocation));
+  Wanted wanted = TW_TRY(read_wanted(invocation));
   SearchQuestion question = question_of(wanted);
   question.stop = [&watch](std::int64_t branches) { return watch(branches); };
   question.late = [&watch] { return watch.late(); };
   question.remember = invocation.flag("details") || invocation.flag("report");
   const Plan plan = TW_TRY(plan_for(wanted, question, invocation.data));
+  wanted.shared = shared_by(plan.result.best);
   Json document = plan_json(plan);
   if (!plan.result.best.empty()) document.add("words", to_json(recommended_words(plan)));
   if (question.remember) document.add("details", TW_TRY(details_json(invocation, plan, question)));
   if (invocation.progress != nullptr) invocation.progress("");
   const Exit exit = plan.result.best.empty() ? Exit::DoesNotFit : Exit::Ok;
+  // Who asks for a comparison, or for rows, wants to read them.
+  const bool asked = wanted.from || wanted.why_not || wanted.pareto || invocation.integer("top");
+  const bool short_answer = !invocation.flag("verbose") && !asked && !plan.result.best.empty();
   const std::string text = invocation.json ? document_text(invocation.data, document)
+                           : short_answer  ? plan_summary(plan, invocation.width)
                                            : plan_text(plan, invocation.width);
   Output answer = TW_TRY(with_files(invocation, plan, {text, exit}));
   if (!plan.result.best.empty()) {
@@ -373,12 +441,17 @@ std::vector<Argument> wish_arguments() {
        "PaddleNLP and PaddleFormers also all layouts, as a list for Paddle's own tuner",
        false, "DIR"},
       force_argument(),
+      launch_argument(),
       {"--auto-order", Kind::Flag,
        "with --export: where the trainer runs an order of actions from a file and one made for a "
        "layout is faster than any fixed schedule of it, writes the fastest such layout with it"},
       {"--report", Kind::Text, "HTML file to write: the plan as a page to look at", false, "FILE"},
       {"--details", Kind::Flag, "with --json: also what `report` draws"},
-      {"--top", Kind::Integer, "rows to show, and all down to the recommended one (default: 10)",
+      {"--verbose", Kind::Flag,
+       "also the table of layouts, the counts of the search, what limits it and what others would "
+       "do"},
+      {"--top", Kind::Integer,
+       "rows of that table, and all down to the recommended one (default: 10); with --verbose",
        false, "N"},
       {"--budget", Kind::Integer,
        "bounds and memory evaluations after which the search ends with the best so far and its gap "
@@ -390,6 +463,11 @@ std::vector<Argument> wish_arguments() {
        false, "SECONDS"},
       {"--tokens", Kind::Text,
        "tokens of the whole run, such as 15T: tells its days and accelerator-hours", false,
+       "TOKENS"},
+      {"--ramp", Kind::Text, "smaller batches that come first, as --batch 256-1024 says them too",
+       false, "RAMP"},
+      {"--ramp-tokens", Kind::Text,
+       "tokens of the batches below the last, equally many each: tells the days of each", false,
        "TOKENS"},
       {"--price", Kind::Number, "price of an accelerator for an hour: tells the cost of the run",
        false, "PRICE"},
@@ -412,20 +490,23 @@ std::vector<Argument> limit_arguments() {
        "repeatable",
        false, "KEY=VALUE"},
       {"--no", Kind::Texts,
-       "without pp, tp, vpp, cp, ep, zero, offload or recompute; without overlaps, dispatcher, "
-       "compile or all (recipes) of what published recipes share; repeatable",
+       "without pp, tp, vpp, cp, ep, zero, offload or recompute; overlaps, graphs, compile, "
+       "dispatcher, order, loss or fp8-parameter-gather as the trainer does them unasked; without "
+       "what published recipes share beside (recipes); repeatable",
        false, "KEY"},
       {"--only", Kind::Text, "one kind of sharding: ddp, zero, fsdp, hsdp, ...", false, "KIND"}};
 }
 
 namespace {
 std::vector<Argument> also_arguments() {
-  return {
-      {"--also", Argument::Kind::Texts,
-       "looks at overlaps, dispatcher, order of ranks or compile too, where the trainer offers a "
-       "choice (default: as published recipes of the trainer share them, else as it does unasked); "
-       "repeatable",
-       false, "AXIS"}};
+  return {{"--allow", Argument::Kind::Texts,
+           "takes what changes numerics, too, where the trainer offers it: bf16-gradients; "
+           "repeatable",
+           false, "WHAT"},
+          {"--also", Argument::Kind::Texts,
+           "accepted for older scripts: overlaps, graphs, the dispatcher, rank order, "
+           "compile, losses are all searched unless --no leaves them out",
+           false, "AXIS"}};
 }
 }  // namespace
 
@@ -445,7 +526,9 @@ SearchQuestion question_of(const Wanted& wanted) {
                           .limits = wanted.limits,
                           .also = wanted.also,
                           .recipes = wanted.recipes,
-                          .from = wanted.from};
+                          .foreign = false,
+                          .from = wanted.from,
+                          .ramp = wanted.ramp};
   if (wanted.budget) question.budget = *wanted.budget;
   return question;
 }
@@ -469,10 +552,11 @@ Command plan_command() {
       .details =
           "Searches every layout whose degrees divide the model, the batch and the cluster, with "
           "all ways to recompute, to shard and to schedule that the trainer offers, for the least "
-          "step time at a chance of OOM of at most --risk. Lower bounds prove that none is faster. "
+          "step time at an OOM probability of at most --risk. Lower bounds prove that none is "
+          "faster. "
           "Layouts that differ only in recompute, the schedule, chunks, splits of layers and "
-          "replicas share a row. What does not fit with a chance of up to 50 % is counted as "
-          "tight.",
+          "replicas share a row. An OOM probability above --risk and up to 50 % is counted as "
+          "marginal.",
       .examples =
           {"trainwright plan llama-3.1-70b --on 64xH100 --batch 1024 --seq 8192",
            "trainwright plan llama-3.1-8b --on 16xH100 --batch 512 --seq 8192 --no pp --fix "
@@ -486,16 +570,19 @@ Command plan_command() {
            "trainwright plan llama-2-7b --on 8xA100-40GB --batch 64 --seq 4096 --trainer "
            "paddlenlp --json"},
       .topics = {"job"},
-      .arguments = joined({surroundings_arguments(),
-                           {{"--batch", Argument::Kind::Batch,
-                             "sequences in a step, or tokens: 4M-tokens", true, "N"},
-                            {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096",
-                             true, "TOKENS"}},
-                           training_arguments(),
-                           verdict_arguments(),
-                           limit_arguments(),
-                           also_arguments(),
-                           wish_arguments()}),
+      .arguments = joined(
+          {surroundings_arguments(),
+           {{"--batch", Argument::Kind::Ramp,
+             "sequences in a step, or tokens: 4M-tokens; of a batch that grows 256-1024 (doubles) "
+             "or 256:128:1024",
+             true, "N"},
+            {"--seq", Argument::Kind::Integer, "tokens in a sequence; 4k is 4,096", true,
+             "TOKENS"}},
+           training_arguments(),
+           verdict_arguments(),
+           limit_arguments(),
+           also_arguments(),
+           wish_arguments()}),
       .run = run_plan};
 }
 

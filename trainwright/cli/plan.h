@@ -13,6 +13,15 @@
 
 namespace trainwright::cli {
 
+// What all layouts of an answer are run with, so that it need not be said of each.
+struct Shared {
+  Flags<Switch> on;
+  std::optional<DispatcherKind> dispatcher;
+  std::string loss;
+  GradientDtype gradients = GradientDtype::AsTrainer;
+};
+Shared shared_by(const std::vector<PlannedLayout>& best);
+
 // Everything that was asked, read.
 struct Wanted {
   Words words;  // as they were given, with those of the file of --from; its layout is today's
@@ -24,18 +33,23 @@ struct Wanted {
   KnownTimes times;
   PrecisionKind precision = PrecisionKind::Bf16;
   std::optional<AttentionKernel> attention;
+  bool fp8_of_recipes = false, flash_of_recipes = false;  // they are what published recipes take
   std::int64_t gbs = 0, seq = 0;
   double risk = kUsualRisk;
   std::size_t top = 10;
   Limits limits;
   Flags<Also> also;
-  Flags<Also> recipes;                  // axes on which what recipes share is taken
-  std::optional<std::int64_t> budget;   // of the search
-  std::optional<double> time_limit;     // seconds, of the search
-  std::optional<Layout> why_not;        // a layout to compare with
-  std::optional<Layout> from;           // what is run today
-  std::vector<std::string> from_notes;  // what of its file was assumed or not heeded
-  std::optional<double> within;         // days in which the run has to end
+  bool recipes = false;                     // what they share and no axis decides is taken
+  std::vector<std::string> without_effect;  // of --also: what is looked at anyway
+  Shared shared;                            // by the layouts of the answer
+  std::optional<std::int64_t> budget;       // of the search
+  std::optional<double> time_limit;         // seconds, of the search
+  std::optional<Layout> why_not;            // a layout to compare with
+  std::optional<Layout> from;               // what is run today
+  std::vector<std::string> from_notes;      // what of its file was assumed or not heeded
+  std::optional<double> within;             // days in which the run has to end
+  std::vector<std::int64_t> ramp;           // smaller batches that come first, ascending
+  std::optional<double> ramp_tokens;        // that they train, equally many each
   bool pareto = false;
   bool auto_order = false;  // --export writes an order of its own where one is faster
   // Of the whole run, where its tokens are told.
@@ -88,6 +102,16 @@ struct LeanGradients {
   Limit limit;  // gradients=bf16
   PlannedLayout plan;
 };
+struct Plan;
+// The same with all fused kernels that the trainer has and runs only if asked.
+struct OptInKernels {
+  std::vector<Kernel> kernels;
+  std::string trainer;  // to ask for instead; empty: the user's own file, to be changed
+  PlannedLayout plan;
+};
+// None where they gain less than is told, or the question has settled them.
+Result<std::optional<OptInKernels>> opt_in_kernels(const Plan& plan, const SearchQuestion& asked);
+std::string kernels_text(const Plan& plan);
 // What the question leaves to the trainer: "bf16: bf16 weights, ..."
 std::string assumed_text(const Wanted& wanted);
 // "lora=16", without an optimizer that goes without saying.
@@ -101,8 +125,12 @@ struct Plan {
   const Wanted& wanted;
   SearchResult result;
   std::optional<double> tight_at = {};  // the risk at which `result` fits, where none at its own
-  // Of the first kChosenFrom what `export` cannot write; and the nearest to the recommended one
-  // that it can.
+  // Layouts that predictions do not tell apart, as experts weigh them: what is recommended is the
+  // first that `export` can write.
+  Preferences preferences = {};
+  std::vector<Weighed> choice = {};
+  // Of the first rows what `export` cannot write; and the nearest to the recommended one that it
+  // can.
   std::vector<std::vector<Unsayable>> unsayable = {};
   std::optional<PlannedLayout> exportable = {};
   bool cut_short = false;            // of what stands beside the answer some was not looked at
@@ -123,11 +151,16 @@ struct Plan {
   // fits.
   std::optional<LeanStates> with_lean_states = {};
   std::optional<LeanGradients> with_lean_gradients = {};  // likewise
+  std::optional<OptInKernels> with_kernels = {};
   // Where nothing fits: a layout near `smallest` that does, with what a search leaves alone.
   std::optional<PlannedLayout> change = {};
   std::optional<Adapters> adapters = {};  // where nothing fits
   std::optional<HostMemory> host = {};    // of the recommended layout, if it offloads
   std::optional<HostMemory> host_with_offload = {};
+  std::vector<StepTime> ramp = {};  // of the recommended layout with each of wanted.ramp
+  // Where an odd factor of the accelerators does not divide the batch: others that gain.
+  std::vector<Nearby> nearby_batches = {}, nearby_sizes = {};
+  std::vector<UnspecifiedEffect> unspecified = {};  // of the machines of the recommended layout
 };
 // What is to be changed so that it fits: the tight layout, or the one that needs least; nullptr
 // where there is none.
@@ -148,13 +181,15 @@ struct RunCost {
 RunCost cost_of(const Wanted& wanted, const StepTime& time);
 
 std::string plan_text(const Plan& plan, int width);
+// About 20 lines of it, where something fits.
+std::string plan_summary(const Plan& plan, int width);
 // "pp 4 to 2, mbs 1 to 2"
 std::string changes_text(const Layout& from, const Layout& to);
 // "Today: tp8 pp4 dp2 mbs1 zero1: 14.20 s, ..." or why it does not run.
 std::string today_text(const Plan& plan);
-// Sentences of the answer, each with what it is about: "recommended", "export", "runner-up",
-// "memory", "offload", "states", "gradients", "host", "run", "order", "search", "measured",
-// "experts", "within", "change", "adapters", "larger".
+// Sentences of the answer, each with what it is about: "recommended", "unspecified", "export",
+// "runner-up", "memory", "offload", "states", "gradients", "host", "run", "order", "search",
+// "measured", "kernels", "experts", "within", "change", "adapters", "ramp", "batches", "larger".
 struct PlanNote {
   std::string_view about;
   std::string text;
@@ -170,11 +205,30 @@ std::string lean_gradients_text(const Plan& plan);
 std::string change_text(const Plan& plan);
 std::string adapters_text(const Plan& plan);
 std::string riskier_text(const Plan& plan);
+// Where nothing divides every other batch and size is worth saying; else another batch and more
+// accelerators that gain 2 % each, and fewer that lose nothing.
+bool is_worth_saying(const Plan& plan, const Nearby& other);
+Result<bool> look_nearby(Plan& plan, const SearchQuestion& question, const ClusterOf& sizes);
+// "With 256 sequences 8.10 s a step, ..., with 1,024 ...": of each batch of a ramp.
+std::string ramp_text(const Plan& plan);
+// Seconds of a stage of the ramp, where its tokens are told; of the last, the rest of --tokens.
+std::optional<double> ramp_seconds(const Plan& plan, std::size_t stage);
+// "56 accelerators have a factor of 7 that does not divide 512 sequences. --batch 504: ..."
+std::string nearby_text(const Plan& plan);
+// "tp may be 1, 2, 4 or 8": of a limit that no layout meets whatever the others say; else empty.
+std::string offered_text(const Wanted& wanted);
 // What `export` would refuse of the recommended layout.
 std::vector<Unsayable> not_exported(const Plan& plan);
-// "overlap-tp, flex (--no overlaps, --no dispatcher)": what of recipes is taken, and how to leave
-// it out; empty where nothing is.
+// "fewer pipeline ranks, no recompute": what the recommended layout has over the first, the
+// weightiest three; empty where it is the first.
+std::string chosen_for_text(const Plan& plan);
+// "gradients=bf16 (--no recipes leaves it out)": what is taken from published recipes, and how to
+// leave it out; empty where nothing is.
 std::string recipes_text(const Wanted& wanted);
+// "overlap-tp, dispatcher=flex": what all layouts of the answer are run with; may be empty.
+std::string shared_text(const Wanted& wanted);
+// "--also overlaps has no effect: it is searched anyway."; empty where there is none.
+std::string without_effect_text(const Wanted& wanted);
 // Why there is no layout to show.
 std::string nothing_text(const Plan& plan);
 // In words that `estimate` reads as this layout.
@@ -190,7 +244,7 @@ std::string short_text(const Layout& layout, const Model& model);
 // " 7-8-7": layers of the first stage, those between and the last, where ends take part in the
 // split; else empty.
 std::string split_text(const Layout& layout, const Model& model);
-// Without what is taken from recipes.
+// Without what all layouts of the answer share.
 std::string short_text(Layout layout, const Wanted& wanted);
 
 // Part by part, time and memory of the fullest rank of two layouts that are accepted: rows [what,

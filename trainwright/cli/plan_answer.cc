@@ -13,15 +13,18 @@ namespace {
 
 constexpr double kDay = 86400;
 
-// "dgx-h100-superpod" of "32xdgx-h100-superpod": what comes after the numbers of a cluster's name.
+// "dgx-h100-superpod" of "32xdgx-h100-superpod": what comes after the numbers of a cluster's name,
+// with what is told of its machines.
 std::string kind_of(const Cluster& cluster, const Hardware& hardware) {
-  std::string_view name = cluster.name;
+  std::string_view name = std::string_view(cluster.name).substr(0, cluster.name.find(','));
+  const std::string_view told = std::string_view(cluster.name).substr(name.size());
   for (std::size_t x = name.find('x'); x != name.npos && parse_integer(name.substr(0, x));
        x = name.find('x')) {
     name.remove_prefix(x + 1);
   }
-  return find_cluster(hardware, name) != nullptr ? std::string(name)
-                                                 : cluster.groups.front().accelerator.name;
+  return (find_cluster(hardware, name) != nullptr ? std::string(name)
+                                                  : cluster.groups.front().accelerator.name) +
+         std::string(told);
 }
 
 // So many times the accelerators: of the cluster that was named as far as it has them, then of the
@@ -63,9 +66,26 @@ Result<Larger> first_larger(const SearchQuestion& question, const Hardware& hard
   return larger;
 }
 
-// Where nothing fits.
+// Whether anything fits, and where, is asked without overlaps, graphs, dispatchers and rank orders,
+// which at most add memory.
+SearchQuestion without_what_adds_memory(SearchQuestion question) {
+  const Flags<Also> adding{Also::Overlaps, Also::Graphs, Also::Dispatcher, Also::Order};
+  question.also.bits &= ~adding.bits;
+  question.find_smallest = false;
+  return question;
+}
+
+// Where nothing fits; the fastest of the size that is found has the whole space.
 Result<Larger> smallest_that_fits(const SearchQuestion& question, const Hardware& hardware) {
-  return first_larger(question, hardware, [](const PlannedLayout&) { return true; });
+  Larger larger = TW_TRY(first_larger(without_what_adds_memory(question), hardware,
+                                      [](const PlannedLayout&) { return true; }));
+  if (!larger.found) return larger;
+  SearchQuestion there = with_cluster(question, larger.found->cluster);
+  there.most = 1;
+  there.find_smallest = false;
+  SearchResult result = TW_TRY(search(there));
+  if (!result.best.empty()) larger.found->plan = std::move(result.best.front());
+  return larger;
 }
 
 // The fewest that end in time where all of the cluster are too few.
@@ -306,17 +326,18 @@ Result<SearchResult> limited_search(const Wanted& wanted, const SearchQuestion& 
       result.best.begin(), result.best.end(),
       [](const PlannedLayout& a, const PlannedLayout& b) { return rank_of(a) < rank_of(b); });
   if (result.best.size() > question.most) result.best.resize(question.most);
-  result.recommended = recommended_of(result.best, [](std::size_t) { return true; });
   result.end = SearchEnd::Found;
   return result;
 }
 
-// Of the first families what `export` cannot write, and which is to be recommended.
-Result<bool> look_at_export(Plan& plan, const SearchQuestion& question) {
+// What is recommended, and of the first rows what `export` cannot write.
+Result<bool> choose(Plan& plan, const SearchQuestion& question, const DataDirectory& data) {
   SearchResult& result = plan.result;
   const Wanted& wanted = plan.wanted;
+  if (result.best.empty()) return false;
+  plan.preferences = TW_TRY(load_preferences(data.path()));
+  plan.choice = weighed(question, result.best, plan.preferences);
   const auto target = find_target("", wanted.trainer);
-  if (!target || result.best.empty()) return false;
   const auto translated = [&](const Layout& layout) {
     return translate({.model = wanted.model,
                       .cluster = wanted.cluster,
@@ -325,19 +346,28 @@ Result<bool> look_at_export(Plan& plan, const SearchQuestion& question) {
                       .job = wanted.job},
                      *target);
   };
-  for (std::size_t i = 0; i < std::min(result.best.size(), kChosenFrom); ++i) {
+  const auto writable = [&](const Weighed& of) {
+    return !target || translated(of.layout).unsayable.empty();
+  };
+  const auto found = std::find_if(plan.choice.begin(), plan.choice.end(), writable);
+  OwnRow own = with_own_row(std::move(result.best),
+                            found == plan.choice.end() ? plan.choice.front() : *found);
+  result.best = std::move(own.best);
+  result.recommended = own.row;
+  if (!target) return true;
+  const std::size_t rows = std::max(kChosenFrom, result.recommended + 1);
+  for (std::size_t i = 0; i < std::min(result.best.size(), rows); ++i) {
     plan.unsayable.push_back(translated(result.best[i].layout).unsayable);
   }
-  result.recommended =
-      recommended_of(result.best, [&](std::size_t i) { return plan.unsayable[i].empty(); });
   const Layout& chosen = result.best[result.recommended].layout;
   if (plan.unsayable[result.recommended].empty()) return true;
   Layout nearest = translated(chosen).nearest;
   if (nearest == chosen || !translated(nearest).unsayable.empty()) return true;
-  Judged found = TW_TRY(judged(question, nearest));
+  Judged judgement = TW_TRY(judged(question, nearest));
   const double risk = plan.tight_at.value_or(question.risk);
-  if (found.refused.empty() && fit_of(found.memory->oom, risk) == Fit::Fits) {
-    plan.exportable = PlannedLayout{std::move(nearest), *found.time, *std::move(found.memory)};
+  if (judgement.refused.empty() && fit_of(judgement.memory->oom, risk) == Fit::Fits) {
+    plan.exportable =
+        PlannedLayout{std::move(nearest), *judgement.time, *std::move(judgement.memory)};
   }
   return true;
 }
@@ -389,10 +419,18 @@ Result<bool> look_beside(Plan& plan, SearchQuestion& question, const DataDirecto
     plan.adapters = TW_TRY(adapters_that_fit(wanted, question, data));
   }
   if (is_over(question)) return false;
+  TW_TRY(look_nearby(plan, question, sizes));
+  if (is_over(question)) return false;
   if (!plan.tight_at) plan.orders = TW_TRY(orders_of(question, plan.result.best));
   if (is_over(question)) return false;
   if (!plan.result.best.empty()) {
+    const Layout& recommended = plan.result.best[plan.result.recommended].layout;
     plan.host = host_of(question, plan.result.best[plan.result.recommended]);
+    if (!wanted.times.measured) {
+      plan.unspecified =
+          unspecified_effects(TW_TRY(step_pieces(step_question(question, recommended))),
+                              stack_of(question.time.stacks, question.trainer).constants);
+    }
   }
   if (!plan.result.best.empty() && !plan.tight_at) {
     plan.with_more_memory = plan.result.proven ? std::move(plan.result.with_more_memory)
@@ -404,6 +442,8 @@ Result<bool> look_beside(Plan& plan, SearchQuestion& question, const DataDirecto
   if (is_over(question)) return false;
   plan.with_lean_states = TW_TRY(lean_states(plan, question));
   plan.with_lean_gradients = TW_TRY(lean_gradients(plan, question));
+  if (is_over(question)) return false;
+  plan.with_kernels = TW_TRY(opt_in_kernels(plan, question));
   if (is_over(question)) return false;
   if (wanted.within) {
     const double rate = *wanted.tokens / (*wanted.within * kDay * wanted.goodput);
@@ -431,13 +471,24 @@ Result<Plan> plan_for(const Wanted& wanted, const SearchQuestion& asked,
   Plan plan{wanted, TW_TRY(limited_search(wanted, question))};
   if (plan.result.end == SearchEnd::NothingFits && !asked.offload) {
     question.offload = true;
-    SearchResult other = TW_TRY(search(question));
-    plan.offloads = !other.best.empty();
-    if (plan.offloads) plan.result = std::move(other);
+    const SearchResult lean = TW_TRY(search(without_what_adds_memory(question)));
+    if (!lean.best.empty()) {
+      SearchQuestion offloading = question;
+      offloading.find_smallest = false;
+      SearchResult other = TW_TRY(search(offloading));
+      plan.offloads = !other.best.empty();
+      if (plan.offloads) plan.result = std::move(other);
+    }
     question.offload = plan.offloads;
   }
   if (!is_over(question)) TW_TRY(take_risk(plan, question));
-  TW_TRY(look_at_export(plan, question));
+  TW_TRY(choose(plan, question, data));
+  for (const std::int64_t gbs : wanted.ramp) {
+    if (plan.result.best.empty()) break;
+    Layout smaller = plan.result.best[plan.result.recommended].layout;
+    smaller.gbs = gbs;
+    plan.ramp.push_back(TW_TRY(planned(question, smaller)).time);
+  }
   const std::size_t shown = std::max(wanted.top, plan.result.recommended + 1);
   if (plan.result.best.size() > shown) plan.result.best.resize(shown);
   if (wanted.why_not) {

@@ -10,7 +10,7 @@ namespace trainwright::cli {
 namespace {
 
 std::string found_text(const Wanted& wanted, const PlannedLayout& plan) {
-  return fmt::format("{}: {} a step, {} on the fullest rank", short_text(plan.layout, wanted),
+  return fmt::format("{}: {}/step, peak memory {}", short_text(plan.layout, wanted),
                      seconds_text(plan.time.step),
                      to_text(plan.memory.classes[plan.memory.worst].driver));
 }
@@ -65,7 +65,8 @@ std::string plan_again(const Invocation& invocation, const Options& instead) {
     const std::string name = option ? argument.name.substr(2) : argument.name;
     const auto given = invocation.values.find(name);
     const auto other = instead.find(name);
-    const bool writes = name == "report" || name == "details" || name == "export";
+    const bool writes =
+        name == "report" || name == "details" || name == "export" || name == "launch";
     if (writes || (given == invocation.values.end() && other == instead.end())) continue;
     const std::vector<std::string> values =
         other != instead.end() ? std::vector<std::string>{other->second} : given->second;

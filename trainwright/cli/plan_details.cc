@@ -104,9 +104,9 @@ Json commands_json(const Invocation& invocation, const Plan& plan) {
         command_line(exports));
     std::vector<std::string> again = estimate_arguments(words);
     again.insert(again.end(), judged_by.begin(), judged_by.end());
-    add("ask about this layout again", command_line(again));
+    add("re-run this estimate", command_line(again));
   }
-  add("make this plan again", plan_again(invocation, {}));
+  add("re-run this search", plan_again(invocation, {}));
   return list;
 }
 
@@ -165,10 +165,10 @@ Json refusals_json(const SearchResult& result) {
 }
 
 std::string verdict_of(const Judged& one, const StepTime& before, double risk) {
-  if (!one.refused.empty()) return "refused: " + one.refused.front().reason;
+  if (!one.refused.empty()) return "rejected: " + one.refused.front().reason;
   const Fit fit = fit_of(one.memory->oom, risk);
   const std::string fits = fit == Fit::DoesNotFit ? "does not fit; "
-                           : fit == Fit::Tight    ? "tight; "
+                           : fit == Fit::Tight    ? "marginal; "
                                                   : "";
   return fits + differences_text(before, *one.time, 2);
 }
@@ -206,7 +206,7 @@ Result<Json> details_json(const Invocation& invocation, const Plan& plan,
                                          counted(wanted.gbs, "sequence", "sequences"),
                                          with_thousands(wanted.seq))))
       .add("assumed", Json::of(assumed_text(wanted)))
-      .add("recipes", Json::of(recipes_text(wanted)))
+      .add("shared", Json::of(shared_text(wanted)))
       .add("risk", Json::of(risk_text(plan.tight_at.value_or(wanted.risk))))
       .add("tight", Json::of(plan.tight_at.has_value()))
       .add("offloads", Json::of(plan.offloads))

@@ -5,6 +5,7 @@
 
 #include "trainwright/cli/export.h"
 #include "trainwright/cli/plan.h"
+#include "trainwright/cli/unspecified_text.h"
 
 namespace trainwright::cli {
 namespace {
@@ -65,6 +66,9 @@ void add_limits(Json& json, const Wanted& wanted) {
     if (wanted.also.has(static_cast<Also>(i))) also.push_back(all_names(Also{})[i]);
   }
   if (!also.empty()) json.add("also", names_json(also));
+  if (!wanted.without_effect.empty()) {
+    json.add("without_effect", names_json(wanted.without_effect));
+  }
   json.add("from_recipes", names_json(taken_from_recipes(question_of(wanted))));
   json.add("not_looked_at", names_json(not_looked_at(question_of(wanted))));
   if (wanted.limits.empty()) return;
@@ -128,9 +132,41 @@ Json beside_json(const PlannedLayout& of) {
       .add("driver", Json::of(of.memory.classes[of.memory.worst].driver.value()));
 }
 
+// Other batches and numbers of accelerators that divide better.
+Json nearby_json(const std::vector<Nearby>& nearby) {
+  Json list = Json::array();
+  for (const Nearby& of : nearby) {
+    list.push(beside_json(of.sized.plan)
+                  .add("batch", Json::of(of.gbs))
+                  .add("cluster", Json::of(of.sized.cluster.name))
+                  .add("tokens_per_second", Json::of(tokens_per_second(of.sized.plan.time))));
+  }
+  return list;
+}
+
+// The recommended layout with each batch of a ramp.
+Json ramp_json(const Plan& plan) {
+  Json list = Json::array();
+  const auto add = [&](std::size_t stage, std::int64_t gbs, const StepTime& time) {
+    Json json = Json::object();
+    json.add("batch", Json::of(gbs))
+        .add("step", Json::of(time.step.value()))
+        .add("tokens_per_second", Json::of(tokens_per_second(time)));
+    if (const auto seconds = ramp_seconds(plan, stage)) {
+      json.add("days", Json::of(*seconds / 86400));
+    }
+    list.push(std::move(json));
+  };
+  for (std::size_t i = 0; i < plan.ramp.size(); ++i) add(i, plan.wanted.ramp[i], plan.ramp[i]);
+  add(plan.ramp.size(), plan.wanted.gbs, plan.result.best[plan.result.recommended].time);
+  return list;
+}
+
 // What was not asked, and would be faster or fit.
 void add_ways_out(Json& json, const Plan& plan) {
   if (plan.host) json.add("host", to_json(*plan.host));
+  if (!plan.unspecified.empty())
+    json.add("unspecified", unspecified_json(plan.unspecified, plan.wanted.cluster));
   if (plan.with_offload) {
     Json offload = beside_json(*plan.with_offload);
     if (plan.host_with_offload) offload.add("host", to_json(*plan.host_with_offload));
@@ -142,6 +178,16 @@ void add_ways_out(Json& json, const Plan& plan) {
   }
   if (plan.with_lean_gradients) {
     json.add("with_lean_gradients", beside_json(plan.with_lean_gradients->plan));
+  }
+  if (plan.with_kernels) {
+    Json names = Json::array();
+    for (const Kernel& kernel : plan.with_kernels->kernels) {
+      names.push(Json::of(name_of(kernel.kind)));
+    }
+    Json kernels = beside_json(plan.with_kernels->plan).add("kernels", std::move(names));
+    const std::string& trainer = plan.with_kernels->trainer;
+    if (!trainer.empty()) kernels.add("trainer", Json::of(trainer));
+    json.add("with_kernels", std::move(kernels));
   }
   if (plan.change) json.add("change", beside_json(*plan.change));
   if (plan.adapters) {
@@ -173,6 +219,28 @@ Json orders_json(const std::vector<OrderedFamily>& orders) {
   return list;
 }
 
+// Layouts that predictions do not tell apart, least worth first; amounts that are not 0.
+Json choice_json(const Plan& plan) {
+  Json weights = Json::object();
+  for (const Preference& of : plan.preferences.list) weights.add(of.name, Json::of(of.weight));
+  Json candidates = Json::array();
+  for (const Weighed& of : plan.choice) {
+    Json amounts = Json::object();
+    for (std::size_t i = 0; i < of.amounts.size(); ++i) {
+      if (of.amounts[i] != 0) amounts.add(plan.preferences.list[i].name, Json::of(of.amounts[i]));
+    }
+    candidates.push(Json::object()
+                        .add("layout", Json::of(to_text(of.layout)))
+                        .add("step", Json::of(of.step.value()))
+                        .add("worth", Json::of(of.worth.value()))
+                        .add("amounts", std::move(amounts)));
+  }
+  return Json::object()
+      .add("doubt", Json::of(plan.preferences.doubt))
+      .add("weights", std::move(weights))
+      .add("candidates", std::move(candidates));
+}
+
 Json within_json(const Plan& plan) {
   Json json = Json::object();
   json.add("days", Json::of(*plan.wanted.within))
@@ -201,6 +269,7 @@ Json plan_json(const Plan& plan) {
   }
   const Json found = to_json(result);
   for (const auto& [key, value] : found.members) json.add(key, value);
+  if (!plan.choice.empty()) json.add("choice", choice_json(plan));
   if (const auto refused = not_exported(plan); !refused.empty()) {
     json.add("cannot_be_said", to_json(refused));
   }
@@ -212,6 +281,9 @@ Json plan_json(const Plan& plan) {
     json.add("with_more_memory", more_memory_json(*plan.with_more_memory));
   }
   add_ways_out(json, plan);
+  if (!plan.ramp.empty()) json.add("ramp", ramp_json(plan));
+  if (!plan.nearby_batches.empty()) json.add("nearby_batches", nearby_json(plan.nearby_batches));
+  if (!plan.nearby_sizes.empty()) json.add("nearby_sizes", nearby_json(plan.nearby_sizes));
   if (!plan.orders.empty()) json.add("auto", orders_json(plan.orders));
   if (result.riskier) json.add("riskier", riskier_json(*result.riskier));
   if (plan.why_not) json.add("why_not", to_json(*plan.why_not));

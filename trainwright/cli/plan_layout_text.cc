@@ -75,24 +75,63 @@ std::string short_text(const Layout& layout, const Model& model) {
   return text + split_text(layout, model) + manner_text(layout);
 }
 
-// Switches that go without saying, the dispatcher and the loss.
-std::string short_text(Layout layout, const Wanted& wanted) {
-  for (const std::string& name : taken_from_recipes(question_of(wanted))) {
-    if (const auto what = named<Switch>(name)) layout.on.bits &= ~Flags<Switch>{*what}.bits;
-    if (name == layout.loss) layout.loss.clear();
-    if (name == name_of(layout.dispatcher)) layout.dispatcher = Layout{}.dispatcher;
+Shared shared_by(const std::vector<PlannedLayout>& best) {
+  if (best.empty()) return {};
+  const Layout& first = best.front().layout;
+  Shared shared{first.on, std::nullopt, first.loss, first.gradients};
+  if (first.ep > 1) shared.dispatcher = first.dispatcher;
+  for (const PlannedLayout& plan : best) {
+    const Layout& layout = plan.layout;
+    shared.on.bits &= layout.on.bits;
+    if (layout.loss != shared.loss) shared.loss.clear();
+    if (layout.gradients != shared.gradients) shared.gradients = GradientDtype::AsTrainer;
+    if (layout.ep > 1 && layout.dispatcher != shared.dispatcher) shared.dispatcher.reset();
   }
+  return shared;
+}
+
+std::string short_text(Layout layout, const Wanted& wanted) {
+  const Shared& shared = wanted.shared;
+  const bool all = (shared.on.bits & ~layout.on.bits) == 0;
+  if (all) layout.on.bits &= ~shared.on.bits;
+  if (layout.loss == shared.loss) layout.loss.clear();
+  if (layout.gradients == shared.gradients) layout.gradients = GradientDtype::AsTrainer;
+  if (layout.dispatcher == shared.dispatcher) layout.dispatcher = Layout{}.dispatcher;
   return short_text(layout, wanted.model);
 }
 
+// What is taken from published recipes, and how to leave it out.
 std::string recipes_text(const Wanted& wanted) {
-  const std::vector<std::string> names = taken_from_recipes(question_of(wanted));
-  std::vector<std::string> words;
-  for (const std::string& name : names) {
-    const bool loss = !named<Switch>(name) && !named<DispatcherKind>(name);
-    words.push_back(loss ? "loss=" + name : name == "flex" ? "dispatcher=flex" : name);
+  std::vector<std::string> all;
+  if (wanted.fp8_of_recipes) {
+    all.push_back(
+        fmt::format("precision {} for fp8 (--precision names another)", name_of(wanted.precision)));
   }
-  return words.empty() ? "" : fmt::format("{} (--no recipes leaves it out)", join(words, ", "));
+  if (wanted.flash_of_recipes) all.emplace_back("flash attention (--attention names another)");
+  if (!taken_from_recipes(question_of(wanted)).empty()) {
+    all.emplace_back("gradients=bf16 (--no recipes leaves it out)");
+  }
+  return join(all, "; ");
+}
+
+std::string shared_text(const Wanted& wanted) {
+  const Shared& shared = wanted.shared;
+  std::vector<std::string> words;
+  for (const Switch what : all_of<Switch>()) {
+    if (shared.on.has(what)) words.emplace_back(name_of(what));
+  }
+  if (shared.dispatcher && shared.dispatcher != Layout{}.dispatcher) {
+    words.push_back(fmt::format("dispatcher={}", name_of(*shared.dispatcher)));
+  }
+  if (!shared.loss.empty()) words.push_back("loss=" + shared.loss);
+  return join(words, ", ");
+}
+
+std::string without_effect_text(const Wanted& wanted) {
+  if (wanted.without_effect.empty()) return {};
+  return fmt::format("--also {} has no effect: {} searched anyway.",
+                     join(wanted.without_effect, ", --also "),
+                     wanted.without_effect.size() == 1 ? "it is" : "they are");
 }
 
 }  // namespace trainwright::cli

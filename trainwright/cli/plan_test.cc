@@ -118,6 +118,39 @@ const File& file_of(const Reply& reply, std::string_view ending) {
   return *found;
 }
 
+TEST_CASE(
+    "fused kernels that a trainer runs only if asked are told, with a trainer that runs them") {
+  const auto plan = [](const std::string& trainer, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words = {"plan",   "llama-13b", "--on", "8xA100-80GB", "--batch",
+                                      "256",    "--seq",     "2048", "--top",       "1",
+                                      "--json", "--trainer", trainer};
+    words.insert(words.end(), more.begin(), more.end());
+    return json_of(reply_to(words));
+  };
+  const auto names = [](const Json& answer) {
+    std::string all;
+    for (const Json& name : answer.find("with_kernels")->find("kernels")->items) {
+      all += name.string + ' ';
+    }
+    return all;
+  };
+  // PaddleNLP 2.x has these behind flags of its own.
+  const Json plain = plan("paddlenlp");
+  CHECK(names(plain) == "flash-attention fused-rope fused-norm fused-gradient-accumulation ");
+  const Json* told = plain.find("with_kernels");
+  CHECK(told->find("step")->number <
+        plain.find("best")->items[0].find("time")->find("step")->number);
+  const Json asked = plan(told->find("trainer")->string);
+  CHECK(asked.find("best")->items[0].find("layout")->string == told->find("layout")->string);
+  CHECK(asked.find("best")->items[0].find("time")->find("step")->number ==
+        told->find("step")->number);
+  CHECK(asked.find("with_kernels") == nullptr);
+  // What the question has settled is not told again.
+  CHECK(names(plan("paddlenlp", {"--attention", "flash"})).starts_with("fused-rope "));
+  // Megatron-Core runs all of them unasked.
+  CHECK(plan("megatron").find("with_kernels") == nullptr);
+}
+
 TEST_CASE("the order that a plan exports has the time and memory that the plan tells of it") {
   const Folder folder;
   // With 32 sequences and two stages an order of its own gains 0.2 %; with four none does.
@@ -239,6 +272,45 @@ TEST_CASE("a plan tells in its JSON, too, what export would refuse") {
   const Json plan = json_of(reply_to(words));
   REQUIRE(plan.find("cannot_be_said") != nullptr);
   CHECK(plan.find("cannot_be_said")->items.front().find("what")->string == "precision=fp8-rowwise");
+}
+
+TEST_CASE("where an odd factor of the accelerators does not divide the batch, others are told") {
+  const Reply reply = reply_to(
+      {"plan", "llama-3.1-8b", "--on", "40xH100", "--batch", "64", "--seq", "4096", "--json"});
+  const Json plan = json_of(reply);
+  CHECK(plan.find("end")->string == "found");  // the factor of 5 as pipeline ranks
+  REQUIRE(plan.find("nearby_batches") != nullptr);
+  for (const Json& other : plan.find("nearby_batches")->items) {
+    CHECK(other.find("batch")->integer % 5 == 0);
+  }
+}
+
+TEST_CASE("a batch that grows is planned with one layout that each of its stages can run") {
+  const Json plan =
+      json_of(reply_to({"plan", "llama-3.1-8b", "--on", "16xH100", "--batch", "24-96", "--seq",
+                        "4096", "--tokens", "100B", "--ramp-tokens", "20B", "--json"}));
+  CHECK(plan.find("batch")->integer == 96);
+  const std::vector<Json>& stages = plan.find("ramp")->items;
+  REQUIRE(stages.size() == 3);  // 24, 48, 96
+  CHECK(stages[0].find("batch")->integer == 24);
+  // 10B tokens at the rate of each of the first two, 80B at that of the last.
+  for (const auto& [stage, tokens] : {std::pair(0, 10e9), std::pair(1, 10e9), std::pair(2, 80e9)}) {
+    const Json& of = stages[static_cast<std::size_t>(stage)];
+    CHECK(of.find("days")->number ==
+          doctest::Approx(tokens / of.find("tokens_per_second")->number / 86400));
+  }
+  for (const Json& row : plan.find("best")->items) {
+    CHECK(row.find("layout")->string.find("gbs=96") != std::string::npos);
+  }
+  CHECK(reply_to({"plan", "llama-3.1-8b", "--on", "16xH100", "--batch", "96", "--seq", "4096",
+                  "--ramp-tokens", "20B"})
+            .exit == Exit::BadInput);
+}
+
+TEST_CASE("a limit that no layout meets is answered with the values that there are") {
+  const Reply reply = reply_to({"plan", "llama-3.1-8b", "--on", "16xH100", "--batch", "64", "--seq",
+                                "4096", "--fix", "tp=3"});
+  CHECK(reply.output.find("tp may be 1, 2, 4 or 8.") != std::string::npos);
 }
 
 }  // namespace

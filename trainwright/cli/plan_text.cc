@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan.h"
 #include "trainwright/cli/time_text.h"
+#include "trainwright/cli/unspecified_text.h"
 #include "trainwright/export/export.h"
 #include "trainwright/report/report.h"
 
@@ -18,10 +20,10 @@ std::string alike_text(const PlannedLayout& plan) {
   if (plan.alike.empty()) return {};
   std::int64_t least = plan.layout.vpp, most = plan.layout.vpp;
   Seconds slowest = plan.time.step;
-  for (const auto& [layout, step] : plan.alike) {
-    least = std::min(least, layout.vpp);
-    most = std::max(most, layout.vpp);
-    slowest = std::max(slowest, step);
+  for (const PlannedLayout& one : plan.alike) {
+    least = std::min(least, one.layout.vpp);
+    most = std::max(most, one.layout.vpp);
+    slowest = std::max(slowest, one.time.step);
   }
   const std::string chunks = least == most ? "others" : fmt::format("vpp{}-{}", least, most);
   return fmt::format("; {} +{}", chunks, percent(slowest / plan.time.step - 1));
@@ -32,11 +34,11 @@ std::string alike_legend(const std::vector<PlannedLayout>& best) {
   const auto any = [&](const auto& holds) { return std::any_of(best.begin(), best.end(), holds); };
   if (!any([](const PlannedLayout& of) { return !of.alike.empty(); })) return "";
   if (any([](const PlannedLayout& of) { return of.layout.pp > 1 && !of.alike.empty(); })) {
-    return "vpp1-4 +2 %, others +2 %: the same with 1 to 4 chunks, or with other schedules, splits "
-           "of layers, copies of sharded weights or more recompute, takes up to 2 % longer";
+    return "vpp1-4 +2 %, others +2 %: the same degrees with 1 to 4 virtual stages, or another "
+           "schedule, "
+           "split of layers, replication or recompute, are up to 2 % slower";
   }
-  return "others +2 %: the same with other copies of sharded weights or more recompute takes up to "
-         "2 % longer";
+  return "others +2 %: the same degrees with other replication or recompute are up to 2 % slower";
 }
 
 // The layout, or what of today's would change.
@@ -67,8 +69,8 @@ std::string table_text(const Plan& plan, int width) {
                {wanted.from ? "change" : "layout", Align::Wrap},
                {"step", Align::Right},
                {"MFU", Align::Right},
-               {"fullest rank", Align::Right},
-               {"OOM", Align::Right}},
+               {"peak memory", Align::Right},
+               {"P(OOM)", Align::Right}},
               {}};
   for (std::size_t i = 0; i < result.best.size(); ++i) {
     table.rows.push_back(row_of(result.best[i], wanted, place_text(plan, i)));
@@ -82,17 +84,19 @@ std::string heading(const Wanted& wanted, int width) {
   std::string text = fmt::format("{} on {} with {} {}\n", wanted.model.name, wanted.cluster.name,
                                  wanted.trainer.title, to_text(wanted.trainer.version));
   text += model_notes(wanted.model, width);
-  text += fmt::format("{} of {} tokens a step; {} usable {}\n",
+  text += fmt::format("{} of {} tokens per step; {} usable {}\n",
                       counted(wanted.gbs, "sequence", "sequences"), with_thousands(wanted.seq),
                       to_text(capacity_of(wanted.cluster)),
-                      mixed ? "on the smallest" : "per accelerator");
+                      mixed ? "on the smallest device" : "per device");
   text += wrapped_lines(assumed_text(wanted), width);
   const std::string recipes = recipes_text(wanted);
   if (!recipes.empty()) {
-    text += wrapped_lines(fmt::format("As published recipes of {} have it, where it is legal: {}",
+    text += wrapped_lines(fmt::format("Defaults from published recipes of {}, where valid: {}",
                                       wanted.trainer.title, recipes),
                           width);
   }
+  const std::string shared = shared_text(wanted);
+  if (!shared.empty()) text += wrapped_lines("All layouts with " + shared, width);
   return text;
 }
 
@@ -110,8 +114,10 @@ std::string nothing_text(const Wanted& wanted, const SearchResult& result) {
     question.limits.clear();
     std::vector<std::string> limits;
     for (const Limit& limit : wanted.limits) limits.push_back(to_text(limit));
-    return fmt::format("None of the {} layouts that divide has {}.\n",
-                       with_thousands(count_layouts(question)), enumerate(limits));
+    const std::string offered = offered_text(wanted);
+    return fmt::format("None of the {} layouts that divide has {}.{}\n",
+                       with_thousands(count_layouts(question)), enumerate(limits),
+                       offered.empty() ? "" : ' ' + offered);
   }
   if (!result.refusal) return "No layout divides this batch and model over the cluster.\n";
   const Refusal& refusal = *result.refusal;
@@ -141,27 +147,33 @@ std::string stopped_text(const SearchResult& result) {
 std::string counts_text(const SearchResult& result, double risk) {
   if (result.cut == result.space) {
     return fmt::format(
-        "{} layouts in the space: weights, gradients and states of each are too large, without any "
-        "activations.",
+        "Search space: {} layouts. Lower bounds of states and activations of each are too large.",
         with_thousands(result.space));
   }
-  std::string text = fmt::format("{} layouts in the space", with_thousands(result.space));
+  std::string text = fmt::format("Search space: {} layouts", with_thousands(result.space));
   if (result.cut > 0) {
     text +=
-        fmt::format(", {} cut (weights and states alone too large)", with_thousands(result.cut));
+        fmt::format(", {} pruned (states and activations too large)", with_thousands(result.cut));
   }
   text += fmt::format(
-      ", {} evaluated: too large {}, tight (OOM above {}) {}, refused by the trainer {}.",
-      with_thousands(result.evaluated), with_thousands(result.too_large), risk_text(risk),
-      with_thousands(result.tight), with_thousands(result.refused));
+      ", {} evaluated: {} too large, {} marginal (OOM probability above {}), {} rejected by the "
+      "trainer.",
+      with_thousands(result.evaluated), with_thousands(result.too_large),
+      with_thousands(result.tight), risk_text(risk), with_thousands(result.refused));
   if (result.best.empty()) return text;
   if (result.proven) {
-    return text +
-           " None of the others searched can be faster than 1: their lower bounds are above it.";
+    text +=
+        " #1 is optimal in this search space: lower bounds of all others are above its step time.";
+    if (result.ranked < result.best.size()) {
+      text += fmt::format(" Rows below #{} are the fastest of those that were evaluated.",
+                          result.ranked);
+    }
+    return text;
   }
-  return text + fmt::format(" Stopped by {}: a layout not looked at may take {:.2f} s, {} less.",
-                            stopper(result.stopped), result.bound.value(),
-                            percent(1 - result.bound / result.best.front().time.step));
+  return text +
+         fmt::format(" Stopped by {}: a layout that was not evaluated may take {:.2f} s, {} less.",
+                     stopper(result.stopped), result.bound.value(),
+                     percent(1 - result.bound / result.best.front().time.step));
 }
 
 // 15e12 -> "15T"
@@ -218,7 +230,7 @@ std::string front_text(const Plan& plan, int width) {
   Table table{{{"cluster", Align::Left},
                {"layout", Align::Wrap},
                {"step", Align::Right},
-               {"tokens/s each", Align::Right},
+               {"tokens/s/device", Align::Right},
                {"free", Align::Right},
                {"OOM", Align::Right}},
               {}};
@@ -229,8 +241,7 @@ std::string front_text(const Plan& plan, int width) {
                           fmt::format("{:.0f}", tokens_per_second_per_rank(of.time)),
                           to_text(point.free), chance_text(of.memory.oom)});
   }
-  return "None is at once faster, with more memory free and on fewer accelerators than:\n\n" +
-         to_text(table, width);
+  return "Pareto frontier (step time, free memory, accelerators):\n\n" + to_text(table, width);
 }
 
 std::string recommended_text(const Plan& plan_of) {
@@ -238,26 +249,21 @@ std::string recommended_text(const Plan& plan_of) {
   const SearchResult& result = plan_of.result;
   const PlannedLayout &first = result.best.front(), &plan = result.best[result.recommended];
   if (result.recommended == 0) {
-    return fmt::format("Recommended: 1; none that is simpler takes at most {:.0f} % longer.",
-                       100 * kMargin);
+    return fmt::format("Recommended: #1; no layout within {:.0f} % of it outweighs its lead.",
+                       100 * plan_of.preferences.doubt);
   }
   if (!plan_of.unsayable.empty() && !plan_of.unsayable.front().empty() &&
       plan_of.unsayable[result.recommended].empty()) {
     return fmt::format(
-        "Recommended: {}, which `export` can write, {} slower than 1. As --layout: {}",
+        "Recommended: #{}, which `export` can write, {} slower than #1. Layout string: {}",
         result.recommended + 1, percent(plan.time.step / first.time.step - 1),
         settings_text(wanted, plan.layout));
   }
-  const bool simpler = ways_of(plan.layout) < ways_of(first.layout);
-  const std::string why =
-      simpler ? "simpler"
-              : fmt::format("less likely to run out of memory ({} against {})",
-                            chance_text(plan.memory.oom), chance_text(first.memory.oom));
   return fmt::format(
-      "Recommended: {}, which is {} and {} slower, less than such predictions tell apart. As "
-      "--layout: {}",
-      result.recommended + 1, why, percent(plan.time.step / first.time.step - 1),
-      settings_text(wanted, plan.layout));
+      "Recommended: #{} ({}; {} slower than #1, within the error of such predictions). Layout "
+      "string: {}",
+      result.recommended + 1, chosen_for_text(plan_of),
+      percent(plan.time.step / first.time.step - 1), settings_text(wanted, plan.layout));
 }
 
 // "15T tokens: 3,576,279 steps, 78.1 days, 1.9 million accelerator-hours, 4.8 million at 2.5 each"
@@ -271,17 +277,17 @@ std::string run_text(const Wanted& wanted, const StepTime& time) {
   if (wanted.tokens) {
     const RunCost cost = cost_of(wanted, time);
     text = fmt::format(
-        "1 for {} tokens: {} steps, {:.1f} days ({:.1f} to {:.1f}), {} "
+        "#1 for {} tokens: {} steps, {:.1f} days ({:.1f} to {:.1f}), {} "
         "accelerator-hours",
         short_count(*wanted.tokens), whole(cost.steps), cost.days,
         cost.days * (time.low / time.step), cost.days * (time.high / time.step), whole(cost.hours));
     if (wanted.price)
       text += fmt::format(", {} at {} an hour", whole(cost.hours * *wanted.price), *wanted.price);
-    if (wanted.goodput < 1) text += fmt::format("; {} of the time counts", percent(wanted.goodput));
+    if (wanted.goodput < 1) text += fmt::format("; goodput {}", percent(wanted.goodput));
     text += ".";
   } else if (wanted.price) {
     const double second = *wanted.price / 3600 / tokens_per_second_per_rank(time);
-    text = fmt::format("1 costs {:.3g} per million tokens at {} per accelerator and hour.",
+    text = fmt::format("#1 costs {:.3g} per million tokens at {} per device and hour.",
                        second * 1e6 / wanted.goodput, *wanted.price);
   }
   return text;
@@ -290,7 +296,7 @@ std::string run_text(const Wanted& wanted, const StepTime& time) {
 // What the next family does worse, and what better.
 std::string runner_up_text(const SearchResult& result) {
   const StepTime &first = result.best[0].time, &second = result.best[1].time;
-  return fmt::format("2 takes {} longer than 1: {}.", seconds_text(second.step - first.step),
+  return fmt::format("#2 is {} slower than #1: {}.", seconds_text(second.step - first.step),
                      differences_text(first, second));
 }
 
@@ -301,7 +307,7 @@ RankLoad busiest_of(const Wanted& wanted, const Layout& layout) {
 
 std::string load_text(const Wanted& wanted, const Layout& layout) {
   const ExpertLoad& load = wanted.constants.expert_load;
-  return fmt::format("Tokens go to experts as {} says: in 1 {}.", load.name,
+  return fmt::format("Expert load as {} says: in #1 {}.", load.name,
                      busiest_text(busiest_of(wanted, layout), layout.ep));
 }
 
@@ -330,8 +336,9 @@ std::string job_text(const Job& job) {
 
 std::string nothing_text(const Plan& plan) {
   const SearchResult& result = plan.result;
-  return result.stopped != SearchStop::Not ? stopped_text(result)
-                                           : nothing_text(plan.wanted, result);
+  if (result.stopped != SearchStop::Not) return stopped_text(result);
+  const std::string nearby = nearby_text(plan);
+  return nothing_text(plan.wanted, result) + nearby + (nearby.empty() ? "" : "\n");
 }
 
 constexpr double kNone = 0.0005;  // would be shown as 0.0 %
@@ -341,7 +348,7 @@ constexpr double kNone = 0.0005;  // would be shown as 0.0 %
 std::string same_clock_text(const Plan& plan, const OrderedFamily& of) {
   const Seconds shown = plan.result.best[of.family].time.step;
   if (of.own.fixed / shown > 1 - kNone) return "";
-  return fmt::format(" than the {} that its own schedule takes by the same clock",
+  return fmt::format(" than the {} of its own schedule in the same simulation",
                      seconds_text(of.own.fixed));
 }
 
@@ -349,19 +356,19 @@ std::string order_text(const Plan& plan) {
   if (const OrderedFamily* of = faster_order(plan)) {
     const PlannedLayout& found = of->own.plan;
     return fmt::format(
-        "With an order of actions made for it (auto) {} takes {}, {} less{}, {}; fullest rank {}, "
-        "chance of OOM {}. --export with --auto-order writes it.",
+        "With a custom pipeline schedule (auto) #{} takes {}, {} less{}, {}; peak memory {}, "
+        "OOM probability {}. --export with --auto-order writes it.",
         of->family + 1, seconds_text(found.time.step), percent(gain(of->own)),
         same_clock_text(plan, *of),
         gap(of->own) < kNone
-            ? "and no order is shorter"
-            : fmt::format("at most {} above the shortest order possible", percent(gap(of->own))),
+            ? "and no schedule is shorter"
+            : fmt::format("at most {} above the shortest schedule possible", percent(gap(of->own))),
         to_text(found.memory.classes[found.memory.worst].driver), chance_text(found.memory.oom));
   }
   const OrderedFamily& of = plan.orders.front();
   const double left = 1 - of.own.least / of.own.fixed;
   return fmt::format(
-      "No order of actions made for {} (auto) beats its {}; {}.", of.family + 1,
+      "No custom pipeline schedule (auto) for #{} beats its {}; {}.", of.family + 1,
       name_of(plan.result.best[of.family].layout.schedule),
       left < kNone ? "none can"
                    : fmt::format("the shortest possible takes at most {} less", percent(left)));
@@ -380,7 +387,7 @@ std::string refused_text(const Plan& plan) {
   if (!plan.exportable) return text;
   const PlannedLayout &chosen = plan.result.best[plan.result.recommended],
                       &other = *plan.exportable;
-  return text + fmt::format(" The nearest that it can takes {}, {} more: {}",
+  return text + fmt::format(" The nearest that it can write takes {}, {} more: {}",
                             seconds_text(other.time.step),
                             percent(other.time.step / chosen.time.step - 1),
                             settings_text(plan.wanted, other.layout));
@@ -391,8 +398,7 @@ std::string marked_text(const Plan& plan) {
   if (plan.unsayable.empty() || !not_exported(plan).empty()) return {};
   for (std::size_t i = 0; i < std::min(plan.unsayable.size(), plan.result.best.size()); ++i) {
     if (plan.unsayable[i].empty()) continue;
-    return fmt::format("*: `export` cannot write it; {}: {}.", i + 1,
-                       reasons_text(plan.unsayable[i]));
+    return fmt::format("*: `export` cannot write #{}: {}.", i + 1, reasons_text(plan.unsayable[i]));
   }
   return {};
 }
@@ -400,36 +406,41 @@ std::string marked_text(const Plan& plan) {
 // What is above the risk that was asked for.
 std::string tight_text(const Plan& plan) {
   return fmt::format(
-      "Tight: no layout has a chance of OOM of {} or less. These have one of up to {} (--risk {}).",
+      "Marginal: no layout has an OOM probability of {} or less. These have up to {} (--risk {}).",
       risk_text(plan.wanted.risk), risk_text(*plan.tight_at), *plan.tight_at);
 }
 
-// What --also would look at, and how it is without.
-std::string left_text(const std::string& trainer, const std::vector<std::string>& left) {
-  std::vector<std::string> parts;
-  for (const std::string& axis : left) {
-    parts.push_back(axis == "overlaps"     ? fmt::format("other overlaps and graphs that {} runs "
-                                                             "only if asked, which are off here",
-                                                         trainer)
-                    : axis == "dispatcher" ? "other dispatchers"
-                    : axis == "order"      ? "orders of ranks but the usual one"
-                                           : "torch.compile, which is off here");
-  }
-  return fmt::format("Not searched: {} (--also {}).", join(parts, "; "), join(left, ", --also "));
-}
-
-// Of kernels that read and write every score, where the trainer has one that does not.
-std::string attention_text(const Wanted& wanted) {
-  const AttentionKernel usual = usual_attention(wanted.trainer);
-  const bool scores = usual == AttentionKernel::Eager || usual == AttentionKernel::FusedSoftmax;
-  const Kernel* flash = find_kernel(wanted.trainer, KernelKind::FlashAttention);
-  const bool offered = flash != nullptr && flash->use == Use::OptIn;
-  if (wanted.attention || !scores || !offered) return {};
-  return fmt::format("Attention is {}, as {} runs it unasked: see --attention flash.",
-                     name_of(usual), wanted.trainer.title);
+// Axes that --no leaves alone, or that change numerics.
+std::string left_text(const std::vector<std::string>& left) {
+  return fmt::format("Not searched: {}.", enumerate(left));
 }
 
 }  // namespace
+
+std::string chosen_for_text(const Plan& plan) {
+  constexpr std::size_t kMostReasons = 3;
+  const SearchResult& result = plan.result;
+  if (result.recommended == 0) return {};
+  const auto of_row = [&](std::size_t row) {
+    return std::find_if(plan.choice.begin(), plan.choice.end(),
+                        [&](const Weighed& of) { return of.layout == result.best[row].layout; });
+  };
+  const auto chosen = of_row(result.recommended), first = of_row(0);
+  TW_CHECK(chosen != plan.choice.end() && first != plan.choice.end(), "both are weighed");
+  std::vector<std::pair<double, std::string>> reasons;
+  for (std::size_t i = 0; i < plan.preferences.list.size(); ++i) {
+    const Preference& preference = plan.preferences.list[i];
+    const double less = preference.weight * (first->amounts[i] - chosen->amounts[i]);
+    if (less > 0) reasons.emplace_back(less, preference.better);
+  }
+  std::stable_sort(reasons.begin(), reasons.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> texts;
+  for (const auto& [less, text] : reasons) {
+    if (texts.size() < kMostReasons) texts.push_back(text);
+  }
+  return texts.empty() ? "which `export` can write" : join(texts, ", ");
+}
 
 std::vector<Unsayable> not_exported(const Plan& plan) {
   if (plan.result.best.empty() || plan.result.recommended >= plan.unsayable.size()) return {};
@@ -443,9 +454,13 @@ void add_search_notes(const Plan& plan, std::vector<PlanNote>& notes) {
   const Wanted& wanted = plan.wanted;
   std::string text = counts_text(plan.result, plan.tight_at.value_or(wanted.risk));
   const std::vector<std::string> left = not_looked_at(question_of(wanted));
-  if (!left.empty()) text += ' ' + left_text(wanted.trainer.title, left);
+  if (!left.empty()) text += ' ' + left_text(left);
+  if (const auto more = without_effect_text(wanted); !more.empty()) text += ' ' + more;
+  for (const ShardingKind kind : shardings_left_out(question_of(wanted))) {
+    text += fmt::format(" Not searched: {0}, which published recipes do not use (--only {0}).",
+                        name_of(kind));
+  }
   notes.push_back({"search", text});
-  if (const auto more = attention_text(wanted); !more.empty()) notes.push_back({"left", more});
 }
 
 }  // namespace
@@ -470,13 +485,17 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     if (plan.with_lean_gradients && !plan.tight_at) {
       notes.push_back({"gradients", lean_gradients_text(plan)});
     }
+    if (plan.with_kernels) notes.push_back({"kernels", kernels_text(plan)});
     if (plan.host) {
       notes.push_back(
-          {"host", fmt::format("Offloaded to host memory by {}: {}, not counting buffers.",
+          {"host", fmt::format("Host memory taken by offloading of #{}: {}, without buffers.",
                                result.recommended + 1, to_text(*plan.host))});
     }
     if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
     if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
+    if (!plan.unspecified.empty()) {
+      notes.push_back({"unspecified", unspecified_text(plan.unspecified, wanted.cluster)});
+    }
   }
   if (result.riskier) notes.push_back({"risk", riskier_text(plan)});
   const Ground ground = ground_of(wanted.trainer, wanted.job, wanted.constants);
@@ -484,6 +503,11 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
     notes.push_back({"doubt", doubt});
   }
   if (result.best.empty()) add_search_notes(plan, notes);
+  if (!wanted.words.tuned.empty()) {
+    notes.push_back(
+        {"measured",
+         tuned_text(stack_of(wanted.times.constants.stacks, wanted.trainer).constants, true)});
+  }
   if (wanted.times.measured) notes.push_back({"measured", to_text(*wanted.times.measured)});
   if (!result.best.empty() && wanted.constants.expert_load.kind != ExpertLoad::Kind::Balanced) {
     notes.push_back({"experts", load_text(wanted, result.best.front().layout)});
@@ -496,13 +520,16 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   if ((result.best.empty() || plan.tight_at) && plan.with_lean_gradients) {
     notes.push_back({"gradients", lean_gradients_text(plan)});
   }
+  if (result.best.empty() && plan.with_kernels) notes.push_back({"kernels", kernels_text(plan)});
   if (plan.adapters) notes.push_back({"adapters", adapters_text(plan)});
+  if (const auto text = ramp_text(plan); !text.empty()) notes.push_back({"ramp", text});
+  if (const auto text = nearby_text(plan); !text.empty()) notes.push_back({"batches", text});
   if (result.end == SearchEnd::NothingFits || plan.tight_at) {
     notes.push_back({"larger", larger_text(plan)});
   }
   if (plan.cut_short) {
     notes.push_back(
-        {"cut-short", "Time was up before all was looked at that is told beside this answer."});
+        {"cut-short", "Time was up before everything that goes with this answer was computed."});
   }
   return notes;
 }
@@ -516,7 +543,7 @@ std::string plan_text(const Plan& plan, int width) {
     say(nothing_text(plan));
     return text;
   }
-  if (result.best.empty()) text += "Nothing fits. The layout that needs least:\n\n";
+  if (result.best.empty()) text += "Nothing fits. The layout that needs least memory:\n\n";
   if (plan.offloads) text += "Nothing fits without offloading to the host.\n\n";
   if (plan.tight_at) text += wrapped_lines(tight_text(plan), width) + '\n';
   if (plan.today) {
@@ -529,12 +556,12 @@ std::string plan_text(const Plan& plan, int width) {
       std::any_of(result.best.begin(), result.best.end(), [&](const PlannedLayout& of) {
         return !split_text(of.layout, wanted.model).empty();
       })) {
-    say("a-b-c: layers of the first stage, of those between, of the last");
+    say("a-b-c: layers of the first, the middle and the last stages");
   }
   if (const auto legend = alike_legend(result.best); !wanted.from && !legend.empty()) say(legend);
   if (!result.best.empty()) {
-    say("1: " + time_text(result.best.front().time, wanted.precision));
-    say("As --layout: " + settings_text(wanted, result.best.front().layout));
+    say("#1: " + time_text(result.best.front().time, wanted.precision));
+    say("Layout string: " + settings_text(wanted, result.best.front().layout));
   }
   for (const PlanNote& note : plan_notes(plan)) {
     if (note.about != "larger" && note.about != "tight") say(note.text);

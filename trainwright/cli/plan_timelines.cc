@@ -11,7 +11,8 @@ namespace trainwright::cli {
 namespace {
 
 // What a screen can show and a page below 1 MB can hold: of more actions and ranks some are drawn.
-constexpr std::int64_t kMostActions = 6000, kMostOnRank = 400;
+// An action is wide enough for its number where a rank has no more than kMostOnRank of them.
+constexpr std::int64_t kMostActions = 6000, kMostOnRank = 64;
 constexpr std::int64_t kMostRanks = 16, kLeastRanks = 6;
 constexpr std::size_t kMostTimelines = 4;
 // Of as many micro-batches as there are ranks: any kind has warmed up in less than two.
@@ -108,16 +109,20 @@ Json ranks_json(const Schedule& schedule, const Timeline& timeline, const Memory
   return ranks;
 }
 
-// Idle share of all micro-batches: of those that are not drawn each takes as long as on the slowest
-// rank, as in the time of the step.
-double idle_of_step(const Timeline& drawn, double times) {
+// Of all micro-batches, `times` as many as are drawn: those that are left out each take as long as
+// on the slowest rank, as in the time of the step.
+struct WholeStep {
+  double idle = 0;
+  Seconds left_out;
+};
+WholeStep whole_step(const Timeline& drawn, double times) {
   Seconds all, slowest;
   for (const RankTotals& rank : drawn.ranks) {
     all += rank.busy;
     slowest = std::max(slowest, rank.busy);
   }
-  const Seconds makespan = drawn.makespan + slowest * (times - 1);
-  return 1 - all * times / (makespan * static_cast<double>(drawn.ranks.size()));
+  const Seconds left_out = slowest * (times - 1), makespan = drawn.makespan + left_out;
+  return {1 - all * times / (makespan * static_cast<double>(drawn.ranks.size())), left_out};
 }
 
 // Whether a rank runs all of its forwards before its first backward.
@@ -132,6 +137,8 @@ Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
   const Layout& layout = plan.layout;
   const std::int64_t all = micro_batch_count(layout), some = drawn.schedule.microbatches;
   const Timeline timeline = simulate(drawn.schedule, drawn.costs, {.detail = Detail::Full});
+  const WholeStep whole =
+      whole_step(timeline, static_cast<double>(all) / static_cast<double>(some));
   Json json = Json::object();
   json.add("schedule", Json::of(name_of(layout.schedule)))
       .add("what", Json::of(facts_of(layout.schedule).what))
@@ -141,12 +148,12 @@ Json timeline_json(const SearchQuestion& question, const PlannedLayout& plan,
       .add("driver", Json::of(plan.memory.classes[plan.memory.worst].driver.value()))
       .add("oom", Json::of(chance_text(plan.memory.oom)))
       .add("fit", Json::of(name_of(fit_of(plan.memory.oom, question.risk))))
-      .add("idle", Json::of(percent(idle_of_step(
-                       timeline, static_cast<double>(all) / static_cast<double>(some)))))
+      .add("idle", Json::of(percent(whole.idle)))
       .add("makespan", Json::of(microseconds(timeline.makespan)))
       .add("pipeline_ranks", Json::of(layout.pp))
       .add("micro_batches", Json::of(all))
       .add("micro_batches_drawn", Json::of(some))
+      .add("left_out", Json::of(microseconds(whole.left_out)))
       .add("fills_on", Json::of(some < all && keeps_all(drawn.schedule.ranks[plan.memory.worst])))
       .add("capacity", Json::of(plan.memory.capacity.value() >> 20))
       .add("ranks", ranks_json(drawn.schedule, timeline, plan.memory, part_of(layout).ranks));

@@ -36,7 +36,7 @@ Result<ConfigWords> words_today(const Invocation& invocation) {
 }
 
 Result<Layout> layout_today(const std::string& words, const SearchQuestion& question) {
-  const Layout layout = TW_TRY(layout_like(words, question, "--from"));
+  Layout layout = TW_TRY(layout_like(words, question, "--from"));
   Diagnostics faults;
   const auto same = [&](const char* option, std::int64_t said, std::int64_t asked) {
     if (said == asked) return;
@@ -77,11 +77,12 @@ std::string today_text(const Plan& plan) {
   }
   const MemoryEstimate& memory = *plan.today->memory;
   const Fit fit = fit_of(memory.oom, plan.wanted.risk);
-  return fmt::format("Today: {}: {}, MFU {}, fullest rank {}, chance of OOM {}{}.", name,
-                     seconds_text(plan.today->time->step),
-                     mfu_text(*plan.today->time, plan.today->layout.precision),
-                     to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
-                     fit == Fit::Fits ? "" : (fit == Fit::Tight ? " (tight)" : " (does not fit)"));
+  return fmt::format(
+      "Today: {}: {}, MFU {}, peak memory {}, OOM probability {}{}.", name,
+      seconds_text(plan.today->time->step),
+      mfu_text(*plan.today->time, plan.today->layout.precision),
+      to_text(memory.classes[memory.worst].driver), chance_text(memory.oom),
+      fit == Fit::Fits ? "" : (fit == Fit::Tight ? " (marginal)" : " (does not fit)"));
 }
 
 }  // namespace trainwright::cli

@@ -2,6 +2,8 @@
 // losses, adapters.
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "trainwright/base/text.h"
 #include "trainwright/cli/plan.h"
 #include "trainwright/cli/time_text.h"
@@ -26,18 +28,24 @@ std::string assumed_text(const Wanted& wanted) {
   for (const Limit& limit : wanted.limits) {
     if (limit.key == "gradients") layout.gradients = *named<GradientDtype>(limit.kind);
   }
-  return assumed_text(wanted.trainer, layout, wanted.job, wanted.attention);
+  const std::vector<std::string> recipes = taken_from_recipes(question_of(wanted));
+  if (std::find(recipes.begin(), recipes.end(), "bf16-gradients") != recipes.end()) {
+    layout.gradients = GradientDtype::Bf16;
+  }
+  return assumed_text(wanted.trainer, layout, wanted.job, wanted.attention) +
+         (wanted.words.tuned.empty() ? "; an ordinary run (--tuned: a vendor's own recipe)"
+                                     : "; a vendor's own recipe, tuned for its machine");
 }
 
 // What more memory would be worth.
 std::string limit_text(const Plan& plan) {
   const PlannedLayout &first = plan.result.best.front(), &other = *plan.with_more_memory;
   if (other.time.step >= first.time.step) {
-    return "Memory does not limit it: no layout is faster with twice as much.";
+    return "Memory does not limit the choice: no layout is faster with twice as much.";
   }
   constexpr double kHardly = 0.01;
   const double gain = 1 - other.time.step / first.time.step;
-  return fmt::format("Memory {} it: with twice as much {} would take {}, {} less.",
+  return fmt::format("Memory {} the choice: with twice as much, {} would take {}, {} less.",
                      gain < kHardly ? "hardly limits" : "limits",
                      short_text(other.layout, plan.wanted), seconds_text(other.time.step),
                      percent(gain));
@@ -66,7 +74,7 @@ std::string lean_states_text(const Plan& plan) {
                        size_text(lean.plan));
   }
   return fmt::format(
-      "Not searched, since it trains with other numbers: optimizer states in fewer bits. --job {}: "
+      "Not searched, since it changes numerics: optimizer states in fewer bits. --job {}: "
       "{} would take {}, {} less.",
       job, layout, seconds_text(lean.plan.time.step),
       percent(1 - lean.plan.time.step / plan.result.best.front().time.step));
@@ -81,7 +89,7 @@ std::string lean_gradients_text(const Plan& plan) {
                        size_text(lean.plan));
   }
   return fmt::format(
-      "Not searched, since it trains with other numbers: gradients in bf16. --fix {}: {} would "
+      "Not searched, since it changes numerics: gradients in bf16. --fix {}: {} would "
       "take {}, {} less.",
       limit, layout, seconds_text(lean.plan.time.step),
       percent(1 - lean.plan.time.step / plan.result.best.front().time.step));
@@ -109,7 +117,7 @@ std::string adapters_text(const Plan& plan) {
 std::string riskier_text(const Plan& plan) {
   const PlannedLayout& other = *plan.result.riskier;
   std::string text = fmt::format(
-      "At a higher risk, a chance of OOM of {}, {} would take {}", chance_text(other.memory.oom),
+      "At a higher risk, an OOM probability of {}, {} would take {}", chance_text(other.memory.oom),
       short_text(other.layout, plan.wanted), seconds_text(other.time.step));
   if (plan.result.best.empty()) return text + ".";
   const Seconds first = plan.result.best.front().time.step;

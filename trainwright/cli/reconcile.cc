@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "trainwright/base/text.h"
+#include "trainwright/calibrate/calibrate.h"
 #include "trainwright/cli/log.h"
 #include "trainwright/cli/snapshot_beside.h"
 #include "trainwright/cli/time_text.h"
@@ -50,11 +51,12 @@ std::vector<Explanation> explanations_of(double log_error, const Trial& trial,
   std::vector<Explanation> found;
   for (std::size_t k = 0; k < kStackConstants; ++k) {
     const StackPrior& prior = stack_priors()[k];
+    const double width = spread_of(static_cast<StackConstant>(k), {});
     // The scale is a factor on the whole step.
-    const double slope = k < trial.slopes.size() ? trial.slopes[k] : prior.spread;
+    const double slope = k < trial.slopes.size() ? trial.slopes[k] : width;
     if (std::abs(slope) < kFelt) continue;
     const double widths = log_error / slope;
-    const double needed = stack.values[k] * std::exp(widths * prior.spread);
+    const double needed = stack.values[k] * std::exp(widths * width);
     const bool possible = needed >= prior.least && needed <= prior.most;
     if (possible && std::abs(widths) <= kPlausible) {
       found.push_back({k, stack.values[k], needed, std::abs(widths)});
@@ -347,7 +349,8 @@ Command reconcile_command() {
             {"--snapshot", Argument::Kind::Text, "a converted memory snapshot, or a recorded trace",
              false, "FILE"},
             {"--rank", Argument::Kind::Integer,
-             "the rank that the snapshot is of (default: the fullest)", false, "N"},
+             "the rank that the snapshot is of (default: the one with the highest peak)", false,
+             "N"},
             {"--calibration", Argument::Kind::Text, "constants of your own (default: what ships)",
              false, "FILE"}},
            beside_a_log_arguments()}),

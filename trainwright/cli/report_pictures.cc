@@ -56,7 +56,7 @@ BarPicture memory_picture(const Json& document) {
   const Json& names = at(at(details, "names"), "categories");
   BarPicture picture = with_legend(names, "memory of " + at(details, "title").string);
   picture.label = gib_text;
-  picture.caption = "dashed: usable; every pipeline rank at its fullest moment";
+  picture.caption = "dashed: usable memory; every pipeline rank at its peak";
   const double capacity = gib_of(positive(at(memory, "capacity")));
   picture.most = capacity;
   for (const Json& one : at(memory, "classes").items) {
@@ -76,7 +76,7 @@ BarPicture time_picture(const Json& document) {
   const Json& names = at(at(details, "names"), "parts");
   BarPicture picture = with_legend(names, "step time of " + at(details, "title").string);
   picture.label = scale_text;
-  picture.caption = "dashed: matrix products at the peak of the chips";
+  picture.caption = "dashed: compute lower bound (GEMM FLOPs at peak)";
   const std::vector<Json>& layouts = at(details, "layouts").items;
   const std::vector<Json>& best = at(document, "best").items;
   for (std::size_t i = 0; i < std::min(best.size(), layouts.size()); ++i) {
@@ -132,7 +132,8 @@ std::vector<std::pair<double, std::string>> ticks_of(const Scale& scale,
 
 // [layout, bytes, seconds, fit, timed] of those that were looked at.
 std::vector<PointGroup> considered_groups(const Json& details) {
-  std::vector<PointGroup> groups = {{"fits", {}}, {"tight", {}, true}, {"does not fit", {}, true}};
+  std::vector<PointGroup> groups = {
+      {"fits", {}}, {"marginal", {}, true}, {"does not fit", {}, true}};
   constexpr std::array kFits = {Fit::Fits, Fit::Tight, Fit::DoesNotFit};
   for (const Json& row : at(details, "considered").items) {
     if (row.items.size() < 5) continue;
@@ -170,7 +171,7 @@ PointPicture search_picture(const Json& document) {
     }
   }
   if (!(least > 0 && picture.mark > 0)) return {};
-  picture.x = {.least = 0, .most = 1.25 * picture.mark, .name = "memory of the fullest rank"};
+  picture.x = {.least = 0, .most = 1.25 * picture.mark, .name = "peak memory"};
   picture.y = {.least = 0.97 * least, .most = 1.03 * most, .logarithmic = true, .name = "step"};
   picture.x.ticks = ticks_of(picture.x, gib_text);
   picture.y.ticks = ticks_of(picture.y, scale_text);

@@ -5,6 +5,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/schedule.h"
 #include "trainwright/report/report.h"
+#include "trainwright/schedule/memory_drawing.h"
 
 namespace trainwright::cli {
 namespace {
@@ -79,6 +80,12 @@ std::vector<Argument> file_arguments() {
 }
 
 Result<Shape> shape_of(const Invocation& invocation) {
+  if (of_layout(invocation)) {
+    const Question question = TW_TRY(layout_question(invocation));
+    const Layout& layout = question.read.layout;
+    return Shape{static_cast<int>(layout.pp), static_cast<int>(micro_batch_count(layout)),
+                 integer_or(invocation, "chunks", static_cast<int>(layout.vpp))};
+  }
   Diagnostics faults;
   for (const std::string name : {"ranks", "microbatches"}) {
     if (!invocation.flag(name)) faults.push_back({"--" + name, "it is needed here", {}});
@@ -116,6 +123,22 @@ Result<ClockOptions> clock_of(const Invocation& invocation) {
   clock.engine = TW_TRY(choice<EngineRules>(
       invocation, "engine", {{"none", EngineRules::None}, {"pytorch", EngineRules::PyTorch}}));
   return clock;
+}
+
+Result<Priced> priced(const Invocation& invocation, int ranks, int chunks,
+                      std::optional<StagePlacement> placement) {
+  if (!of_layout(invocation)) {
+    return Priced{TW_TRY(costs_of(invocation, ranks * chunks)), TW_TRY(clock_of(invocation))};
+  }
+  if (!placement) {
+    return fail("--layout", "stages of this file go round the ranks in no known way",
+                "give --costs instead");
+  }
+  LayoutCosts of = TW_TRY(layout_costs(invocation, chunks, *placement));
+  ClockOptions clock = TW_TRY(clock_of(invocation));
+  clock.engine = of.bytes.engine;
+  Costs costs = of.bytes.costs;
+  return Priced{std::move(costs), clock, std::move(of)};
 }
 
 namespace {
@@ -157,53 +180,89 @@ void check_kind_options(const Invocation& invocation, ScheduleKind kind, Diagnos
 
 }  // namespace
 
+namespace {
+
+// Read from a file.
+Result<Named> read_named(const Invocation& invocation, Named named, Diagnostics unused) {
+  const std::string csv = TW_TRY(read_file(named.name));
+  named.schedule = TW_TRY(read_schedule_csv(csv, named.name));
+  check_file_options(invocation, named.schedule, unused);
+  if (!unused.empty()) return fail(std::move(unused));
+  named.schedule = TW_TRY(sound(std::move(named.schedule), named.name));
+  const Placement& placement = named.schedule.placement;
+  const int chunks = placement.stages() / std::max(1, placement.ranks);
+  if (of_layout(invocation)) {
+    const Shape shape = TW_TRY(shape_of(invocation));
+    if (shape.ranks != placement.ranks || shape.ranks * chunks != placement.stages() ||
+        shape.microbatches != named.schedule.microbatches) {
+      return fail(
+          "--layout",
+          fmt::format("it has {} ranks and {} micro-batches, the file {} and {}", shape.ranks,
+                      shape.microbatches, placement.ranks, named.schedule.microbatches));
+    }
+  }
+  if (of_layout(invocation)) {
+    named.priced = TW_TRY(priced(invocation, placement.ranks, chunks, style_of(placement)));
+  } else {
+    named.priced = {TW_TRY(costs_of(invocation, placement.stages())), TW_TRY(clock_of(invocation))};
+  }
+  return named;
+}
+
+// Made as its kind is.
+Result<Named> make_named(const Invocation& invocation, Named named, Diagnostics unused) {
+  const ScheduleKind kind = TW_TRY(parse_kind(named.name));
+  const KindFacts& facts = facts_of(kind);
+  check_kind_options(invocation, kind, unused);
+  if (!unused.empty()) return fail(std::move(unused));
+  Shape shape = TW_TRY(shape_of(invocation));
+  if (!invocation.flag("chunks")) {
+    const int usual = shape.chunks > 0 ? shape.chunks : 2;
+    shape.chunks = std::clamp(usual, facts.chunks_least, facts.chunks_most);
+  }
+  MakeOptions options = make_options_of(invocation);
+  named.schedule = TW_TRY(make(kind, shape, options));
+  named.priced = TW_TRY(priced(invocation, shape.ranks, shape.chunks,
+                               facts.placement.value_or(StagePlacement::Loop)));
+  if (kind == ScheduleKind::ZbVpp) {  // places W by time
+    options.costs = named.priced.costs;
+    named.schedule = TW_TRY(make(kind, shape, options));
+  }
+  return named;
+}
+
+}  // namespace
+
 Result<Named> named_schedule(const Invocation& invocation) {
-  Named named{.name = invocation.text("schedule").value_or(""), .schedule = {}, .costs = {}};
-  const bool from_file = named.name.ends_with(".csv") || is_file(named.name);
-  if (named.name == "auto") {
+  Named named{.name = invocation.text("schedule").value_or(""), .schedule = {}, .priced = {}};
+  if (heeds_cap(invocation)) {
     Found found = TW_TRY(find_schedule(invocation));
     if (!found.result.schedule) {
-      return fail("--memory-cap", fmt::format("nothing fits it; the smallest that does is {}",
-                                              found.result.smallest_cap.value()));
+      return fail("--memory-cap",
+                  fmt::format("nothing fits it; the smallest that does is {}",
+                              memory_text(found.result.smallest_cap, found.priced.costs)));
     }
     named.schedule = *std::move(found.result.schedule);
-    named.costs = std::move(found.costs);
+    named.priced = std::move(found.priced);
+    named.cap = found.cap;
     return named;
   }
   Diagnostics unused;
-  refuse(invocation, {"memory-cap", "placement", "budget"}, "only auto looks at it",
+  refuse(invocation, {"memory-cap"}, "only auto and zb-vpp heed it",
          "write auto in place of " + named.name, unused);
-  if (from_file) {
-    const std::string csv = TW_TRY(read_file(named.name));
-    named.schedule = TW_TRY(read_schedule_csv(csv, named.name));
-    check_file_options(invocation, named.schedule, unused);
-    if (!unused.empty()) return fail(std::move(unused));
-    named.schedule = TW_TRY(sound(std::move(named.schedule), named.name));
-    named.costs = TW_TRY(costs_of(invocation, named.schedule.placement.stages()));
-  } else {
-    const ScheduleKind kind = TW_TRY(parse_kind(named.name));
-    check_kind_options(invocation, kind, unused);
-    if (!unused.empty()) return fail(std::move(unused));
-    Shape shape = TW_TRY(shape_of(invocation));
-    if (!invocation.flag("chunks")) {
-      shape.chunks = std::clamp(2, facts_of(kind).chunks_least, facts_of(kind).chunks_most);
-    }
-    named.schedule = TW_TRY(make(kind, shape, make_options_of(invocation)));
-    named.costs = TW_TRY(costs_of(invocation, shape.ranks * shape.chunks));
-    if (kind == ScheduleKind::ZbVpp) {  // places W by time
-      MakeOptions options = make_options_of(invocation);
-      options.costs = named.costs;
-      named.schedule = TW_TRY(make(kind, shape, options));
-    }
-  }
-  Diagnostics faults =
-      check_costs(named.costs, named.schedule.placement.stages(), named.schedule.microbatches);
+  refuse(invocation, {"placement", "budget"}, "only auto looks at it",
+         "write auto in place of " + named.name, unused);
+  const bool from_file = named.name.ends_with(".csv") || is_file(named.name);
+  named = TW_TRY(from_file ? read_named(invocation, std::move(named), std::move(unused))
+                           : make_named(invocation, std::move(named), std::move(unused)));
+  Diagnostics faults = check_costs(named.priced.costs, named.schedule.placement.stages(),
+                                   named.schedule.microbatches);
   if (!faults.empty()) return fail(std::move(faults));
   return named;
 }
 
-Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, const Costs& costs,
-                       const ClockOptions& clock) {
+Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, const Priced& priced,
+                       std::optional<Bytes> cap) {
   Files files;
   const auto put = [&](const std::string& option, std::string content) {
     const std::string path = *invocation.text(option);
@@ -218,15 +277,18 @@ Result<Files> files_of(const Invocation& invocation, const Schedule& schedule, c
   };
   if (invocation.flag("csv")) {
     Schedule written = schedule;
-    if (invocation.flag("comms")) written = TW_TRY(lower(schedule, costs));
+    if (invocation.flag("comms")) written = TW_TRY(lower(schedule, priced.costs));
     put("csv", to_csv(written));
   }
   if (!invocation.flag("trace") && !invocation.flag("svg")) return files;
-  ClockOptions full = clock;
+  ClockOptions full = priced.clock;
   full.detail = Detail::Full;
-  const Timeline timeline = simulate(schedule, costs, full);
+  const Timeline timeline = simulate(schedule, priced.costs, full);
   if (invocation.flag("trace")) put("trace", to_trace(schedule, timeline));
-  if (invocation.flag("svg")) put("svg", to_svg(schedule, timeline, costs));
+  if (invocation.flag("svg")) {
+    put("svg", cap ? to_svg(schedule, timeline, priced.costs, *cap)
+                   : to_svg(schedule, timeline, priced.costs));
+  }
   return files;
 }
 

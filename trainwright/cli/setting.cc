@@ -24,7 +24,8 @@ Words words_of(const Invocation& invocation) {
           .layout = with(with(layout, "gbs", "batch"), "seq", "seq"),
           .job = with(word("job"), "optimizer", "optimizer"),
           .attention = word("attention"),
-          .schedule = word("schedule")};
+          .schedule = word("schedule"),
+          .tuned = invocation.flag("tuned") ? "yes" : ""};
 }
 
 std::string counted(std::int64_t count, std::string_view one, std::string_view many) {
@@ -69,13 +70,15 @@ std::vector<Argument> training_arguments() {
 
 std::vector<Argument> verdict_arguments() {
   return {{"--risk", Argument::Kind::Share,
-           "highest chance of OOM that still counts as fitting (default: 5%)", false, "CHANCE"},
+           "highest OOM probability that still counts as fitting (default: 5%)", false, "CHANCE"},
           {"--constants", Argument::Kind::Text,
            "constants of the memory model (default: those that ship)", false, "FILE"},
           {"--calibration", Argument::Kind::Text,
            "constants of step time, as `calibrate` prints them (default: those that ship)", false,
            "FILE"},
           measured_argument(),
+          {"--tuned", Argument::Kind::Flag,
+           "a vendor's own recipe on a machine set up for it (default: an ordinary run)"},
           {"--expert-load", Argument::Kind::Text,
            "how routers deal tokens to experts: balanced (the default), zipf:0.5, or a file with a "
            "line of counts for each layer",
@@ -100,7 +103,7 @@ std::vector<std::string> verdict_words(const Invocation& invocation) {
   std::vector<std::string> words;
   for (const Argument& argument : verdict_arguments()) {
     const auto given = invocation.values.find(argument.name.substr(2));
-    if (given == invocation.values.end()) continue;
+    if (given == invocation.values.end() || argument.kind == Argument::Kind::Flag) continue;
     words.insert(words.end(), {argument.name, given->second.front()});
   }
   return words;
@@ -145,6 +148,18 @@ Result<Question> read_setting(const Invocation& invocation, Diagnostics faults) 
 std::string risk_text(double risk) { return fmt::format("{:g} %", 100 * risk); }
 
 std::string words_of(Category category) {
+  switch (category) {
+    case Category::MainWeights: return "master weights";
+    case Category::Transients: return "temporary buffers";
+    case Category::GatherBuffers: return "all-gather buffers";
+    case Category::ReduceBuffers: return "reduce-scatter buffers";
+    case Category::PointToPoint: return "P2P buffers";
+    case Category::StepBuffers: return "optimizer step buffers";
+    case Category::AllocatorSlack: return "reserved, unallocated";
+    case Category::Communicators: return "communicator buffers";
+    case Category::Context: return "device context";
+    default: break;
+  }
   std::string text(name_of(category));
   std::replace(text.begin(), text.end(), '_', ' ');
   return text;
@@ -178,7 +193,7 @@ std::string weights_text(const PrecisionFacts& facts, const OptimizerFacts* opti
   if (facts.compute != weight) text += fmt::format(" computed in {}", facts.compute);
   const bool replaced = optimizer != nullptr && !optimizer->master.empty();
   const std::string& master = replaced ? optimizer->master : facts.master;
-  if (master != "none") text += fmt::format(", {} main weights", master);
+  if (master != "none") text += fmt::format(", {} master weights", master);
   return text + fmt::format(", {} gradients", gradients);
 }
 
@@ -285,8 +300,9 @@ std::string doubt_text(const Ground& ground, const Trainer& trainer) {
     case Ground::Doubt::None: return {};
     case Ground::Doubt::Unscored:
       return fmt::format(
-          "Memory of {} is counted from its code. Few published runs tell more, and most of those "
-          "take more beside weights and optimizer states, so intervals reach further up.",
+          "Memory of {} is derived from its source and hardly validated on published runs: the "
+          "upper "
+          "end of intervals is wider.",
           trainer.title);
     case Ground::Doubt::Adapters:
       if (trainer.name != trainer.stack || trainer.adapters.prepared.empty()) return {};
@@ -297,8 +313,8 @@ std::string doubt_text(const Ground& ground, const Trainer& trainer) {
 }
 
 std::string violations_text(const std::vector<LayoutViolation>& found, int width) {
-  if (found.empty()) return "legal: no objections\n";
-  std::string text = is_legal(found) ? "legal, with advice:\n" : "not legal:\n";
+  if (found.empty()) return "valid\n";
+  std::string text = is_legal(found) ? "valid, with advice:\n" : "invalid:\n";
   for (const LayoutViolation& violation : found) {
     const char* weight = violation.severity == Severity::Forbidden ? "forbidden" : "advice";
     Table table{{{""}, {"", Align::Wrap}}, {{weight, violation.reason}}};

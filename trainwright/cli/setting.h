@@ -60,7 +60,7 @@ std::string doubt_text(const Ground& ground, const Trainer& trainer);
 std::string counted(std::int64_t count, std::string_view one, std::string_view many);
 // As it was asked for: "5 %", "0.001 %".
 std::string risk_text(double risk);
-// "main weights"
+// "master weights"
 std::string words_of(Category category);
 // Prose of several lines, each broken to the width.
 std::string wrapped_lines(std::string_view prose, int width);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/glance.h"
 #include "trainwright/cli/show.h"
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/report/report.h"
@@ -9,7 +10,7 @@
 namespace trainwright::cli {
 namespace {
 
-std::string accelerator_table(const Accelerator& accelerator, int width) {
+std::string accelerator_table(const Accelerator& accelerator, bool verbose, int width) {
   Table table{{{"accelerator"}, {accelerator.name, Align::Wrap}}, {}};
   const auto row = [&](std::string what, std::string value) {
     table.rows.push_back({std::move(what), std::move(value)});
@@ -24,7 +25,7 @@ std::string accelerator_table(const Accelerator& accelerator, int width) {
   row("dense peak", join(peaks, ", "));
   row("host link", to_text(accelerator.host_link) + " each way");
   for (const auto& [fact, source] : accelerator.sources) {
-    row(fact == "note" ? "note" : "source of " + fact, source);
+    if (verbose || fact == "note") row(fact == "note" ? "note" : "source of " + fact, source);
   }
   return to_text(table, width);
 }
@@ -55,7 +56,7 @@ Result<Output> run_show_cluster(const Invocation& invocation) {
                         with_thousands(group.count), group.accelerator.name, group.per_node,
                         group.per_domain);
     text += tiers_table(group, invocation.width) + '\n';
-    text += accelerator_table(group.accelerator, invocation.width);
+    text += accelerator_table(group.accelerator, invocation.flag("verbose"), invocation.width);
   }
   return Output{text};
 }
@@ -63,16 +64,17 @@ Result<Output> run_show_cluster(const Invocation& invocation) {
 }  // namespace
 
 Command show_cluster_command() {
-  return {.name = "cluster",
-          .summary = "accelerators and network tiers of a cluster",
-          .details =
-              "A cluster is COUNTxACCELERATOR, NODESxPER_NODExACCELERATOR, a known cluster's "
-              "name, or the path of a JSON file.",
-          .examples = {"trainwright show cluster 64xH100",
-                       "trainwright show cluster 32x8xA100-80GB --json"},
-          .arguments = {{"cluster", Argument::Kind::Text, "what --on takes elsewhere", true,
-                         "CLUSTER"}},
-          .run = run_show_cluster};
+  return {
+      .name = "cluster",
+      .summary = "accelerators and network tiers of a cluster",
+      .details =
+          "A cluster is COUNTxACCELERATOR, NODESxPER_NODExACCELERATOR, a known cluster's "
+          "name, or the path of a JSON file.",
+      .examples = {"trainwright show cluster 64xH100",
+                   "trainwright show cluster 32x8xA100-80GB --json"},
+      .arguments = {{"cluster", Argument::Kind::Text, "what --on takes elsewhere", true, "CLUSTER"},
+                    verbose_argument("also the source of every fact")},
+      .run = run_show_cluster};
 }
 
 }  // namespace trainwright::cli

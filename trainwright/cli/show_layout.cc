@@ -7,6 +7,7 @@
 #include "trainwright/cli/show.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/report/report.h"
+#include "trainwright/work/work.h"
 
 namespace trainwright::cli {
 namespace {
@@ -52,7 +53,7 @@ std::string groups_table(const Question& setting, int width) {
   return table.rows.empty() ? "" : to_text(table, width) + '\n';
 }
 
-std::string runs_text(const Stage& stage) {
+std::string runs_text(const Stage& stage, const StageWeights& beside) {
   std::vector<std::string> parts;
   if (stage.embedding && !stage.embedding_share) parts.emplace_back("embedding");
   if (stage.count > 0) {
@@ -60,17 +61,19 @@ std::string runs_text(const Stage& stage) {
         fmt::format("{} layer{} from {}", stage.count, stage.count == 1 ? "" : "s", stage.first));
   }
   if (stage.head) parts.emplace_back(stage.head_share ? "final norm" : "head and loss");
-  if (stage.embedding_share) parts.emplace_back("share of the embedding");
-  if (stage.head_share) parts.emplace_back("share of the head");
+  for (const StageWeight weight : beside) parts.emplace_back(name_of(weight));
   if (stage.mtp > 0) parts.push_back(fmt::format("{} MTP", stage.mtp));
   return join(parts, ", ");
 }
 
 // Stages that follow each other and hold equally many plain layers are one row.
-std::string stages_table(const std::vector<Stage>& stages, int width) {
+std::string stages_table(const std::vector<Stage>& stages, const Question& setting, int width) {
   Table table{{{"stage"}, {"pipeline rank"}, {"holds", Align::Wrap}}, {}};
-  const auto plain = [](const Stage& s) {
-    return !s.embedding && !s.head && s.mtp == 0 && !s.embedding_share && !s.head_share;
+  const auto beside = [&](const Stage& s) {
+    return weights_beside_layers(s, setting.model, setting.trainer.code);
+  };
+  const auto plain = [&](const Stage& s) {
+    return !s.embedding && !s.head && s.mtp == 0 && beside(s).empty();
   };
   for (std::size_t i = 0; i < stages.size();) {
     std::size_t end = i + 1;
@@ -79,8 +82,8 @@ std::string stages_table(const std::vector<Stage>& stages, int width) {
       ++end;
     }
     if (end - i <= 2) {
-      table.rows.push_back(
-          {std::to_string(i), std::to_string(stages[i].rank), runs_text(stages[i])});
+      table.rows.push_back({std::to_string(i), std::to_string(stages[i].rank),
+                            runs_text(stages[i], beside(stages[i]))});
       ++i;
     } else {
       table.rows.push_back({fmt::format("{} to {}", i, end - 1), "",
@@ -127,7 +130,7 @@ Result<Output> run_show_layout(const Invocation& invocation) {
   if (is_legal(found)) {
     text += groups_table(setting, invocation.width);
     const auto stages = stage_layers(setting.read.layout, setting.model);
-    if (stages) text += stages_table(*stages, invocation.width) + '\n';
+    if (stages) text += stages_table(*stages, setting, invocation.width) + '\n';
   }
   text += violations_text(found, invocation.width);
   return Output{text, exit};
@@ -138,10 +141,10 @@ Result<Output> run_show_layout(const Invocation& invocation) {
 Command show_layout_command() {
   return {
       .name = "layout",
-      .summary = "which ranks sit where, and whether a layout is legal",
+      .summary = "which ranks sit where, and whether a layout is valid",
       .details =
           "A layout is key=value pairs joined by commas; dp is what the cluster leaves "
-          "when it is not given. Exit code 1 means not legal.",
+          "when it is not given. Exit code 1 means invalid.",
       .examples = {"trainwright show layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192 "
                    "--model llama-3.1-70b --on 64xH100 --trainer megatron@0.12"},
       .topics = {"layout", "job"},

@@ -4,6 +4,9 @@
 #include <algorithm>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/glance.h"
+#include "trainwright/cli/own_runs.h"
+#include "trainwright/cli/setting.h"
 #include "trainwright/cli/show.h"
 #include "trainwright/report/report.h"
 #include "trainwright/trainer/known.h"
@@ -140,10 +143,16 @@ Result<Output> run_show_trainer(const Invocation& invocation) {
   text += states_table(trainer, invocation.width) + '\n';
   text += schedules_table(trainer, invocation.width) + '\n';
   text += kernels_table(trainer, invocation.width) + '\n';
-  text += code_table(trainer.code, invocation.width) + '\n';
-  text += rules_table(trainer, invocation.width);
-  text += "\n--sources lists every fact's source, by how it is known.\n";
-  return Output{text};
+  if (invocation.flag("verbose")) {
+    text += code_table(trainer.code, invocation.width) + '\n';
+    text += rules_table(trainer, invocation.width) + '\n';
+  }
+  const TimeConstants times = TW_TRY(load_time_constants(invocation.data.path()));
+  const StackConstants& stack = stack_of(times.stacks, trainer).constants;
+  text += wrapped_lines(tuned_text(stack, false), invocation.width) + '\n';
+  return Output{text + wrapped_lines("--verbose adds how layers are written and the rules by which "
+                                     "layouts are rejected, --sources the source of every fact.",
+                                     invocation.width)};
 }
 
 }  // namespace
@@ -155,7 +164,9 @@ Command show_trainer_command() {
                        "trainwright show trainer torchtitan --sources"},
           .arguments = {{"trainer", Argument::Kind::Text, "NAME or NAME@VERSION", true, "TRAINER"},
                         {"--sources", Argument::Kind::Flag,
-                         "the source of every fact: read, published, learned from runs, assumed"}},
+                         "the source of every fact: read, published, learned from runs, assumed"},
+                        verbose_argument("also how layers are written, and the rules by which "
+                                         "layouts are rejected")},
           .run = run_show_trainer};
 }
 

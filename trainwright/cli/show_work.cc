@@ -6,6 +6,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cli/setting.h"
 #include "trainwright/cli/show.h"
+#include "trainwright/cli/work_formula.h"
 #include "trainwright/cli/work_tables.h"
 #include "trainwright/report/report.h"
 
@@ -180,19 +181,94 @@ std::string overview(const WorkQuestion& question, const std::vector<Stage>& sta
     if (stage.count > 0) holds.push_back(fmt::format("{} layers", stage.count));
     if (stage.mtp > 0) holds.push_back(fmt::format("{} MTP", stage.mtp));
     if (stage.head) holds.emplace_back(stage.head_share ? "final norm" : "head and loss");
-    if (stage.embedding_share) holds.emplace_back("share of the embedding");
-    if (stage.head_share) holds.emplace_back("share of the head");
+    for (const StageWeight weight :
+         weights_beside_layers(stage, question.setting.model, question.setting.trainer.code)) {
+      holds.emplace_back(name_of(weight));
+    }
     table.rows.push_back(
         {std::to_string(stage.id.index()), join(holds, ", "), to_text(sum.effort[0].matmul),
          to_text(sum.effort[1].matmul + sum.effort[2].matmul), to_text(sum.effort[3].matmul),
-         to_text(sum.kept), to_text(sum.parameters.dense + sum.parameters.expert)});
+         to_text(sum.kept), to_text(both(sum.parameters, &HeldGroup::all))});
   }
   return "one micro-batch of one rank, by stage\n\n" + to_text(table, width);
+}
+
+// Layers of the stages by formula, and what else the stages keep, by name.
+struct Formulas {
+  std::vector<FormulaPiece> layers;
+  std::vector<std::pair<std::string, Bytes>> others;
+};
+void add_layer(Formulas& formulas, const WorkQuestion& question, const Portion& portion) {
+  const ListOf& of = *portion.list;
+  const std::int64_t n = of.slice.recompute.n;
+  FormulaPiece piece{title_of(question.setting.model, of), portion.count * n, n,
+                     kept_formula(question.setting.model, question.recipe, of)};
+  for (FormulaPiece& one : formulas.layers) {
+    const bool same = one.title == piece.title && one.formula.text == piece.formula.text &&
+                      one.formula.bytes == piece.formula.bytes;
+    if (!same) continue;
+    one.layers += piece.layers;
+    return;
+  }
+  formulas.layers.push_back(std::move(piece));
+}
+Formulas formulas_of(const WorkQuestion& question, const std::vector<Stage>& stages) {
+  Formulas formulas;
+  WorkCache cache(question.setting.model, question.recipe);
+  for (const Stage& stage : stages) {
+    for (const Portion& portion : all_portions(cache, question, stage)) {
+      if (portion.list->what == ListOf::What::Layer) {
+        add_layer(formulas, question, portion);
+      } else {
+        formulas.others.emplace_back(what_of(*portion.list), portion.totals->kept * portion.count);
+      }
+    }
+  }
+  return formulas;
+}
+
+std::string formulas_text(const Formulas& formulas, int width) {
+  std::string text = "activations saved for the backward pass of a micro-batch\n";
+  for (const FormulaPiece& piece : formulas.layers) text += '\n' + formula_text(piece, width);
+  std::vector<std::string> others;
+  for (const auto& [what, kept] : formulas.others) {
+    others.push_back(fmt::format("{} {}", what, to_text(kept)));
+  }
+  if (others.empty()) return text;
+  return text + '\n' + join(wrapped("Beside layers: " + join(others, ", "), width), "\n") + '\n';
+}
+
+Json formulas_json(const Formulas& formulas) {
+  Json layers = Json::array();
+  for (const FormulaPiece& piece : formulas.layers) layers.push(formula_json(piece));
+  Json others = Json::array();
+  for (const auto& [what, kept] : formulas.others) {
+    others.push(Json::object().add("what", Json::of(what)).add("bytes", Json::of(kept.value())));
+  }
+  return Json::object().add("layers", std::move(layers)).add("others", std::move(others));
+}
+
+Output formula_output(const Invocation& invocation, const WorkQuestion& question,
+                      const std::vector<Stage>& stages) {
+  const Formulas formulas = formulas_of(question, stages);
+  if (invocation.json) {
+    Json document = Json::object();
+    document.add("layout", to_json(question.setting.read.layout))
+        .add("formulas", formulas_json(formulas));
+    return {document_text(invocation.data, document), Exit::Ok};
+  }
+  return {setting_text(question.setting, invocation.width) + '\n' +
+              formulas_text(formulas, invocation.width),
+          Exit::Ok};
 }
 
 Result<Output> run_show_work(const Invocation& invocation) {
   Diagnostics faults;
   const auto sort = value_or_faults(sort_named(invocation.text("sort").value_or("order")), faults);
+  if (invocation.flag("formula") && invocation.flag("sort")) {
+    faults.push_back(
+        {"--sort", "terms of --formula have the order of the layer", "leave one of them out"});
+  }
   const Question setting = TW_TRY(read_setting(invocation, std::move(faults)));
   const Layout& layout = setting.read.layout;
   const auto found = violations(setting);
@@ -214,6 +290,7 @@ Result<Output> run_show_work(const Invocation& invocation) {
   const std::string which = invocation.text("stage").value_or("first");
   const auto stages = TW_TRY(stages_named(which, all));
   const WorkQuestion question{setting, recipe_of(setting.trainer, StoredAs(layout), setting.job)};
+  if (invocation.flag("formula")) return formula_output(invocation, question, stages);
   if (invocation.json) {
     Json list = Json::array();
     for (const Stage& stage : stages) list.push(stage_json(question, stage));
@@ -235,15 +312,22 @@ Command show_work_command() {
                        "first, last, all or a number (default: first)", false, "STAGE"});
   arguments.push_back({"--sort", Argument::Kind::Text,
                        "order, flops, kept or name (default: order)", false, "HOW"});
+  arguments.push_back({"--formula", Argument::Kind::Flag,
+                       "the activations that layers keep, as a formula in s, b, h, a, t"});
   return {
       .name = "work",
       .summary = "what one rank does for one micro-batch, operator by operator",
       .details =
           "FLOPs, bytes moved, tensors kept for backward and collectives of every operator of a "
           "stage. Attention counts the pairs that the trainer's kernel computes: those below the "
-          "diagonal with flash attention, all of them otherwise.",
+          "diagonal with flash attention, all of them otherwise. --formula derives what layers "
+          "keep "
+          "for their backward pass from the same list, in the letters of Korthikanti et al. "
+          "(arXiv:2205.05198).",
       .examples = {"trainwright show work llama-3.1-70b --on 64xH100 --stage last "
-                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192"},
+                   "--layout tp=8,pp=4,sp,zero=1,mbs=1,gbs=1024,seq=8192",
+                   "trainwright show work megatron-22b --on 8xA100-80GB --formula "
+                   "--trainer megatron-lm-2022 --layout tp=8,sp,mbs=4,gbs=4,seq=2048"},
       .arguments = std::move(arguments),
       .run = run_show_work};
 }

@@ -24,7 +24,7 @@ struct GroupFacts {
 constexpr std::array<GroupFacts, kGroups> kFacts{{
     {"weights", "another precision, a copy beside them, or other sharding (zero, tp, fsdp)"},
     {"gradients", "their dtype, ZeRO's stage, or buckets of data parallelism"},
-    {"optimizer states", "their dtype, main weights made with them, or ZeRO's stage"},
+    {"optimizer states", "their dtype, master weights made with them, or ZeRO's stage"},
     {"activations and transients",
      "recompute, the attention kernel, the micro-batch, or how many micro-batches are in flight"},
     {"allocator slack",

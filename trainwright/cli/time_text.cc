@@ -54,21 +54,22 @@ std::string seconds_text(Seconds time) {
 
 std::string_view words_of(TimePart part) {
   switch (part) {
-    case TimePart::Products: return "matrix products";
+    case TimePart::Products: return "GEMMs";
     case TimePart::AttentionCores: return "attention";
     case TimePart::Streams: return "memory-bound kernels";
     case TimePart::Loss: return "loss";
-    case TimePart::Launches: return "kernel launches";
-    case TimePart::Host: return "waiting for the host";
-    case TimePart::Tensor: return "tensor parallel";
-    case TimePart::Context: return "context parallel";
-    case TimePart::Expert: return "expert parallel";
-    case TimePart::Pipeline: return "between stages";
+    case TimePart::Gaps: return "gaps between kernels";
+    case TimePart::Host: return "host overhead";
+    case TimePart::Tensor: return "exposed TP communication";
+    case TimePart::Context: return "exposed CP communication";
+    case TimePart::Expert: return "exposed EP communication";
+    case TimePart::Pipeline: return "exposed PP communication";
     case TimePart::Bubble: return "pipeline bubble";
-    case TimePart::Data: return "data parallel";
-    case TimePart::Offload: return "activations to and from the host";
+    case TimePart::Data: return "exposed DP communication";
+    case TimePart::Offload: return "exposed offload";
     case TimePart::Optimizer: return "optimizer";
-    case TimePart::Waiting: return "waiting for other ranks";
+    case TimePart::Waiting: return "pipeline imbalance";
+    case TimePart::Fixed: return "fixed overhead of a step";
   }
   return {};
 }
@@ -105,8 +106,8 @@ std::string mfu_text(const StepTime& time, PrecisionKind precision) {
 
 std::string time_text(const StepTime& time, PrecisionKind precision) {
   return fmt::format(
-      "{} a step (90 % interval {} to {} s), {} tokens/s per accelerator, MFU "
-      "{}, HFU {}; at the accelerators' peak its products would take {}.\nOf this: {}.\n",
+      "{}/step (90 % interval {} to {} s), {} tokens/s/device, MFU {}, HFU {}; compute lower bound "
+      "(GEMM FLOPs at peak) {}.\nStep time: {}.\n",
       seconds_text(time.step), plain(time.low.value()), plain(time.high.value()),
       with_thousands(std::llround(tokens_per_second_per_rank(time))), mfu_text(time, precision),
       percent(time.hfu), seconds_text(time.bound), parts_text(time));

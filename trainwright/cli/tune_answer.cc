@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "trainwright/base/text.h"
+#include "trainwright/cli/exported_folder.h"
 #include "trainwright/cli/time_text.h"
 #include "trainwright/cli/tune.h"
 #include "trainwright/report/report.h"
@@ -55,20 +56,23 @@ Json candidates_json(const Tuned& tuned) {
   return list;
 }
 
-std::string conclusion(const std::vector<TrialRecord>& records, const Tuned& tuned) {
+// The best layout stays on a line of its own, ready to copy.
+std::string conclusion(const std::vector<TrialRecord>& records, const Tuned& tuned, int width) {
   std::string text;
   if (const TrialRecord* best = best_of(records)) {
-    text = fmt::format("best: trial {}, {} a step (predicted {}): {}\n", best->id,
+    text = fmt::format("best: trial {}, {}/step (predicted {})\n  --layout {}\n", best->id,
                        seconds_text(best->step), seconds_text(best->predicted), best->layout);
   } else {
     text = "no trial ran to its end\n";
   }
   if (tuned.interrupted) return text + "interrupted; `trainwright tune resume` goes on\n";
   if (tuned.last.stop != TuneStop::Not) {
-    return text + fmt::format("stopped, {}: {}\n", name_of(tuned.last.stop), tuned.last.why);
+    return text +
+           wrapped_lines(fmt::format("stopped, {}: {}", name_of(tuned.last.stop), tuned.last.why),
+                         width);
   }
-  return text +
-         fmt::format("next: {}\n  {}\n", tuned.trials[tuned.last.trial].layout, tuned.last.why);
+  return text + fmt::format("next: {}\n", tuned.trials[tuned.last.trial].layout) +
+         wrapped_lines(tuned.last.why, width);
 }
 
 Result<Output> run_status(const Invocation& invocation) {
@@ -100,7 +104,7 @@ Result<std::string> memory_line(const Invocation& invocation, const History& his
   const auto reading =
       trial.memory ? seen_memory(record.memory, *trial.memory) : std::optional<SeenMemory>();
   if (!reading) return std::string();
-  return fmt::format("memory: {} {} on the fullest rank of the log, predicted {}; {:+.1f} %\n",
+  return fmt::format("memory: {} {} peak memory of the log, predicted {}; {:+.1f} %\n",
                      to_text(reading->measured), name_of(reading->counter),
                      to_text(reading->predicted),
                      100 * (real(reading->measured) / real(reading->predicted) - 1));
@@ -166,7 +170,9 @@ Result<Output> run_export_best(const Invocation& invocation) {
   const TrialRecord* best = best_of(records);
   if (best == nullptr) return fail(history.folder(), "no trial ran to its end", "");
   Output output;
-  output.files = TW_TRY(files_of(history.folder_of(best->id), *invocation.text("out")));
+  const std::string out = *invocation.text("out");
+  std::vector<File> files = TW_TRY(files_of(history.folder_of(best->id), out));
+  output.files = TW_TRY(into_folder(out, std::move(files), invocation.flag("force")));
   if (const auto path = invocation.text("calibration")) {
     const auto question = TW_TRY(tune_question(invocation, history));
     output.files.push_back({*path, TW_TRY(calibration_text(*question, records))});
@@ -226,8 +232,8 @@ std::string tuned_text(const std::vector<TrialRecord>& records, const Tuned& tun
                           ran(record) ? seconds_text(record.step) : "",
                           record.state == TrialState::Ended ? to_text(record.took) : ""});
   }
-  return (records.empty() ? std::string() : to_text(table, width) + '\n') +
-         conclusion(records, tuned);
+  return conclusion(records, tuned, width) +
+         (records.empty() ? std::string() : '\n' + to_text(table, width));
 }
 
 Result<Output> tuned_output(const Invocation& invocation, const History& history,
@@ -272,8 +278,8 @@ Command tune_export_command() {
       .arguments = {history_argument(),
                     {"--out", Argument::Kind::Text, "folder to write into", true, "DIR"},
                     {"--calibration", Argument::Kind::Text,
-                     "also what was learned, as `--calibration` of `plan` reads it", false,
-                     "FILE"}},
+                     "also what was learned, as `--calibration` of `plan` reads it", false, "FILE"},
+                    force_argument()},
       .run = run_export_best};
 }
 

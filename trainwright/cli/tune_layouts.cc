@@ -71,7 +71,7 @@ Result<std::vector<TuneLayout>> layouts_of(TuneQuestion& of) {
   const SearchResult found = TW_TRY(search(question));
   for (const PlannedLayout& one : found.best) {
     layouts.push_back({one.layout});
-    for (const auto& [alike, time] : one.alike) layouts.push_back({alike});
+    for (const PlannedLayout& alike : one.alike) layouts.push_back({alike.layout});
   }
   if (layouts.empty()) return fail("tune", "no layout fits", "see `trainwright plan`");
   return layouts;

@@ -68,7 +68,7 @@ std::vector<std::string> learned(const TuneQuestion& of, const Tuned& tuned) {
   if (!memory.empty()) {
     const auto [least, most] = std::minmax_element(memory.begin(), memory.end());
     notes.push_back(fmt::format(
-        "Memory of the fullest rank that a log names was {:+.1f} % to {:+.1f} % of its prediction "
+        "Peak memory of the ranks that a log names was {:+.1f} % to {:+.1f} % of its prediction "
         "off; chances of OOM were moved by it.",
         100 * std::expm1(*least), 100 * std::expm1(*most)));
   }

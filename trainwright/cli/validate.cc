@@ -190,7 +190,7 @@ Command validate_memory_command() {
           "case). Unlearned: as shipped, without facts that only measured rows could tell. Broken: "
           "rows that contradict themselves, or that their source calls broken. Undetermined: rows "
           "that leave out something memory depends on; they are not in the source's own line. "
-          "Tight: verdicts with a chance of OOM between 5 and 50 %.",
+          "Tight: verdicts with an OOM probability between 5 and 50 %.",
       .examples = {"trainwright validate memory --measurements ../shared/measurements",
                    "trainwright validate memory --measurements ../shared/measurements "
                    "--source simumax_b200 --json",

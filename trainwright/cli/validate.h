@@ -13,6 +13,10 @@ namespace trainwright::cli {
 // It reads these files of that directory: the constants of each source, orders of actions.
 std::vector<File> add_commands(std::vector<SourceScore>& scores, const Cases& cases,
                                const MemoryConstants& constants, const std::string& directory);
+// The same of step times; `left` are the constants that they were predicted with.
+std::vector<File> add_commands(std::vector<TimeSourceScore>& scores, const Cases& cases,
+                               const LeftOut& left, const Stacks& stacks,
+                               const std::string& directory);
 
 // The runs of --measurements. These options must name a source that is known, or one of a table of
 // one's own; `scored`: "memory is", "step times are".

@@ -58,6 +58,7 @@ std::string scores_text(const std::vector<TimeSourceScore>& scores, int width) {
 struct Loaded {
   Kernels kernels;
   Stacks stacks;
+  Cases cases;
   TimedRuns runs;
   bool own = false;  // somebody's, not the published ones
 };
@@ -66,23 +67,26 @@ Result<Loaded> load_runs(const Invocation& invocation) {
   const Knowledge knowledge = TW_TRY(load_knowledge(data));
   const std::vector<MeasuredRun> measured =
       TW_TRY(wanted_runs(invocation, known_sources(knowledge), "step times are", {"source"}));
-  Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}, false};
+  Loaded loaded{TW_TRY(load_kernels(data)), TW_TRY(load_stacks(data)), {}, {}, false};
   loaded.own = std::all_of(measured.begin(), measured.end(),
                            [](const MeasuredRun& run) { return run.asked.has_value(); });
-  loaded.runs = time_runs(cases_of(measured, knowledge), loaded.kernels, loaded.stacks);
+  loaded.cases = cases_of(measured, knowledge);
+  loaded.runs = time_runs(loaded.cases, loaded.kernels, loaded.stacks);
   return loaded;
 }
 
 Result<Output> run_validate_time(const Invocation& invocation) {
   const Loaded loaded = TW_TRY(load_runs(invocation));
-  std::vector<TimeSourceScore> scores =
-      validate_time(loaded.runs,
-                    loaded.own ? shipped(loaded.runs, loaded.stacks)
-                               : leave_sources_out(loaded.runs, loaded.stacks),
-                    invocation.text("source"));
+  const LeftOut left = loaded.own ? shipped(loaded.runs, loaded.stacks)
+                                  : leave_sources_out(loaded.runs, loaded.stacks);
+  std::vector<TimeSourceScore> scores = validate_time(loaded.runs, left, invocation.text("source"));
   if (invocation.json) {
+    std::vector<File> files;
+    if (const auto directory = invocation.text("files")) {
+      files = add_commands(scores, loaded.cases, left, loaded.stacks, *directory);
+    }
     return Output{document_text(invocation.data, to_json(scores, invocation.flag("rows"))),
-                  Exit::Ok};
+                  Exit::Ok, std::move(files)};
   }
   return Output{scores_text(scores, invocation.width), Exit::Ok};
 }
@@ -100,6 +104,10 @@ Command validate_time_command() {
   arguments.push_back(
       {"--source", Argument::Kind::Text, "score this source only", false, "SOURCE"});
   arguments.push_back({"--rows", Argument::Kind::Flag, "every row, with --json"});
+  arguments.push_back({"--files", Argument::Kind::Text,
+                       "with --rows also the command that predicts a row; the constants that it "
+                       "reads go into this directory",
+                       false, "DIRECTORY"});
   return {
       .name = "time",
       .summary = "step times against published runs: errors and intervals",

@@ -255,16 +255,16 @@ std::string sums_text(const Totals& sum, int width) {
   add("forward peak", sum.forward.bytes, "kept, inputs, outputs, workspace");
   add("backward peak", sum.backward.bytes, "kept, run again, gradients, workspace");
   text += '\n' + to_text(table, width);
-  text += fmt::format("\nparameters: {}", to_text(sum.parameters.dense + sum.parameters.expert));
-  if (sum.parameters.expert > Params(0)) {
-    text += fmt::format(", of experts {}", to_text(sum.parameters.expert));
+  text += fmt::format("\nparameters: {}", to_text(both(sum.parameters, &HeldGroup::all)));
+  if (sum.parameters.expert.all > Params(0)) {
+    text += fmt::format(", of experts {}", to_text(sum.parameters.expert.all));
   }
   text += fmt::format("; on every rank of tp alike {}", to_text(sum.parameters.replicated));
   const HeldParameters& held = sum.parameters;
-  const Params adapters = held.adapter_dense + held.adapter_expert;
-  const Params trained = held.trained_dense + held.trained_expert;
+  const Params adapters = both(held, &HeldGroup::adapters);
+  const Params trained = both(held, &HeldGroup::trained);
   if (adapters > Params(0)) text += fmt::format("; adapters {}", to_text(adapters));
-  if (trained < held.dense + held.expert) {
+  if (trained < both(held, &HeldGroup::all)) {
     text += fmt::format("; trained {}", to_text(trained + adapters));
   }
   text += '\n';

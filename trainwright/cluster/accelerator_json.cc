@@ -38,6 +38,7 @@ UsualNode read_node(JsonFields& fields, Diagnostics& diagnostics) {
   node.nics = parts.integer("nics", {.least = 1, .most = kMostAccelerators});
   node.nic_bandwidth = detail::bandwidth_field(parts, "nic_bandwidth");
   node.leaf_domains = parts.integer("leaf_domains", {.least = 1, .most = kMostAccelerators});
+  if (parts.raw("efa") != nullptr) node.efa = detail::bandwidth_field(parts, "efa");
   parts.finish();
   return node;
 }
@@ -114,6 +115,7 @@ Accelerator detail::read_accelerator(const Json& json, const std::string& origin
       fields.optional_integer("job_domain", {.least = 1, .most = kMostAccelerators})
           .value_or(domain);
   accelerator.host_link = bandwidth_field(fields, "host_link");
+  accelerator.power = ratio_field(fields, "power", 0, 1e5, 0);
   accelerator.node = read_node(fields, diagnostics);
   accelerator.sources = sources_field(fields, diagnostics);
   fields.finish();
@@ -141,8 +143,9 @@ Json to_json(const Accelerator& accelerator) {
                    .add("nics", Json::of(node.nics))
                    .add("nic_bandwidth", Json::of(to_exact_text(node.nic_bandwidth)))
                    .add("leaf_domains", Json::of(node.leaf_domains));
-  return Json::object()
-      .add("name", Json::of(accelerator.name))
+  if (node.efa > BytesPerSecond(0)) usual.add("efa", Json::of(to_exact_text(node.efa)));
+  Json json = Json::object();
+  json.add("name", Json::of(accelerator.name))
       .add("aliases", std::move(aliases))
       .add("vendor", Json::of(accelerator.vendor))
       .add("year", Json::of(accelerator.year))
@@ -153,9 +156,9 @@ Json to_json(const Accelerator& accelerator) {
       .add("peak", std::move(peak))
       .add("scale_up", detail::to_json(accelerator.scale_up))
       .add("job_domain", Json::of(accelerator.job_domain))
-      .add("host_link", Json::of(to_exact_text(accelerator.host_link)))
-      .add("node", std::move(usual))
-      .add("sources", detail::to_json(accelerator.sources));
+      .add("host_link", Json::of(to_exact_text(accelerator.host_link)));
+  if (accelerator.power > 0) json.add("power", Json::of(accelerator.power));
+  return json.add("node", std::move(usual)).add("sources", detail::to_json(accelerator.sources));
 }
 
 }  // namespace trainwright

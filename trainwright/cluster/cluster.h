@@ -28,6 +28,7 @@
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
 #include "trainwright/base/units.h"
+#include "trainwright/cluster/told.h"
 
 namespace trainwright {
 
@@ -58,6 +59,7 @@ struct UsualNode {
   std::int64_t nics = 8;
   BytesPerSecond nic_bandwidth;    // of one, each way
   std::int64_t leaf_domains = 32;  // scale-up domains below the same leaf switches
+  BytesPerSecond efa{0};           // of a node with AWS's adapters, each way; 0: there is none
 
   friend bool operator==(const UsualNode&, const UsualNode&) = default;
 };
@@ -80,6 +82,7 @@ struct Accelerator {
   // others are spares, and 72 is no power of two); elsewhere the whole domain.
   std::int64_t job_domain = 8;
   BytesPerSecond host_link;  // to the memory of the host, each way
+  double power = 0;          // W that a board draws at most; 0: not known
   UsualNode node;
   std::map<std::string, std::string> sources;  // field -> document and year; "note" for remarks
 
@@ -99,6 +102,7 @@ struct Group {
   // share a rail and reach each other below one leaf switch. 1: the network knows no rails.
   std::int64_t rails = 1;
   std::vector<Tier> tiers;  // innermost first, domains growing; the last one holds `count`
+  Told told = {};
 
   friend bool operator==(const Group&, const Group&) = default;
 };
@@ -118,12 +122,14 @@ struct Cluster {
 struct Hardware {
   std::vector<Accelerator> accelerators;
   std::vector<Cluster> clusters;
+  std::vector<Host> hosts = {};
 };
 
 // Largest cluster that is accepted; bounds all arithmetic on counts.
 inline constexpr std::int64_t kMostAccelerators = std::int64_t{1} << 24;
 
-// Reads DIR/accelerators/*.json and DIR/clusters/*.json; all faults of all files at once.
+// Reads DIR/accelerators/*.json, DIR/clusters/*.json and, if it is there, DIR/hosts.json; all
+// faults of all files at once.
 Result<Hardware> load_hardware(const std::string& data_dir);
 
 // The accelerator of that name or alias, without regard to case; nullptr if unknown.
@@ -136,6 +142,7 @@ const Cluster* find_cluster(const Hardware& hardware, std::string_view name);
 //   256xGB200             4 NVL72 racks, 64 accelerators of each (job_domain)
 //   selene, 64xselene     a known cluster, or a part of it: whole nodes
 //   64xH100+32x8xA100     two groups
+//   64xH100,network=8x200G,cpu=epyc-7742,power=500W   what is told of their machines
 //   mine.json, ./dir/c    a cluster file: the text ends in .json or holds a slash
 // Fewer than a node are one part-filled node; more must fill whole nodes and equal domains, because
 // the groups of a layout could not all look alike otherwise.

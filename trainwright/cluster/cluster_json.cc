@@ -8,11 +8,13 @@
 #include "trainwright/cluster/fields.h"
 #include "trainwright/cluster/names.h"
 #include "trainwright/cluster/sizing.h"
+#include "trainwright/cluster/told_words.h"
 
 namespace trainwright {
 namespace {
 
 constexpr std::size_t kMostGroups = 64;
+constexpr std::string_view kUsual = "usual";
 constexpr IntegerRange kCount = {.least = 1, .most = kMostAccelerators};
 
 // A known name or a whole object; nullopt after a fault.
@@ -88,9 +90,26 @@ std::optional<Group> usual_tiers(JsonFields& fields, const Group& wanted) {
     return std::nullopt;
   }
   Group group = detail::sized(pattern, shape);
+  group.told = wanted.told;
+  detail::lay_network(group);
   group.rails =
       fields.optional_integer("rails", {.least = 1, .most = group.per_node}).value_or(group.rails);
   return group;
+}
+
+// "network", "cpu" and "power", as --on has them. Tiers that are listed are the network, unless
+// they are said to be "usual".
+void read_told(JsonFields& fields, const std::string& origin, const Hardware& hardware,
+               Group& group, Diagnostics& diagnostics) {
+  const bool usual = fields.optional_string("network").value_or("") == kUsual;
+  if (fields.raw("tiers") != nullptr && !usual) group.told.network = Network{};
+  std::string words;
+  for (const char* key : {"network", "cpu", "power"}) {
+    const auto value = fields.optional_string(key);
+    if (!value || (usual && key == std::string_view("network"))) continue;
+    words += fmt::format("{}{}={}", words.empty() ? "" : ",", key, *value);
+  }
+  detail::read_told(words, origin, hardware, group, diagnostics);
 }
 
 std::optional<Group> read_group(const Json& json, const std::string& origin,
@@ -117,6 +136,7 @@ std::optional<Group> read_group(const Json& json, const std::string& origin,
     const Json* array = fields.array("tiers");
     if (array) group.tiers = detail::read_tiers(*array, origin, fields.path("tiers"), diagnostics);
   }
+  read_told(fields, origin, hardware, group, diagnostics);
   fields.finish();
   if (diagnostics.size() != before) return std::nullopt;
   group.count = nodes * group.per_node;
@@ -133,13 +153,19 @@ std::optional<Group> read_group(const Json& json, const std::string& origin,
 }
 
 Json to_json(const Group& group) {
-  return Json::object()
-      .add("accelerator", to_json(group.accelerator))
+  Json json = Json::object();
+  json.add("accelerator", to_json(group.accelerator))
       .add("nodes", Json::of(node_count(group)))
       .add("per_node", Json::of(group.per_node))
       .add("per_domain", Json::of(group.per_domain))
       .add("rails", Json::of(group.rails))
       .add("tiers", detail::to_json(group.tiers));
+  const Told& told = group.told;
+  if (!told.network) json.add("network", Json::of(kUsual));
+  if (told.network && told.network->nics > 0) json.add("network", Json::of(told.network->name));
+  if (told.host) json.add("cpu", Json::of(told.host->name));
+  if (told.power > 0) json.add("power", Json::of(fmt::format("{}W", significant(told.power))));
+  return json;
 }
 
 std::vector<Group> read_groups(JsonFields& fields, const Hardware& hardware,

@@ -7,6 +7,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cluster/names.h"
 #include "trainwright/cluster/sizing.h"
+#include "trainwright/cluster/told_words.h"
 
 namespace trainwright {
 namespace {
@@ -116,9 +117,12 @@ Diagnostic uneven_count(std::string_view where, const Pattern& pattern, std::int
   for (const std::int64_t up : {0, 1}) {
     // The next count of whole nodes, or where that fills domains unequally, of whole domains.
     for (const std::int64_t size : {group.per_node, detail::job_domain(group)}) {
-      const auto shape = detail::usual_shape(group, (count / size + up) * size);
+      const std::int64_t other = (count / size + up) * size;
+      const auto shape = detail::usual_shape(group, other);
       if (!shape) continue;
-      ways.push_back(shape_text(pattern, *shape));
+      const std::string spare =
+          other < count ? fmt::format(" ({} spare)", with_thousands(count - other)) : "";
+      ways.push_back(shape_text(pattern, *shape) + spare);
       break;
     }
   }
@@ -193,9 +197,9 @@ std::optional<DomainShape> read_shape(std::string_view where, const Pattern& pat
   return std::nullopt;
 }
 
-// One part between '+': its cluster of one group, or nullopt after faults.
-std::optional<Cluster> read_part(std::string_view part, const Hardware& hardware,
-                                 Diagnostics& diagnostics) {
+// A part without what is told of it: its cluster of one group, or nullopt after faults.
+std::optional<Cluster> read_build(std::string_view part, const Hardware& hardware,
+                                  Diagnostics& diagnostics) {
   const std::string where = fmt::format("'{}'", trim(part));
   const std::size_t before = diagnostics.size();
   const Written written = cut(part);
@@ -233,6 +237,23 @@ std::optional<Cluster> read_part(std::string_view part, const Hardware& hardware
                  .sources = pattern->sources};
 }
 
+// One part between '+': its build, and what is told of its machines.
+std::optional<Cluster> read_part(std::string_view part, const Hardware& hardware,
+                                 Diagnostics& diagnostics) {
+  const std::size_t comma = std::min(part.find(','), part.size());
+  auto cluster = read_build(part.substr(0, comma), hardware, diagnostics);
+  if (!cluster || comma == part.size()) return cluster;
+  const std::string where = fmt::format("'{}'", trim(part));
+  if (cluster->groups.size() > 1) {
+    diagnostics.push_back({where, "a cluster of unlike groups is told of in its file", {}});
+    return std::nullopt;
+  }
+  Group& group = cluster->groups.front();
+  cluster->name += detail::read_told(part.substr(comma + 1), where, hardware, group, diagnostics);
+  detail::lay_network(group);
+  return cluster;
+}
+
 // A single domain has no network by itself; beside others it has the one that such accelerators are
 // usually built with.
 void join_network(Group& group, std::int64_t everyone) {
@@ -240,6 +261,7 @@ void join_network(Group& group, std::int64_t everyone) {
   Tier network = usual_group(group.accelerator, 2, group.per_domain).tiers.back();
   network.domain = everyone;
   group.tiers.push_back(std::move(network));
+  detail::lay_network(group);
 }
 
 }  // namespace

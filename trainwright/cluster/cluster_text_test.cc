@@ -81,11 +81,12 @@ TEST_CASE("slips of form are told from unknown names") {
 
 TEST_CASE("a count that leaves a node half full is refused with the counts that do not") {
   CHECK(what("60xH100") == "60 accelerators fill 7 nodes of 8 and leave 4 over");
-  CHECK(hint("60xH100") == "fill them equally: 56xH100-SXM, 64xH100-SXM or 15x4xH100-SXM");
+  CHECK(hint("60xH100") ==
+        "fill them equally: 56xH100-SXM (4 spare), 64xH100-SXM or 15x4xH100-SXM");
   // A prime count has no equal part of a node but one of each.
-  CHECK(hint("13xH100") == "fill them equally: 8xH100-SXM or 16xH100-SXM");
+  CHECK(hint("13xH100") == "fill them equally: 8xH100-SXM (5 spare) or 16xH100-SXM");
   CHECK(what("100xGB200") == "100 accelerators fill 1 scale-up domain of 64 and leave 36 over");
-  CHECK(hint("100xGB200") == "fill them equally: 64xGB200, 128xGB200 or 5x20xGB200");
+  CHECK(hint("100xGB200") == "fill them equally: 64xGB200 (36 spare), 128xGB200 or 5x20xGB200");
   CHECK(what("4x6xGB200") == "6 of a domain fill 1 node of 4 and leave 2 over");
   CHECK(what("4x16xH100") == "a scale-up domain of H100-SXM holds 8, not 16");
 }

@@ -7,6 +7,7 @@
 #include "trainwright/base/text.h"
 #include "trainwright/cluster/fields.h"
 #include "trainwright/cluster/names.h"
+#include "trainwright/cluster/told_words.h"
 
 namespace trainwright {
 namespace {
@@ -103,6 +104,15 @@ Result<Hardware> load_hardware(const std::string& data_dir) {
       [&](const Json& json, const std::string& path) { return read_cluster(json, path, hardware); },
       diagnostics);
   check_names(hardware, data_dir, diagnostics);
+  const std::string hosts = data_dir + "/hosts.json";
+  if (std::filesystem::exists(hosts)) {
+    if (const auto json = read_json_file(hosts)) {
+      hardware.hosts = detail::read_hosts(*json, hosts, diagnostics);
+    } else {
+      diagnostics.insert(diagnostics.end(), json.error().diagnostics.begin(),
+                         json.error().diagnostics.end());
+    }
+  }
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
   return hardware;
 }

@@ -197,9 +197,24 @@ double ranks_met(const Chosen& chosen, double ranks) {
   return reached * (1 - std::pow(1 - 1 / std::max(1.0, reached), real(chosen.experts)));
 }
 
+double dispatch_share(DispatcherKind kind, double capability, double ranks) {
+  constexpr double kBlackwell = 10;
+  switch (kind) {
+    case DispatcherKind::DeepEp: return capability >= kBlackwell ? 0.41 : 0.58;
+    case DispatcherKind::HybridEp:
+    case DispatcherKind::NcclEp:
+      return std::clamp(0.82 - 0.034 * std::log2(std::max(ranks, 1.0) / 8), 0.6, 0.92);
+    case DispatcherKind::AllGather:
+    case DispatcherKind::AllToAll:
+    case DispatcherKind::Flex: break;
+  }
+  return 1;
+}
+
 Seconds dispatch_time(Bytes bytes, const Chosen& chosen, const GroupPlacement& placement,
-                      const Cluster& cluster, const AcceleratorRates& rates) {
+                      const Cluster& cluster, const AcceleratorRates& rates, DispatcherKind kind) {
   if (placement.group.size <= 1) return {};
+  const double capability = cluster.groups[placement.hardware].accelerator.compute_capability;
   const auto levels = levels_of(placement, cluster,
                                 static_cast<std::size_t>(CollectiveKind::AllToAll), rates.links);
   double moving = 0, waiting = 0;
@@ -209,7 +224,9 @@ Seconds dispatch_time(Bytes bytes, const Chosen& chosen, const GroupPlacement& p
     const double places = real(placement.group.size) / (innermost ? 1 : level.below);
     const double elsewhere = innermost ? 1 - 1 / level.within : 1 - 1 / places;
     const double sent = real(bytes.value()) * ranks_met(chosen, places) * elsewhere;
-    moving = std::max(moving, sent / level.rate + ramp_time(sent, level));
+    const bool in_domain = innermost && placement.scale_up.together > 1;
+    const double share = in_domain ? dispatch_share(kind, capability, level.within) : 1;
+    moving = std::max(moving, sent / (level.rate * share) + ramp_time(sent, level));
     waiting += level.latency;  // a kernel writes to all of them at once
   }
   return rates.links.start + Seconds(waiting + moving);

@@ -26,8 +26,18 @@ struct Chosen {
 double ranks_met(const Chosen& chosen, double ranks);
 // Tokens to the ranks of their experts as DeepEP sends them: a token of `bytes` in all crosses a
 // network once for each domain and a link once for each rank that it meets.
+// Inside a domain `kind` reaches a share of an all-to-all's rate there (dispatch_share); without a
+// known backend all of it.
 Seconds dispatch_time(Bytes bytes, const Chosen& chosen, const GroupPlacement& placement,
-                      const Cluster& cluster, const AcceleratorRates& rates);
+                      const Cluster& cluster, const AcceleratorRates& rates,
+                      DispatcherKind kind = DispatcherKind::Flex);
+// Of the rate of NCCL's all-to-all over the same links, over so many ranks of one NVLink domain:
+//   deepep    0.58 on Hopper: 283 of 490 GB/s leave a rank when 4,096 and 8,192 tokens of 7,168 are
+//             combined with 20 SMs (aiconfigurator's tables, H100 and H200); 0.41 on Blackwell: 342
+//             of 844 (DeepEP hybrid-ep, docs/README_Hybrid-EP.md, B200, 16 and 24 SMs)
+//   hybridep  0.82 - 0.034 log2(R / 8): 0.87 on 8 to 0.80 on 36 GB200 with 32 SMs, 0.77 on 8 B200,
+//             kernels alone (the same page); nccl-ep likewise
+double dispatch_share(DispatcherKind kind, double capability, double ranks);
 // The slowest transfer between neighbours of a group, all ranks at once: stages of a pipeline. Of
 // the members in a domain one sends out of it, and has what the others leave of the tier outside.
 Seconds transfer_time(Bytes bytes, const GroupPlacement& placement, const Cluster& cluster,

@@ -133,6 +133,8 @@ struct AcceleratorRates {
   RatedShare settled_narrow;  // of products in 8 bits and fewer
   Clocks clocks = Clocks::Settled;
   double compute_capability = 0;
+  double host = 1;    // what an operator takes the host it usually has, over an H100's
+  Seconds gap{2e-6};  // between two kernels that wait in a queue
 
   const ProductRates& of(ComputeType type) const {
     return products[static_cast<std::size_t>(type)];
@@ -153,6 +155,7 @@ struct KernelFacts {
   std::optional<std::array<double, 2>> streamed;  // forward, backward
   std::optional<LinkRates> links;
   std::optional<std::array<double, 2>> settled;  // 16 bits and more, 8 bits and fewer
+  std::optional<double> host, gap;               // as AcceleratorRates; seconds
 };
 // What a software stack makes of the shares: its own choice of kernels.
 struct KernelStack {
@@ -175,6 +178,9 @@ Result<Kernels> read_kernels(const Json& json, const std::string& origin);
 Result<Kernels> load_kernels(const std::string& data_dir);  // data_dir/calibrations/kernels.json
 
 AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator);
+// With what is told of its machines: their CPU, and clocks that settle where the power is less.
+// They fall with its square root: H100 of 500 instead of 700 W settle at 0.761 instead of 0.9.
+AcceleratorRates rates_of(const Kernels& kernels, const Group& group);
 // The same under a software stack: shares times its factors, none above 1.
 AcceleratorRates on_stack(AcceleratorRates rates, const KernelStack& stack);
 

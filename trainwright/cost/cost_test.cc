@@ -165,6 +165,22 @@ TEST_CASE("a token crosses the network once for each node that holds any of its 
         doctest::Approx(11e-6).epsilon(0.1));
 }
 
+TEST_CASE("backends of the flex dispatcher reach shares of the links of a domain") {
+  // The 14 GB over links of 100 GB/s from above, of which eight ranks share one domain.
+  Cluster cluster = round_cluster(2);
+  const GroupPlacement all = placed(cluster, {.tp = 1, .pp = 1, .dp = 16}, GroupKind::Dp);
+  const auto of = [&](DispatcherKind kind) {
+    return dispatch_time(1_GB, {.experts = 1000}, all, cluster, round_rates(), kind).value();
+  };
+  CHECK(of(DispatcherKind::DeepEp) == doctest::Approx(0.14 / 0.58).epsilon(0.001));
+  CHECK(of(DispatcherKind::HybridEp) == doctest::Approx(0.14 / 0.82).epsilon(0.001));
+  CHECK(dispatch_share(DispatcherKind::DeepEp, 10, 8) <
+        dispatch_share(DispatcherKind::DeepEp, 9, 8));
+  // 36 ranks are log2(4.5) = 2.17 doublings from 8.
+  CHECK(dispatch_share(DispatcherKind::HybridEp, 10, 36) ==
+        doctest::Approx(0.82 - 0.034 * 2.17).epsilon(1e-3));
+}
+
 TEST_CASE("a token meets the ranks of the groups that it chose") {
   // 8 experts of 4 of 8 groups. On 8 ranks, a group each: 4 (1 - (3/4)^8) = 3.600 of them; on 32,
   // of which 16 hold the groups: 16 (1 - (15/16)^8) = 6.453.

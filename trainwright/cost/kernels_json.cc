@@ -116,6 +116,8 @@ KernelFacts read_facts(Reader at) {
     facts.links = read_links(at.inner(*json, "links"));
   }
   if (at.fields.raw("settled") != nullptr) facts.settled = at.list<2>("settled", 1e-3, 1);
+  if (at.fields.raw("host") != nullptr) facts.host = at.within("host", 0.1, 10);
+  if (at.fields.raw("gap") != nullptr) facts.gap = at.micros("gap").value();
   at.fields.finish();
   return facts;
 }

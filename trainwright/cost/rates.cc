@@ -1,5 +1,6 @@
 // The constants of one accelerator out of all that is known.
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "trainwright/base/check.h"
@@ -148,7 +149,30 @@ AcceleratorRates rates_of(const Kernels& kernels, const Accelerator& accelerator
   const double spread = spread_of(kernels.settled, settled.known);
   rates.settled = {(*settled.facts->settled)[0], spread, settled.known};
   rates.settled_narrow = {(*settled.facts->settled)[1], spread, settled.known};
+  for (const Entry& entry : entries) {
+    if (entry.facts->host) {
+      rates.host = *entry.facts->host;
+      break;
+    }
+  }
+  for (const Entry& entry : entries) {
+    if (entry.facts->gap) {
+      rates.gap = Seconds(*entry.facts->gap);
+      break;
+    }
+  }
   rates.memory_bandwidth = accelerator.memory_bandwidth;
+  return rates;
+}
+
+AcceleratorRates rates_of(const Kernels& kernels, const Group& group) {
+  AcceleratorRates rates = rates_of(kernels, group.accelerator);
+  if (group.told.host) rates.host = group.told.host->pace;
+  if (group.told.power > 0) {
+    const double slower = std::sqrt(group.told.power / group.accelerator.power);
+    rates.settled.value *= slower;
+    rates.settled_narrow.value *= slower;
+  }
   return rates;
 }
 

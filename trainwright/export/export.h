@@ -12,8 +12,7 @@
 //
 // and its values have placeholders:
 //
-//   N          the number                      a|b|c     one of them: a kind by its place among
-//   ours,
+//   N          the number                      a|b|c     one of them: a kind by its place,
 //   ...        a list; [...] as one value                a stage of ZeRO, or no and yes
 //   LETTERS    what the stages hold as Megatron writes it, Et*15|t*17L
 //   MODULES    the same by the names of modules ("stage_modules"):
@@ -43,6 +42,7 @@
 
 #include "trainwright/base/result.h"
 #include "trainwright/cluster/cluster.h"
+#include "trainwright/export/orchestrators.h"
 #include "trainwright/layout/layout.h"
 #include "trainwright/model/model.h"
 #include "trainwright/question/question.h"
@@ -84,8 +84,7 @@ struct Setting {
   std::string where = {};           // it was read, "run.sh:12"; may be empty
   friend bool operator==(const Setting&, const Setting&) = default;
 };
-// A variable of the environment.
-bool is_environment(const Setting& setting);
+bool is_environment(const Setting& setting);  // a variable of it
 
 // What is exported. The schedule is that of schedule=csv, if there is one.
 struct Plan {
@@ -185,6 +184,7 @@ struct Occasion {
   std::vector<std::string> expected;  // lines on memory and time
   std::string version;                // of this program
   Json answer = Json::object();       // figures, for plan.json
+  Orchestration orchestration = {};   // that starts it, beside a shell and Slurm
 };
 std::vector<Artefact> write_files(const Plan& plan, const Target& target,
                                   const Translation& translation, const Occasion& occasion);

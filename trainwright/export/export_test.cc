@@ -248,7 +248,7 @@ TEST_CASE("models of the zoo as Megatron's arguments are read back as themselves
     const auto arguments = megatron_model(entry.model, entry.model.sequence_most, {0, 19});
     if (!arguments) continue;
     ++written;
-    auto read = parse_model(json_of(*arguments), entry.model.name);
+    auto read = parse_model(json_of(*arguments), entry.model.name, kShippedData);
     REQUIRE_MESSAGE(read.has_value(), entry.model.name << ": " << to_text(read.error()));
     CHECK_MESSAGE(parameters(*read).total() == parameters(entry.model).total(), entry.model.name);
     CHECK_MESSAGE(read->layers == entry.model.layers, entry.model.name);
@@ -320,7 +320,7 @@ TEST_CASE("routers of the zoo scale their scores by what the models' configs say
         name);
     CHECK(!contains(join(megatron_model_notes(*model), ""), "scaling-factor"));
   }
-  const auto silent = parse_model(R"({"model_type": "deepseek_v3"})", "c.json");
+  const auto silent = parse_model(R"({"model_type": "deepseek_v3"})", "c.json", kShippedData);
   REQUIRE(silent);
   CHECK(
       contains(join(megatron_model_notes(*silent), ""),

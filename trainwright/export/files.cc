@@ -181,9 +181,15 @@ std::string readme(const Plan& plan, const Target& target, const Translation& tr
   text += '\n' + commented(estimate_command(occasion), "    ");
   text += "\n| file | what it is |\n|---|---|\n";
   for (const Artefact& file : files) {
-    const std::string_view what = file.path == target.file      ? "settings of the trainer"
-                                  : file.path == "launch.sh"    ? "starts it on one node"
-                                  : file.path == "sbatch.sh"    ? "starts it under Slurm"
+    const std::string_view what = file.path == target.file       ? "settings of the trainer"
+                                  : file.path == "launch.sh"     ? "starts it on one node"
+                                  : file.path == "sbatch.sh"     ? "starts it under Slurm"
+                                  : file.path == "trainjob.yaml" ? "starts it by Kubeflow Trainer"
+                                  : file.path == "jobset.yaml"
+                                      ? "starts it as a JobSet of Kubernetes"
+                                  : file.path == "sky.yaml"     ? "starts it by SkyPilot"
+                                  : file.path == "ray_job.py"   ? "starts it on a Ray cluster"
+                                  : file.path == "ray_job.yaml" ? "the environment of Ray's job"
                                   : file.path == "schedule.csv" ? "the order of the pipeline"
                                   : file.path == "plan.json"    ? "the plan, to ask about it again"
                                                                 : "for your own script";
@@ -270,6 +276,10 @@ std::vector<Artefact> write_files(const Plan& plan, const Target& target,
   if (plan.schedule != nullptr) files.push_back({"schedule.csv", to_csv(*plan.schedule)});
   files.push_back({"launch.sh", detail::launch_script(plan, target, translation)});
   if (node_count(plan.cluster) > 1) files.push_back({"sbatch.sh", detail::sbatch_script(plan)});
+  const auto asked = detail::asked_of_user(target, translation);
+  for (Artefact& file : detail::orchestrated(plan, asked, occasion, files)) {
+    files.push_back(std::move(file));
+  }
   files.push_back({"plan.json", detail::plan_json(target, occasion)});
   files.push_back({"README.md", detail::readme(plan, target, translation, occasion, files)});
   return files;

@@ -202,9 +202,29 @@ bool is_usual(const Hearing& hearing, Switch what) {
 
 }  // namespace
 
+namespace {
+
+// Graphs of parts are counted as holding attention.
+void note_graphs(Hearing& hearing) {
+  for (const char* key : {"graphs.scope", "graphs.modules"}) {
+    const auto parts = hear(hearing, key);
+    if (!parts || parts->list.empty()) continue;
+    const auto& held = parts->list;
+    if (std::find(held.begin(), held.end(), "attn") != held.end()) return;
+    hearing.notes.push_back(
+        fmt::format("CUDA graphs hold {} here, which gains less than attention and routers, as "
+                    "they are counted.",
+                    join(held, ", ")));
+    return;
+  }
+}
+
+}  // namespace
+
 void hear_switches(Hearing& hearing) {
   std::vector<std::string> on, off, offloaded;
   const auto graphs = hear_graphs(hearing);
+  if (graphs == Switch::PartGraphs) note_graphs(hearing);
   for (const Switch what : all_of<Switch>()) {
     const std::string key = switch_key(what);
     const std::string* offer = switch_offer(hearing.trainer, what);

@@ -44,6 +44,26 @@ TEST_CASE("a launch script of Megatron-LM says layout, job and model") {
   CHECK(read.ignored == 1);  // --lr: what describes the model has a part in this
 }
 
+TEST_CASE("of an option that is given twice the last counts, for the model too") {
+  const Understood read = understood(
+      "python pretrain_gpt.py --num-layers 8 --hidden-size 4096 --num-attention-heads 32 "
+      "--micro-batch-size 1 --global-batch-size 8 --seq-length 512 --num-layers 32\n",
+      SettingsForm::Options, "megatron@0.19");
+  CHECK(read.model.find("\"num_layers\": 32") != std::string::npos);
+  CHECK(read.model.find("\"num_layers\": 8") == std::string::npos);
+}
+
+TEST_CASE("a dictionary is the value of its option, not a word of its own") {
+  const auto settings =
+      read_settings("train.py --fsdp_config '{\"offload_params\": true}' --bf16\n", "x.sh",
+                    SettingsForm::Options);
+  REQUIRE(settings);
+  const auto found = std::find_if(settings->begin(), settings->end(),
+                                  [](const Setting& one) { return one.key == "--fsdp_config"; });
+  REQUIRE(found != settings->end());
+  CHECK(found->values == std::vector<std::string>{"{\"offload_params\": true}"});
+}
+
 // What DeepSpeed's three numbers say on 8 ranks, beside `asked`.
 std::string batch_of(const std::string& members, std::string_view asked = {},
                      const char* name = "deepspeed") {

@@ -6,17 +6,32 @@
 #include <cctype>
 
 #include "trainwright/base/check.h"
+#include "trainwright/base/text.h"
 #include "trainwright/export/form.h"
 
 namespace trainwright::detail {
-namespace {
 
 std::int64_t per_node(const Cluster& cluster) {
   return accelerator_count(cluster) / std::max<std::int64_t>(node_count(cluster), 1);
 }
 
-std::string ask(const char* name, const char* what) {
-  return fmt::format(": \"${{{}:?{}}}\"\n", name, what);
+std::string run_name(const Plan& plan) {
+  constexpr std::size_t kLongest = 40;  // with "-node-0-127" and five letters a host has at most 63
+  std::string name;
+  for (const char c : lower_case(plan.model.name)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (plain || (!name.empty() && name.back() != '-')) name += plain ? c : '-';
+  }
+  if (name.empty() || name.front() < 'a') name.insert(0, "run-");
+  name.resize(std::min(name.size(), kLongest));
+  while (name.ends_with('-')) name.pop_back();
+  return name;
+}
+
+namespace {
+
+std::string ask(const Asked& asked) {
+  return fmt::format(": \"${{{}:?{}}}\"\n", asked.name, asked.what);
 }
 
 // What the model's own arguments are where the settings do not name one.
@@ -30,27 +45,19 @@ constexpr const char* kTorchrun =
     "  --master-addr \"$MASTER_ADDR\" --master-port \"$MASTER_PORT\" \\\n  ";
 
 std::string megatron_lines() {
-  return ask("MEGATRON", "path of Megatron-LM") +
-         ask("TRAINING",
-             "data, tokenizer, learning rate: '--mock-data --train-iters 10 --lr 1e-4'") +
-         "source settings.sh\n" + kTorchrun +
+  return std::string("source settings.sh\n") + kTorchrun +
          "\"$MEGATRON/pretrain_gpt.py\" \"${MODEL[@]}\" \"${SETTINGS[@]}\" $TRAINING\n";
 }
 
 std::string titan_lines(const Target& target, const Translation& translation) {
   const bool named = names_model(translation);
   if (target.form == SettingsForm::Toml) {
-    return (named ? ""
-                  : ask("NAME", "model.name of torchtitan, such as llama3") +
-                        ask("FLAVOR", "model.flavor of that name, such as 8B")) +
-           kTorchrun + "-m torchtitan.train --job.config_file torchtitan.toml " +
+    return std::string(kTorchrun) + "-m torchtitan.train --job.config_file torchtitan.toml " +
            (named ? "" : "--model.name \"$NAME\" --model.flavor \"$FLAVOR\" ") + "\"$@\"\n";
   }
   const bool changed =
       std::any_of(translation.settings.begin(), translation.settings.end(), is_of_module);
-  std::string text = named ? ""
-                           : ask("MODULE", "--module of torchtitan with this model") +
-                                 ask("CONFIG", "--config of that module");
+  std::string text;
   if (changed) {
     text += "export PYTHONPATH=\"$PWD${PYTHONPATH:+:$PYTHONPATH}\"  # for trainwright_config.py\n";
     if (!named) text += "export MODULE CONFIG  # which it changes\n";
@@ -61,11 +68,8 @@ std::string titan_lines(const Target& target, const Translation& translation) {
          "\"$@\" \"${SUBCOMMANDS[@]}\"\n";
 }
 
-constexpr const char* kScript = "your training script";
-
 std::string deepspeed_lines() {
-  return ask("SCRIPT", kScript) +
-         "# For a script that calls deepspeed.add_config_arguments. One of Hugging Face's "
+  return "# For a script that calls deepspeed.add_config_arguments. One of Hugging Face's "
          "Trainer "
          "takes\n"
          "# CONFIG='--deepspeed ds_config.json' and the arguments of training_arguments.yaml.\n"
@@ -81,23 +85,18 @@ std::string script_lines(const Target& target, const Translation& translation) {
     case Launcher::Titan: return titan_lines(target, translation);
     case Launcher::Deepspeed: return deepspeed_lines();
     case Launcher::Accelerate:
-      return ask("SCRIPT", kScript) +
-             "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
+      return "accelerate launch --config_file accelerate.yaml --machine_rank \"$NODE_RANK\" \\\n"
              "  --main_process_ip \"$MASTER_ADDR\" --main_process_port \"$MASTER_PORT\" \\\n"
              "  \"$SCRIPT\" \"$@\"\n";
     case Launcher::Bridge:
-      return ask("SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides") +
-             "source settings.sh\n" + kTorchrun + "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
+      return std::string("source settings.sh\n") + kTorchrun +
+             "\"$SCRIPT\" \"${SETTINGS[@]}\" \"$@\"\n";
     case Launcher::Automodel:
-      return ask("RECIPE",
-                 "your recipe with model, data and optimizer; merge recipe.yaml into it") +
-             kTorchrun + "-m nemo_automodel.cli.app \"$RECIPE\" \"$@\"\n";
+      return std::string(kTorchrun) + "-m nemo_automodel.cli.app \"$RECIPE\" \"$@\"\n";
     case Launcher::Nanotron:
-      return ask("NANOTRON", "path of nanotron, for its run_train.py") +
-             ask("CONFIG", "your configuration; merge nanotron.yaml into it") + kTorchrun +
-             "\"$NANOTRON/run_train.py\" --config-file \"$CONFIG\"\n";
+      return std::string(kTorchrun) + "\"$NANOTRON/run_train.py\" --config-file \"$CONFIG\"\n";
     case Launcher::Paddle:
-      return ask("SCRIPT", kScript) + "source settings.sh\n" +
+      return "source settings.sh\n"
              "python -m paddle.distributed.launch --nnodes \"$NODES\" --nproc_per_node "
              "\"$PER_NODE\" \\\n"
              "  --master \"$MASTER_ADDR:$MASTER_PORT\" --rank \"$NODE_RANK\" \\\n"
@@ -107,6 +106,35 @@ std::string script_lines(const Target& target, const Translation& translation) {
 }
 
 }  // namespace
+
+std::vector<Asked> asked_of_user(const Target& target, const Translation& translation) {
+  const Asked script = {"SCRIPT", "your training script"};
+  switch (target.launcher) {
+    case Launcher::Megatron:
+      return {
+          {"MEGATRON", "path of Megatron-LM"},
+          {"TRAINING", "data, tokenizer, learning rate: '--mock-data --train-iters 10 --lr 1e-4'"}};
+    case Launcher::Titan:
+      if (names_model(translation)) return {};
+      if (target.form == SettingsForm::Toml) {
+        return {{"NAME", "model.name of torchtitan, such as llama3"},
+                {"FLAVOR", "model.flavor of that name, such as 8B"}};
+      }
+      return {{"MODULE", "--module of torchtitan with this model"},
+              {"CONFIG", "--config of that module"}};
+    case Launcher::Bridge:
+      return {{"SCRIPT", "a script of Megatron-Bridge that builds a recipe and takes overrides"}};
+    case Launcher::Automodel:
+      return {{"RECIPE", "your recipe with model, data and optimizer; merge recipe.yaml into it"}};
+    case Launcher::Nanotron:
+      return {{"NANOTRON", "path of nanotron, for its run_train.py"},
+              {"CONFIG", "your configuration; merge nanotron.yaml into it"}};
+    case Launcher::Deepspeed:
+    case Launcher::Accelerate:
+    case Launcher::Paddle: return {script};
+  }
+  TW_CHECK(false, "no such launcher");
+}
 
 std::string launch_script(const Plan& plan, const Target& target, const Translation& translation) {
   const std::int64_t nodes = node_count(plan.cluster);
@@ -121,8 +149,8 @@ std::string launch_script(const Plan& plan, const Target& target, const Translat
   if (nodes == 1) {
     text += "NODE_RANK=0 MASTER_ADDR=localhost\n";
   } else {
-    text += ask("NODE_RANK", "number of this node, from 0") +
-            ask("MASTER_ADDR", "name of the first node");
+    text += ask({"NODE_RANK", "number of this node, from 0"}) +
+            ask({"MASTER_ADDR", "name of the first node"});
   }
   text += "MASTER_PORT=${MASTER_PORT:-29500}\n";
   for (const Setting& setting : translation.settings) {
@@ -131,8 +159,9 @@ std::string launch_script(const Plan& plan, const Target& target, const Translat
                         comment_behind(setting));
   }
   if (plan.trainer.allocator.expandable_segments) {
-    text += "export PYTORCH_ALLOC_CONF=expandable_segments:True  # as the estimate assumes\n";
+    text += fmt::format("export {}  # as the estimate assumes\n", plan.trainer.allocator.setting);
   }
+  for (const Asked& one : asked_of_user(target, translation)) text += ask(one);
   return text + script_lines(target, translation);
 }
 

@@ -219,6 +219,8 @@ bool has_bias(const FeedForward& feed_forward) {
 
 bool is_hybrid(const LayerKind& kind) {
   return kind.beside_attention || std::holds_alternative<Mamba2>(kind.attention) ||
+         std::holds_alternative<Mamba1>(kind.attention) ||
+         std::holds_alternative<ShortConvolution>(kind.attention) ||
          std::holds_alternative<NoAttention>(kind.attention) ||
          std::holds_alternative<NoFeedForward>(kind.feed_forward);
 }
@@ -252,18 +254,27 @@ std::string beyond_arguments(const Model& model, const Version& version) {
         version < kUnturned) {
       return "layers without rotary positions before 0.13";
     }
+    if (!kind.extras.empty()) return "weights that its layers have beside those of GPT";
     if (kind.parallel || kind.norm_after_residual || kind.after_attention != Norm::None ||
         kind.after_feed_forward != Norm::None) {
       return "where its layers have norms";
     }
   }
+  if (model.streams > 1) return "hyper-connections";
+  if (model.per_layer_width > 0) return "per-layer embeddings";
   const LayerKind& first = model.kinds[0];
+  if (std::holds_alternative<CompressedAttention>(first.attention)) return "compressed attention";
+  if (const auto* latent = std::get_if<LatentAttention>(&first.attention)) {
+    if (latent->indexer || latent->head_gate) return "its attention";
+  }
   if (std::holds_alternative<GatedDeltaNet>(first.attention) ||
       std::holds_alternative<LightningAttention>(first.attention)) {
     return "linear attention";
   }
   if (const auto* softmax = std::get_if<SoftmaxAttention>(&first.attention)) {
     if ((softmax->sinks && version < kWindows) || softmax->softcap || softmax->output_gate ||
+        softmax->indexer || softmax->head_gate || softmax->value_dim > 0 || !softmax->causal ||
+        softmax->shared_kv || softmax->value_is_key || softmax->value_norm != Norm::None ||
         (softmax->qk_norm != Norm::None && !softmax->qk_norm_per_head)) {
       return "its attention";
     }
@@ -285,7 +296,8 @@ std::string beyond_arguments(const Model& model, const Version& version) {
   }
   if (model.positions == Positions::Alibi) return "positions by ALiBi";
   if (model.embedding_norm != Norm::None || model.head_bias || model.logit_softcap ||
-      model.embedding_width != model.hidden) {
+      model.embedding_width != model.hidden || !model.embedding_extras.empty() ||
+      !model.head_extras.empty()) {
     return "its embedding or head";
   }
   return "";

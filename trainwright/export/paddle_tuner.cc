@@ -27,8 +27,9 @@ std::optional<std::string> granularity(const Recompute& recompute) {
 }
 
 // Nothing where the tuner has no word for part of it. It switches sequence parallelism on with
-// tensor parallelism.
+// tensor parallelism. Overlaps of data parallelism are settings of all its trials alike.
 std::optional<Row> row_of(const Layout& layout) {
+  constexpr Flags<Switch> kAlike{Switch::OverlapGradientReduce, Switch::OverlapParameterGather};
   const auto granular = granularity(layout.recompute);
   const bool usual_schedule = layout.schedule == ScheduleKind::None ||
                               layout.schedule == ScheduleKind::OneFOneB ||
@@ -36,7 +37,7 @@ std::optional<Row> row_of(const Layout& layout) {
   const bool even = layout.layers.empty() && layout.recompute_by_stage.empty() &&
                     layout.first_layers == 0 && layout.last_layers == 0;
   const bool plain = layout.cp == 1 && layout.ep == 1 && layout.sp == (layout.tp > 1) &&
-                     layout.offload == Flags<Offload>{} && layout.on == Flags<Switch>{};
+                     layout.offload == Flags<Offload>{} && (layout.on.bits & ~kAlike.bits) == 0;
   if (!granular || !usual_schedule || !even || !plain) return std::nullopt;
   const std::int64_t shards = layout.zero > 0 ? layout.dp / layout.dp_replicate : 1;
   const auto text = [](std::int64_t number) { return std::to_string(number); };

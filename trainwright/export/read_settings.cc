@@ -98,7 +98,7 @@ void take_group(const std::vector<ShellWord>& words, std::string_view origin,
       begin(word.substr(0, equals));
       open = false;
     } else if (word.find(':') != std::string::npos &&
-               word.find_first_of("/$.=") == std::string::npos) {
+               word.find_first_of("/$.={}[]\"") == std::string::npos) {
       std::string key = word;
       std::replace(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(key.find(':')), '-', '_');
       begin(std::move(key));

@@ -54,8 +54,12 @@ void say_switch(Speech& speech, Switch what) {
   const bool outside = what == Switch::PartGraphs && has_moe_again(layout);
   const bool experts =
       !outside && has_experts(speech.plan.model) && has_setting(speech, key + ".experts");
+  const std::string precision(name_of(layout.precision));
+  const bool by_precision = has_setting(speech, key + '.' + precision);
   say(speech, {.key = key,
-               .value = experts ? "experts" : "on",
+               .value = experts        ? "experts"
+                        : by_precision ? precision
+                                       : "on",
                .offer = own ? nullptr : switch_offer(speech.plan.trainer, what)});
 }
 

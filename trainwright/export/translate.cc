@@ -126,10 +126,12 @@ void say_degrees(Speech& speech) {
       say_number(speech, {"etp", layout.etp, true, "left out it would be tp",
                           [](Layout& near) { near.etp = near.tp; }});
     }
-    const auto kind = static_cast<std::size_t>(layout.dispatcher);
+    const auto kind = is_flex(layout.dispatcher) ? DispatcherKind::Flex : layout.dispatcher;
+    const auto* backend = find_kind(plan.trainer.flex_backends, layout.dispatcher);
     say(speech, {.key = "dispatcher",
                  .value = std::string(name_of(layout.dispatcher)),
-                 .filling = {.place = kind},
+                 .filling = {.place = static_cast<std::size_t>(kind)},
+                 .offer = backend == nullptr ? nullptr : &backend->setting,
                  .needed = layout.dispatcher != DispatcherKind::AllToAll,
                  .why = "trainers differ in what they do unasked",
                  .unsay = [](Layout& near) { near.dispatcher = DispatcherKind::AllToAll; }});

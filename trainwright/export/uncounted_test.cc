@@ -96,5 +96,70 @@ TEST_CASE("experts that DeepSpeed spreads by a setting are read, and Muon") {
   CHECK(read.job == "optimizer=muon");
 }
 
+TEST_CASE("backends of the flex dispatcher are written and read back") {
+  struct Row {
+    const char* trainer;
+    const char* dispatcher;
+    const char* word;
+  };
+  for (const Row& row : {Row{"megatron@0.12", "deepep", "--moe-enable-deepep"},
+                         Row{"megatron@0.19", "deepep", "--moe-flex-dispatcher-backend deepep"},
+                         Row{"megatron@0.19", "hybridep", "--moe-flex-dispatcher-backend hybridep"},
+                         Row{"megatron@0.19", "nccl-ep", "--moe-flex-dispatcher-backend ncclep"},
+                         Row{"megatron@0.19", "all-to-all", "--moe-token-dispatcher-type alltoall"},
+                         Row{"megatron-bridge", "hybridep", "moe_flex_dispatcher_num_sms=32"},
+                         Row{"megatron-bridge", "deepep", "moe_flex_dispatcher_backend=deepep"}}) {
+    CAPTURE(row.trainer);
+    CAPTURE(row.dispatcher);
+    const std::string entry = std::string("dispatcher=") + row.dispatcher;
+    const auto settings =
+        settings_of(row.trainer, "zero=1,ep=8,mbs=1,gbs=64,seq=4096," + entry, "mixtral-8x7b");
+    const Trainer trainer = picked_trainer(row.trainer);
+    const Target target = find_target("", trainer).value();
+    CHECK(holds(settings_line(settings, target), row.word));
+    const auto read = understand(settings, trainer, target, 16);
+    REQUIRE(read.has_value());
+    CHECK(holds("," + read->layout + ",", "," + entry + ","));
+  }
+  // Other numbers of SMs, and the older spelling.
+  const auto said = [](const char* words, const char* trainer) {
+    return read_of(std::string("train.py ") + words, SettingsForm::Options, trainer)->layout;
+  };
+  const char* deepep =
+      "--expert-model-parallel-size 8 --moe-token-dispatcher-type flex --moe-enable-deepep "
+      "--micro-batch-size 1 --global-batch-size 64 --seq-length 512";
+  CHECK(holds(said(deepep, "megatron@0.19"), "dispatcher=deepep"));
+  CHECK(holds(said("model.expert_model_parallel_size=8 model.moe_token_dispatcher_type=flex "
+                   "model.moe_flex_dispatcher_backend=hybridep model.moe_hybridep_num_sms=16 "
+                   "train.micro_batch_size=1 train.global_batch_size=64 model.seq_length=512",
+                   "megatron-bridge"),
+              "dispatcher=hybridep"));
+}
+
+TEST_CASE("mxfp8 weights are gathered through the gradients' buffer, but not by FSDP") {
+  const auto line = [](const std::string& more) {
+    const std::string layout =
+        "mbs=1,gbs=64,seq=4096,precision=mxfp8,on=fp8-parameter-gather," + more;
+    return settings_line(settings_of("megatron@0.19", layout, "llama-3.1-8b"),
+                         find_target("", picked_trainer("megatron@0.19")).value());
+  };
+  CHECK(holds(line("zero=1"), "--reuse-grad-buf-for-mxfp8-param-ag"));
+  CHECK(!holds(line("sharding=megatron-fsdp,zero=3"), "--reuse-grad-buf-for-mxfp8-param-ag"));
+}
+
+TEST_CASE("graphs that hold no attention are told apart") {
+  const auto notes = [](const char* modules) {
+    return join(read_of(std::string("train.py --micro-batch-size 1 --global-batch-size 64 "
+                                    "--seq-length 512 --cuda-graph-impl transformer_engine "
+                                    "--cuda-graph-modules ") +
+                            modules,
+                        SettingsForm::Options, "megatron@0.19")
+                    ->notes,
+                " ");
+  };
+  CHECK(holds(notes("moe_router moe_preprocess"), "CUDA graphs hold moe_router, moe_preprocess"));
+  CHECK(!holds(notes("attn moe_router moe_preprocess"), "CUDA graphs hold"));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -67,6 +67,11 @@ void hear_degrees(Hearing& hearing) {
   const bool on =
       has_rule(hearing.trainer, "sp-goes-with-tp") || (sp && sp->place.value_or(1) == 1);
   if (on && hearing.tp > 1) hearing.entries.emplace_back("sp");
+  Filling filling;
+  const auto backend = best_offer(hearing, "dispatcher", hearing.trainer.flex_backends, filling);
+  if (backend && (filling.said > 0 || hearing.ep > 1)) {
+    heard(hearing, "dispatcher", name_of(*backend));
+  }
   const auto dispatcher = hear(hearing, "dispatcher");
   if (dispatcher && dispatcher->place && concerns(hearing, "dispatcher")) {
     const auto names = all_names(DispatcherKind{});
@@ -176,7 +181,8 @@ std::string megatron_arguments(const std::vector<Setting>& given) {
     if (!setting.key.starts_with("--") || setting.values.size() > 1) continue;
     std::string name = setting.key.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');
-    if (json.find(name) != nullptr) continue;
+    // The last one counts, as it does for argparse.
+    std::erase_if(json.members, [&](const JsonMember& one) { return one.key == name; });
     const bool text = name == "moe_layer_freq";
     json.add(name, setting.values.empty() ? Json::of(true)
                    : text                 ? Json::of(setting.values.front())
@@ -185,7 +191,7 @@ std::string megatron_arguments(const std::vector<Setting>& given) {
   if (json.find("num_layers") == nullptr) return "";
   // A fault names a few strange fields at a time.
   for (std::size_t left = json.members.size();; left = json.members.size()) {
-    const auto model = parse_model(to_line(json), "settings");
+    const auto model = parse_model(to_line(json), "settings", "");
     if (model) break;
     std::erase_if(json.members,
                   [&](const JsonMember& one) { return is_strange(model.error(), one.key); });

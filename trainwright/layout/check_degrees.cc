@@ -10,6 +10,24 @@
 namespace trainwright::detail {
 namespace {
 
+// "dp=192 uses all of them; --on 16384xmeta-h100-roce is a part"
+std::string world_hint(const Case& c, std::int64_t ranks, std::int64_t model) {
+  const std::int64_t accelerators = accelerator_count(c.cluster);
+  std::string hint = model > 0 && accelerators % model == 0
+                         ? fmt::format("dp={} uses all of them", accelerators / model)
+                         : fmt::format("tp x pp x cp must divide {}", accelerators);
+  const bool part = ranks < accelerators && ranks % smallest_node(c.cluster) == 0;
+  if (!part || c.cluster.groups.size() > 1) return hint;
+  // Without its own count: "64xH100-SXM" is of H100-SXM.
+  std::string_view kind = c.cluster.name;
+  const std::size_t times = kind.find('x');
+  if (times != kind.npos && kind.find_first_not_of("0123456789") == times) {
+    kind.remove_prefix(times + 1);
+  }
+  if (kind.empty() || kind.find_first_not_of("0123456789") != 0) return hint;  // 32x8xH100
+  return hint + fmt::format("; `--on {}x{}` is a part", ranks, kind);
+}
+
 void check_world(const Case& c, Findings& findings) {
   const Layout& layout = c.layout;
   const std::int64_t ranks = world_size(layout);
@@ -23,9 +41,7 @@ void check_world(const Case& c, Findings& findings) {
       fmt::format("tp {} x pp {} x cp {} x dp {} is {} ranks, the cluster has {} accelerators",
                   layout.tp, layout.pp, layout.cp, layout.dp,
                   ranks == INT64_MAX ? "too many" : std::to_string(ranks), accelerators),
-      fits && accelerators % model == 0
-          ? fmt::format("dp={} uses all of them", accelerators / model)
-          : fmt::format("tp x pp x cp must divide {}", accelerators));
+      world_hint(c, ranks, model));
 }
 
 // The ranks of one pipeline rank are counted off twice: for dense weights and for experts.

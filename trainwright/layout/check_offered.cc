@@ -64,6 +64,12 @@ void check_loss(const Case& c, Findings& findings) {
                   names.empty() ? "leave it out" : fmt::format("it has {}", enumerate(names)));
 }
 
+void check_dispatcher(const Case& c, Findings& findings) {
+  const DispatcherKind kind = c.layout.dispatcher;
+  if (c.layout.ep == 1 || !is_flex(kind) || kind == DispatcherKind::Flex) return;
+  check_kind(c.trainer, "dispatcher", kind, c.trainer.flex_backends, findings);
+}
+
 void check_gradients(const Case& c, Findings& findings) {
   const PrecisionFacts* precision = find_kind(c.trainer.precisions, c.layout.precision);
   if (c.layout.gradients == GradientDtype::AsTrainer || precision == nullptr) return;
@@ -77,10 +83,6 @@ void check_gradients(const Case& c, Findings& findings) {
 }
 
 void check_switches(const Case& c, Findings& findings) {
-  if (c.layout.on.has(Switch::Graphs) || c.layout.on.has(Switch::PartGraphs)) {
-    findings.advise("graphs-memory", "CUDA graphs keep buffers of their own, not counted here",
-                    "leave some room, or look at a short run");
-  }
   for (const Switch what : all_of<Switch>()) {
     const auto kind = overlap_of(what);
     if (!kind) continue;
@@ -142,7 +144,7 @@ void check_loaded(const Job& job, const Trainer& trainer, Findings& findings) {
                                  [](const PrecisionFacts& of) { return of.master != "none"; });
   if (job.loaded != LoadedAs::AsTrainer && exact) {
     findings.forbid("loaded-offered",
-                    fmt::format("{} {} keeps main weights beside those that it reads",
+                    fmt::format("{} {} keeps master weights beside those that it reads",
                                 trainer.title, to_text(trainer.version)),
                     "leave loaded out; precision=... says what is stored");
   }
@@ -190,6 +192,7 @@ void check_offered(const Case& c, Findings& findings) {
                                 c.trainer.title, to_text(c.trainer.version)),
                     "leave out vocab_parallel");
   }
+  check_dispatcher(c, findings);
   check_gradients(c, findings);
   check_loss(c, findings);
   check_switches(c, findings);

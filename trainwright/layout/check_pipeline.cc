@@ -92,7 +92,7 @@ void check_schedule_and_placement(const Case& c, Findings& findings) {
   if (layout.pp > 1 && layout.schedule == ScheduleKind::None) {
     findings.forbid(
         "pipeline-needs-a-schedule", fmt::format("pp {} without a schedule", layout.pp),
-        fmt::format("the usual one is {}", name_of(usual_schedule(layout.pp, layout.vpp))));
+        fmt::format("the default is {}", name_of(usual_schedule(layout.pp, layout.vpp))));
     return;
   }
   if (layout.pp == 1) return;

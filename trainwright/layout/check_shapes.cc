@@ -43,6 +43,9 @@ void check_attention(const Case& c, const SoftmaxAttention& attention, Findings&
 void check_attention(const Case& c, const LatentAttention& attention, Findings& findings) {
   check_heads(c, attention.heads, findings);
 }
+void check_attention(const Case& c, const CompressedAttention& attention, Findings& findings) {
+  check_heads(c, attention.output_groups, findings);
+}
 void check_attention(const Case& c, const GatedDeltaNet& attention, Findings& findings) {
   check_heads(c, attention.key_heads, findings);
   check_heads(c, attention.value_heads, findings);
@@ -74,6 +77,24 @@ void check_attention(const Case& c, const Mamba2& mamba, Findings& findings) {
                   fmt::format("{} state-space heads in {} groups do not split {} ways", mamba.heads,
                               mamba.groups, tp),
                   divisors_hint("tp", mamba.groups, tp));
+}
+void check_channels(const Case& c, std::string_view what, std::int64_t width, Findings& findings) {
+  if (c.layout.cp > 1) {
+    findings.forbid(
+        "scan-needs-whole-sequence",
+        fmt::format("{} pass their state from token to token over the whole sequence", what),
+        "cp=1");
+  }
+  if (width % c.layout.tp == 0) return;
+  findings.forbid("channels-split-tp",
+                  fmt::format("{} channels of {} do not split {} ways", width, what, c.layout.tp),
+                  divisors_hint("tp", width, c.layout.tp));
+}
+void check_attention(const Case& c, const Mamba1& mamba, Findings& findings) {
+  check_channels(c, "Mamba layers", mamba.width, findings);
+}
+void check_attention(const Case& c, const ShortConvolution&, Findings& findings) {
+  check_channels(c, "convolution layers", c.model.hidden, findings);
 }
 void check_attention(const Case&, const NoAttention&, Findings&) {}
 

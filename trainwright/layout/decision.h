@@ -149,6 +149,7 @@ std::optional<LayerMatrix> layer_matrix(std::string_view weight_name);  // as in
 //          mean and two tables of 16 and 256 fp32 (QLoRA, arXiv:2305.14314; bitsandbytes 0.50)
 //   int8   an fp32 scale for each output (LLM.int8(), arXiv:2208.07339; bitsandbytes 0.50)
 //   fp8    an fp32 scale for each 128 x 128 block (arXiv:2412.19437; transformers' FP8Linear)
+//   mxfp4  blocks of 32 along the inputs; nvfp4: of 16, and an fp32 scale (four_bits.h)
 Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out);  // not AsWeights
 // Of these, what every rank has whole however weights are sharded: bitsandbytes holds scales and
 // tables beside the parameter (nn/modules.py Params4bit.quant_state, Int8Params.SCB), fp8's scales

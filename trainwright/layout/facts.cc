@@ -167,6 +167,11 @@ void set_machine(Facts& facts, const Layout& layout, const Cluster& cluster) {
   if (layout.max_connections) facts.set(Variable::MaxConnections, *layout.max_connections);
 }
 
+void set_dispatcher(Facts& facts, DispatcherKind kind) {
+  set_kind(facts, Variable::Dispatcher, is_flex(kind) ? DispatcherKind::Flex : kind);
+  set_kind(facts, Variable::FlexBackend, kind);
+}
+
 void set_libraries(Facts& facts, const LibraryFacts& libraries) {
   const auto set = [&](Variable variable, Version version) {
     if (version == Version{}) return;
@@ -199,13 +204,32 @@ Facts facts(const Layout& layout, const Job& job, const Model& model, const Clus
   set_kind(facts, Variable::CpKind, layout.cp_kind);
   facts.set(Variable::Ulysses, detail::ulysses_degree(layout));
   set_kind(facts, Variable::Sharding, layout.sharding);
-  set_kind(facts, Variable::Dispatcher, layout.dispatcher);
+  set_dispatcher(facts, layout.dispatcher);
   set_flag(facts, Variable::OffloadOptimizer, layout.offload.has(Offload::Optimizer));
   set_flag(facts, Variable::OffloadActivations, layout.offload.has(Offload::Activations));
   set_flag(facts, Variable::OffloadParameters, layout.offload.has(Offload::Parameters));
   set_flag(facts, Variable::Prepared, job.lora && job.lora->prepared > Prepared::No);
   set_kind(facts, Variable::FrozenBase, job.lora ? job.lora->base : FrozenBase::AsWeights);
   return facts;
+}
+
+DispatcherKind usual_flex(const Cluster& cluster, const Trainer& trainer) {
+  // Experts over sixteen ranks: more than a node or its domain holds for backends that need one.
+  constexpr std::int64_t kRanks = 16;
+  for (const auto& backend : trainer.flex_backends) {
+    Facts known;
+    set_machine(known, {}, cluster);
+    set_libraries(known, trainer.libraries);
+    set_dispatcher(known, backend.kind);
+    known.set(Variable::Ep, kRanks);
+    known.set(Variable::Etp, 1);
+    const bool refused =
+        std::any_of(trainer.rules.begin(), trainer.rules.end(), [&](const Rule& rule) {
+          return rule.severity == Severity::Forbidden && evaluate(rule, known) == Verdict::Violated;
+        });
+    if (!refused) return backend.kind;
+  }
+  return DispatcherKind::Flex;
 }
 
 }  // namespace trainwright

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainwright/base/check.h"
+#include "trainwright/base/four_bits.h"
 #include "trainwright/base/text.h"
 #include "trainwright/layout/entries.h"
 #include "trainwright/layout/kinds.h"
@@ -242,9 +244,10 @@ Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
     case FrozenBase::AsWeights: break;
     case FrozenBase::Nf4: {
       constexpr std::int64_t kMean = 4, kTables = 4 * (std::int64_t{16} + 256);
-      const std::int64_t scales = per(numbers, 64);
-      return Bytes(per(numbers, 2) + scales + 4 * per(scales, 256) + kMean + kTables);
+      return bytes_of(FourBits::Nf4, numbers) + Bytes(kMean + kTables);
     }
+    case FrozenBase::Mxfp4: return bytes_of(FourBits::Mxfp4, in) * out;
+    case FrozenBase::Nvfp4: return bytes_of(FourBits::Nvfp4, in) * out + Bytes(4);
     case FrozenBase::Int8: return Bytes(numbers + 4 * out);
     case FrozenBase::Fp8: return Bytes(numbers + 4 * per(in, 128) * per(out, 128));
   }
@@ -254,10 +257,12 @@ Bytes stored_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
 Bytes unsharded_bytes(FrozenBase base, std::int64_t in, std::int64_t out) {
   const std::int64_t numbers = checked_mul(in, out);
   switch (base) {
-    case FrozenBase::Nf4: return stored_bytes(base, in, out) - Bytes(ceil_div(numbers, 2));
+    case FrozenBase::Nf4: return stored_bytes(base, in, out) - half_bytes(numbers);
     case FrozenBase::Int8: return stored_bytes(base, in, out) - Bytes(numbers);
     case FrozenBase::AsWeights:
-    case FrozenBase::Fp8: break;
+    case FrozenBase::Fp8:
+    case FrozenBase::Mxfp4:
+    case FrozenBase::Nvfp4: break;
   }
   return Bytes(0);
 }
@@ -273,8 +278,8 @@ Result<TrainedBytes> trained_bytes(const Job& job, const StoredAs& storage,
   const std::string_view weight = weight_dtype(job, storage, trainer);
   if (weight != facts.weight) model = TW_TRY(in(weight));
   const std::string_view dtype = adapter_dtype(job, trainer);
-  if (dtype.empty()) return TrainedBytes{model, model};
-  return TrainedBytes{model, TW_TRY(in(dtype))};
+  if (dtype.empty()) return TrainedBytes{model, std::move(model)};
+  return TrainedBytes{std::move(model), TW_TRY(in(dtype))};
 }
 
 std::string gradient_dtype(const Layout& layout, const Trainer& trainer) {
@@ -312,9 +317,9 @@ Result<TrainedBytes> trained_bytes(const Job& job, const Layout& layout, const C
     // Weights that are loaded in another dtype have gradients in it.
     const bool frozen = (job.lora && !facts.frozen.empty()) ||
                         weight_dtype(job, StoredAs(layout), trainer) != facts.weight;
-    const ParameterBytes model =
+    ParameterBytes model =
         TW_TRY(parameter_bytes(trainer, layout.precision, job.optimizer, gradients));
-    if (!frozen) bytes.model = model;
+    if (!frozen) bytes.model = std::move(model);
     if (!adapters) bytes.adapter = bytes.model;
   }
   if (facts.weight_copies_either_order && take_either_order(cluster)) {

@@ -125,8 +125,10 @@ Keys detail_keys() {
              "cp_kind=ulysses"),
       number("cp_ulysses", kCount, "of ulysses-ring: ranks that exchange all-to-all", "0",
              "cp_ulysses=4"),
-      choice(DispatcherKind{}, "dispatcher", "how tokens reach their experts", "all-to-all",
-             "dispatcher=flex"),
+      choice(DispatcherKind{}, "dispatcher",
+             "how tokens reach their experts; flex means the trainer's usual backend there, of "
+             "deepep, hybridep and nccl-ep",
+             "all-to-all", "dispatcher=hybridep"),
       set_of(Switch{}, "on", "switched on", "as the trainer does", "on=overlap-tp+compile"),
       set_of(Switch{}, "off", "switched off", "as the trainer does", "off=overlap-gradient-reduce"),
       number("max_connections", kCount, "CUDA_DEVICE_MAX_CONNECTIONS", "not known",

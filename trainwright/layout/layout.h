@@ -24,7 +24,7 @@
 //   mtp_stage                                from 0
 //   sp vocab_parallel                        alone; the latter: embedding, head on all stages
 //   schedule placement micro_batch_group     kinds as trainer.h names them; a whole number
-//   precision gradients cp_kind dispatcher likewise
+//   precision gradients cp_kind dispatcher likewise; flex is the context's `flex`
 //   offload                                  optimizer+activations+parameters
 //   on off                                   overlap-tp+compile+...
 //   loss                                     one of the trainer's
@@ -75,11 +75,15 @@ struct ReadLayout {
 };
 // What a text may leave out is taken from here.
 struct LayoutContext {
-  std::optional<std::int64_t> world;  // accelerators to fill
-  Layout usual;                       // everything that cannot be derived
+  std::optional<std::int64_t> world;           // accelerators to fill
+  Layout usual;                                // everything that cannot be derived
+  DispatcherKind flex = DispatcherKind::Flex;  // the backend that dispatcher=flex stands for
 };
 // What a trainer does unasked: its order of ranks, and what it counts as layers in an even split.
 Layout usual_layout(const Trainer& trainer);
+// The backend of the flex dispatcher that a trainer takes there: the first in its file that runs on
+// that cluster; Flex where its file names none.
+DispatcherKind usual_flex(const Cluster& cluster, const Trainer& trainer);
 // All faults at once, misspelt keys and kinds with the nearest.
 Result<ReadLayout> parse_layout(std::string_view text, const LayoutContext& context = {});
 // The same keys as an object: numbers, strings, true for what stands alone, arrays for lists.

@@ -85,7 +85,7 @@ Layout any_layout() {
   layout.gradients = any_of(GradientDtype::Bf16);
   layout.cp_kind = any_of(CpKind::UlyssesRing);
   layout.cp_ulysses = within(0, 9);
-  layout.dispatcher = any_of(DispatcherKind::Flex);
+  layout.dispatcher = any_of(DispatcherKind::NcclEp);
   layout.on = any_set(Switch::PartGraphs);
   layout.off = any_set(Switch::PartGraphs);
   if (*rc::gen::arbitrary<bool>()) layout.loss = "chunked";

@@ -177,7 +177,7 @@ void read_pipeline(EntryReader& reader, Layout& layout, std::vector<std::string>
   layout.placement = placement.value_or(usual_placement(layout.schedule, layout.vpp));
   assign(layout.micro_batch_group, reader.integer("micro_batch_group"));
   if (!schedule && layout.pp > 1) {
-    notes.push_back(fmt::format("schedule={}: the usual one for pp {} and vpp {}",
+    notes.push_back(fmt::format("schedule={}: the default for pp {} and vpp {}",
                                 name_of(layout.schedule), layout.pp, layout.vpp));
   }
 }
@@ -266,6 +266,16 @@ Result<ReadLayout> layout_of(std::vector<Entry> entries, const LayoutContext& co
   read_pipeline(reader, read.layout, read.notes);
   read_kinds(reader, read.layout);
   read_order(reader, read.layout);
+  // Experts that are not spread have none.
+  if (read.layout.ep == 1 && !reader.has("dispatcher")) {
+    read.layout.dispatcher = DispatcherKind::AllToAll;
+  }
+  if (read.layout.dispatcher == DispatcherKind::Flex && context.flex != DispatcherKind::Flex) {
+    read.layout.dispatcher = context.flex;
+    read.notes.push_back(fmt::format(
+        "dispatcher={}: the backend that flex has there, of deepep, hybridep and nccl-ep",
+        name_of(context.flex)));
+  }
   reader.finish();
   if (!diagnostics.empty()) return fail(std::move(diagnostics));
   return read;
@@ -293,6 +303,9 @@ Layout usual_layout(const Trainer& trainer) {
   assign(usual.order, order_of(trainer.rank_order));
   usual.recompute.kind = trainer.defaults.recompute;
   usual.recomputes_unasked = usual.recompute != Recompute{};
+  for (const FlexBackend& backend : trainer.flex_backends) {
+    if (backend.use == Use::Always) usual.dispatcher = backend.kind;
+  }
   // Weights that are gathered behind the forward pass are those of the distributed optimizer: where
   // the one is on unasked and needs the other, that is on too (Megatron-Bridge's recipes).
   if (has_rule(trainer, "gather-overlap") &&

@@ -69,7 +69,7 @@ TEST_CASE("what is left out is filled in, and how is said") {
   CHECK(read.layout.schedule == ScheduleKind::OneFOneB);
   const std::vector<std::string> notes = {
       "etp=8: as tp", "dp=4: 64 accelerators / (tp 8 x pp 2 x cp 1)",
-      "gbs=8: one micro-batch for each of dp 4", "schedule=1f1b: the usual one for pp 2 and vpp 1"};
+      "gbs=8: one micro-batch for each of dp 4", "schedule=1f1b: the default for pp 2 and vpp 1"};
   CHECK(read.notes == notes);
 }
 

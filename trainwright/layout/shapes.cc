@@ -25,6 +25,15 @@ void note(Shapes& shapes, const LatentAttention& attention, std::int64_t) {
   shapes.mla = true;
 }
 
+void note(Shapes& shapes, const CompressedAttention& attention, std::int64_t) {
+  shapes.windows = true;
+  if (shapes.heads != 0 && shapes.kv_heads != 0) return;
+  shapes.heads = attention.heads;
+  shapes.kv_heads = 1;
+  shapes.head_dim = attention.head_dim;
+  shapes.own_head_dim = true;
+}
+
 // Linear layers only count in a model without any softmax.
 void note(Shapes& shapes, const GatedDeltaNet& attention, std::int64_t) {
   shapes.linear_heads = std::gcd(attention.key_heads, attention.value_heads);
@@ -40,6 +49,10 @@ void note(Shapes& shapes, const Mamba2& mamba, std::int64_t) {
   shapes.mamba_heads = mamba.heads;
   shapes.mamba_groups = mamba.groups;
 }
+
+void note(Shapes&, const Mamba1&, std::int64_t) {}
+
+void note(Shapes&, const ShortConvolution&, std::int64_t) {}
 
 void note(Shapes&, const NoAttention&, std::int64_t) {}
 
@@ -73,7 +86,7 @@ Shapes shapes_of(const Model& model) {
     }
     std::visit([&](const auto& feed_forward) { note(shapes, feed_forward); }, kind.feed_forward);
   }
-  if (shapes.heads == 0) shapes.heads = shapes.mamba_heads;
+  if (shapes.heads == 0) shapes.heads = std::max<std::int64_t>(1, shapes.mamba_heads);
   if (shapes.kv_heads == 0) shapes.kv_heads = shapes.heads;
   return shapes;
 }

@@ -253,6 +253,13 @@ TEST_CASE("a quantised matrix has its bits, its scales and their tables") {
   CHECK(stored_bytes(FrozenBase::Nf4, 4096, 11008) == Bytes(23260996));
   // A tail of 6 numbers has scales of its own: 35 + 2 + 4 + 4 + 1088.
   CHECK(stored_bytes(FrozenBase::Nf4, 7, 10) == Bytes(1133));
+  // Half a byte a number and one for each 32: rows of 33 numbers have 17 and 2.
+  CHECK(stored_bytes(FrozenBase::Mxfp4, 4096, 11008) == Bytes(4096 * 11008 * 17 / 32));
+  CHECK(stored_bytes(FrozenBase::Mxfp4, 33, 10) == Bytes(10 * (17 + 2)));
+  // One for each 16, and four for the matrix.
+  CHECK(stored_bytes(FrozenBase::Nvfp4, 4096, 11008) == Bytes(4096 * 11008 * 9 / 16 + 4));
+  CHECK(stored_bytes(FrozenBase::Nvfp4, 33, 10) == Bytes(10 * (17 + 3) + 4));
+  CHECK(unsharded_bytes(FrozenBase::Nvfp4, 33, 10) == Bytes(0));
   CHECK(stored_bytes(FrozenBase::Int8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 11008));
   CHECK(stored_bytes(FrozenBase::Fp8, 4096, 11008) == Bytes(4096 * 11008 + 4 * 32 * 86));
   // Beside the parameter: 704,512 scales, 2,752 of them in fp32, their mean and 272 fp32 of tables.

@@ -64,7 +64,7 @@ TEST_CASE("the degrees must use every accelerator") {
   const LayoutViolation found = Try("tp=8,pp=2,dp=2,gbs=64").only();
   CHECK(found.id == "world-splits");
   CHECK(found.reason == "tp 8 x pp 2 x cp 1 x dp 2 is 32 ranks, the cluster has 64 accelerators");
-  CHECK(found.hint == "dp=4 uses all of them");
+  CHECK(found.hint == "dp=4 uses all of them; `--on 32xh100s` is a part");
   CHECK(Try("tp=8,pp=3,dp=4,gbs=64").found()[0].hint == "tp x pp x cp must divide 64");
 }
 

@@ -22,7 +22,7 @@ struct Said {
   MeasuredRun row;  // with the columns that rules filled in
   Json model = Json::object(), trainer = Json::object(), layout = Json::object(),
        job = Json::object();
-  std::string on, cut, broken, time_broken, undetermined, pool, stack;
+  std::string on, cut, broken, time_broken, undetermined, pool, stack, tuned;
   std::optional<Json> order;
   FlopsRule flops;
   std::vector<const ReadingRule*> readings;
@@ -42,6 +42,7 @@ void add_texts(const SourceRule& rule, Said& said) {
   if (!rule.undetermined.empty()) said.undetermined = rule.undetermined;
   if (!rule.pool.empty()) said.pool = rule.pool;
   if (!rule.stack.empty()) said.stack = rule.stack;
+  if (!rule.tuned.empty()) said.tuned = rule.tuned;
   if (rule.flops) said.flops = *rule.flops;
   if (!rule.note.empty()) said.notes.push_back(rule.note);
   if (!rule.correction.empty()) said.corrections.push_back(rule.correction);
@@ -202,6 +203,7 @@ class CaseBook {
     made.undetermined = said.undetermined;
     made.pool = said.pool;
     made.stack = said.stack;
+    made.tuned = !said.tuned.empty();
     made.corrections = said.corrections;
     made.notes = said.notes;
     if (std::string reason = settle_words(made); !reason.empty()) return skip(reason);

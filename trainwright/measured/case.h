@@ -36,6 +36,7 @@ struct Case {
   std::string time_fold;            // what is left out together when times are scored
   std::string pool;                 // whose times are scored together: its source, or several
   std::string stack;                // the software stack where it is not that of the trainer
+  bool tuned = false;               // a vendor's own recipe, tuned for its machine
   std::size_t run = 0;              // its index among the runs
   CaseModelId model;
   CaseClusterId cluster;

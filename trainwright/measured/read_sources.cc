@@ -130,6 +130,7 @@ class SourceReader {
                                      {"no_memory", &rule.no_memory},
                                      {"pool", &rule.pool},
                                      {"stack", &rule.stack},
+                                     {"tuned", &rule.tuned},
                                      {"undetermined", &rule.undetermined},
                                      {"note", &rule.note},
                                      {"correction", &rule.correction}}) {

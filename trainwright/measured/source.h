@@ -23,6 +23,7 @@
 //             of times.h it counts, and the "peak" in TFLOP/s that the share is of
 //   pool      with what other sources' rows times are scored together
 //   stack     the software stack (simulate.h) where it is not that of the trainer
+//   tuned     why its steps are those of recipes tuned for that machine
 //   no_memory why memory is not scored
 //   skip, broken, time_broken, undetermined, note, correction   why
 //   learned   true: only where facts that rows taught are taken; false: only where they are not
@@ -63,7 +64,7 @@ struct FlopsRule {
 struct SourceRule {
   std::vector<Condition> when;  // all of them
   std::optional<Learned> only;
-  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, stack, note,
+  std::string skip, on, cut, broken, time_broken, no_memory, undetermined, pool, stack, tuned, note,
       correction;
   Json columns = Json::object(), model = Json::object(), trainer = Json::object(),
        layout = Json::object(), job = Json::object();

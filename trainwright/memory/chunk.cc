@@ -17,14 +17,13 @@ RealBytes logits_bytes(const ChunkQuestion& question, const Slice& slice) {
 }
 
 void fill_weights(PortionBytes& portion, const HeldParameters& held, const PassBytes& bytes) {
-  const double adapters = number(held.adapter_dense + held.adapter_expert);
-  const double trained = number(held.trained_dense + held.trained_expert);
-  const double whole =
-      number(held.dense + held.expert - held.quantised_dense - held.quantised_expert);
-  const double low = number(held.low_precision_dense + held.low_precision_expert);
+  const double adapters = number(both(held, &HeldGroup::adapters));
+  const double trained = number(both(held, &HeldGroup::trained));
+  const double whole = number(both(held, &HeldGroup::all) - both(held, &HeldGroup::quantised));
+  const double low = number(both(held, &HeldGroup::low_precision));
   portion.gathered =
       RealBytes(bytes.compute * whole) - RealBytes((bytes.compute - bytes.compute_low) * low) +
-      real(held.stored_dense + held.stored_expert) + RealBytes(bytes.adapter_compute * adapters);
+      real(both(held, &HeldGroup::stored)) + RealBytes(bytes.adapter_compute * adapters);
   portion.unreduced = RealBytes(bytes.compute * trained + bytes.adapter_compute * adapters);
   portion.gradients = RealBytes(bytes.gradient * trained + bytes.adapter_gradient * adapters);
 }
@@ -113,7 +112,7 @@ RankLoad expert_load_of(const MemoryConstants& constants, const Model& model, co
   return load;
 }
 
-ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
+ChunkBytes chunk_bytes(const ChunkQuestion& question, const StageContent& content,
                        const Slice& slice, WorkCache& cache) {
   ChunkBytes chunk;
   const std::vector<Portion> portions = cache.stage(content.stage, slice);

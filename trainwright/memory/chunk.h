@@ -1,9 +1,9 @@
 #pragma once
 // Private: bytes of one chunk and one micro-batch, read off the operator lists.
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "trainwright/memory/content.h"
 #include "trainwright/memory/memory.h"
 #include "trainwright/work/work.h"
 
@@ -13,6 +13,9 @@ namespace trainwright::detail {
 // for can overflow.
 inline double number(Params count) { return static_cast<double>(count.value()); }
 inline constexpr RealBytes kNothing(0);
+inline Bytes whole(RealBytes bytes) {
+  return Bytes(static_cast<std::int64_t>(std::clamp(bytes.value(), 0.0, 0x1.0p60)));
+}
 
 // `count` equal lists in a row.
 struct PortionBytes {
@@ -63,7 +66,7 @@ struct ChunkQuestion {
 // The busiest rank of a layout's experts.
 RankLoad expert_load_of(const MemoryConstants& constants, const Model& model, const Slice& slice,
                         std::int64_t pp);
-ChunkBytes chunk_bytes(const ChunkQuestion& question, const ChunkContent& content,
+ChunkBytes chunk_bytes(const ChunkQuestion& question, const StageContent& content,
                        const Slice& slice, WorkCache& cache);
 
 }  // namespace trainwright::detail

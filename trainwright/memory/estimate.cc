@@ -12,10 +12,7 @@ using detail::CategoryBytes;
 using detail::ChunkBytes;
 using detail::GroupTerms;
 using detail::Moments;
-
-Bytes whole(RealBytes bytes) {
-  return Bytes(static_cast<std::int64_t>(std::min(bytes.value(), 0x1.0p60)));
-}
+using detail::whole;
 
 std::string_view operator_at(const detail::Prepared& work, std::size_t content,
                              const detail::Spot& spot) {
@@ -44,8 +41,8 @@ Moment::Kind kind_of(ActionKind kind) {
   TW_CHECK(false, "moments are of compute actions");
 }
 
-Moment moment_of(detail::Prepared& work, const detail::PipelineGroup& group,
-                 const GroupTerms& terms, const Moments& moments, const detail::ClassPeak& peak) {
+Moment moment_of(detail::Prepared& work, const PipelineGroup& group, const GroupTerms& terms,
+                 const Moments& moments, const detail::ClassPeak& peak) {
   if (peak.at_step) return {.kind = Moment::Kind::Step};
   const detail::MomentAction& action = moments.actions[peak.moment];
   Moment moment{.kind = kind_of(action.kind),
@@ -71,8 +68,7 @@ Bytes first_allocated(const CategoryBytes& standing, const GroupTerms& terms,
 }
 
 Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
-                           const detail::PipelineGroup& group, const GroupTerms& terms,
-                           std::int64_t rank) {
+                           const PipelineGroup& group, const GroupTerms& terms, std::int64_t rank) {
   const Moments& moments = work.moments[static_cast<std::size_t>(rank)];
   const detail::ClassPeak peak = detail::class_peak(terms, moments, work.rules);
   const CategoryBytes coming = detail::coming_bytes(terms, moments, work.rules, peak);
@@ -81,8 +77,8 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
                .ranks = world_size(work.question.layout) / work.question.layout.pp,
                .layers = group.layers};
   for (const std::size_t chunk : group.chunks) {
-    of.embedding |= work.partition.contents[chunk].stage.embedding;
-    of.head |= work.partition.contents[chunk].stage.head;
+    of.embedding |= work.inventory.contents[chunk].stage.embedding;
+    of.head |= work.inventory.contents[chunk].stage.head;
   }
   for (std::size_t i = 0; i < kCategories; ++i) {
     of.bytes[i] = whole(standing[i] + coming[i]);
@@ -107,32 +103,13 @@ Result<RankClass> class_of(detail::Prepared& work, detail::SlackReplay& replay,
 
 }  // namespace
 
-Result<std::vector<StageBytes>> stage_bytes(const MemoryQuestion& question) {
-  const detail::Prepared work = TW_TRY(detail::prepare(question));
-  const Layout& layout = question.layout;
-  std::vector<StageBytes> stages(static_cast<std::size_t>(stage_count(layout)));
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const auto stage = static_cast<std::int64_t>(i);
-    const std::int64_t rank = stage_rank(layout, stage);
-    const auto group =
-        std::find_if(work.partition.groups.begin(), work.partition.groups.end(),
-                     [&](const detail::PipelineGroup& of) {
-                       return std::binary_search(of.ranks.begin(), of.ranks.end(), rank);
-                     });
-    TW_CHECK(group != work.partition.groups.end(), "every pipeline rank is in a group");
-    const std::size_t content = group->chunks[static_cast<std::size_t>(stage_chunk(layout, stage))];
-    stages[i] = {whole(work.chunks[content].kept), whole(work.chunks[content].half)};
-  }
-  return stages;
-}
-
 Result<MemoryEstimate> estimate_memory(const MemoryQuestion& question) {
   detail::Prepared work = TW_TRY(detail::prepare(question));
   MemoryEstimate estimate;
   estimate.classes.resize(static_cast<std::size_t>(question.layout.pp));
   detail::SlackReplay replay(work);
   GroupTerms terms;
-  for (const detail::PipelineGroup& group : work.partition.groups) {
+  for (const PipelineGroup& group : work.inventory.groups) {
     detail::fill_terms(terms, group, work.terms, work.rules);
     for (const std::int64_t rank : group.ranks) {
       estimate.classes[static_cast<std::size_t>(rank)] =

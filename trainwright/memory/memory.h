@@ -17,6 +17,23 @@
 //   reserved    what the caching allocator took from the device for them;
 //   driver      reserved + communicators + context (nvidia-smi). This is what must fit.
 //
+// Switches that take memory, each never less than without it:
+//   overlap-ep    one layer's forward pass on top: the next micro-batch keeps its first layers as
+//                 a backward pass frees its last ones. One more is in warm-up, but none runs
+//                 forward before another runs back, so no more are in flight
+//   graphs        the pool of the graph keeps what the passes need at their highest moment, so
+//                 buffers of the optimizer come on top of it
+//   part-graphs   the pool of the graphs keeps the temporaries of what they hold apart from others:
+//                 as much again as the most temporaries of an action, an upper bound. Static inputs
+//                 stand for the inputs that eager layers keep, by micro-batch in flight
+//   overlap-tp and flex dispatchers: buffers outside the allocator (outside.h)
+// Not counted: what the driver keeps for the nodes of graphs, and data of all micro-batches that a
+// graph of whole passes reads (Megatron-Core 0.19 full_cuda_graph.py StaticBufferLoader, 8 B a
+// token and table). Source: Megatron-Core 0.14, 0.19.0 pipeline_parallel/combined_1f1b.py,
+// schedules.py get_pp_rank_microbatches; full_cuda_graph.py, transformer/cuda_graphs.py
+// TECudaGraphHelper._get_sample_arguments; Transformer Engine 2.14 pytorch/graph.py
+// make_graphed_callables (_reuse_graph_input_output_buffers), PyTorch's private pools of graphs.
+//
 // Allocated bytes follow from the list of work. Reserved bytes are found by replaying the step
 // through the allocator. Before PyTorch 2.8 a tensor that a collective used is free again only when
 // the device has come by the collective; how many kernels the host is ahead by then decides what is
@@ -163,9 +180,14 @@ class MemoryModel {
   // Nullopt where estimate_memory fails. Ends at the first class whose chance is above `enough`,
   // mostly the first one: then both are lower bounds of the others too. `capacity`: another one.
   std::optional<Least> least(const Layout&, double enough = 1, std::optional<Bytes> capacity = {});
+  // Whether communicators of the first layout, which differs in the order of its ranks alone, may
+  // take less than those of the second: else its chance to fit is no better.
+  bool may_take_less_outside(const Layout& layout, const Layout& than);
   // Weights, gradients and states of a pipeline rank on average: however layers are dealt out, run
   // again and scheduled, some rank needs as much.
   std::optional<Bytes> states(const Layout& layout);
+  // Of the layers that which keeps least of a micro-batch for its backward pass.
+  std::optional<Bytes> least_kept(const Layout& layout);
 
  private:
   struct State;

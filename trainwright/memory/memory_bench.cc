@@ -6,10 +6,6 @@
 namespace trainwright {
 namespace {
 
-#ifndef TRAINWRIGHT_SOURCE_DIR
-#define TRAINWRIGHT_SOURCE_DIR "."
-#endif
-
 struct Space {
   Model model;
   Cluster cluster;

@@ -95,7 +95,7 @@ TEST_CASE("what a search takes at least is the estimate without slack, or both f
 }
 
 // Twenty in each of the hundred cases of a run, two where sanitisers make them slow;
-// tools/bound_check.py asks for more.
+// tools/soak/bound_check.py asks for more.
 #ifdef NDEBUG
 constexpr int kDrawn = 20;
 #else
@@ -151,7 +151,7 @@ Bytes stored(double bytes, const HeldParameters& held, const Sharding& sharding,
     return ceil_div(count.value(), cut ? ways : 1);
   };
   const std::int64_t numbers =
-      share(held.dense, sharding.dense.ways) + share(held.expert, sharding.expert.ways);
+      share(held.dense.all, sharding.dense.ways) + share(held.expert.all, sharding.expert.ways);
   return Bytes(static_cast<std::int64_t>(bytes * static_cast<double>(numbers)));
 }
 
@@ -180,7 +180,8 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
       return Bytes(ceil_div(states * count.value(), sharding.states ? sharers.ways : 1));
     };
     RC_ASSERT(bytes_of(of, Category::OptimizerStates) ==
-              state_share(held.dense, sharding.dense) + state_share(held.expert, sharding.expert));
+              state_share(held.dense.all, sharding.dense) +
+                  state_share(held.expert.all, sharding.expert));
     const std::int64_t m = micro_batch_count(c.layout);
     Bytes gathered, reduced;
     for (const ParameterTraffic& one : parameter_traffic(held, 1, sharding, recipe, both)) {
@@ -188,8 +189,8 @@ TEST_CASE("what a rank holds and what it sends follow from the same sharding") {
       if (one.kind == CollectiveKind::AllGather) gathered += in_step;
       if (one.kind == CollectiveKind::ReduceScatter) reduced += in_step;
     }
-    Params dense = sharding.dense.ways > 1 ? held.dense : Params(0);
-    const Params cut = dense + (sharding.expert.ways > 1 ? held.expert : Params(0));
+    Params dense = sharding.dense.ways > 1 ? held.dense.all : Params(0);
+    const Params cut = dense + (sharding.expert.ways > 1 ? held.expert.all : Params(0));
     RC_ASSERT(gathered == Bytes(cut.value() * byte_size(recipe.weight) * gathers(sharding, m)));
     RC_ASSERT(reduced ==
               Bytes(static_cast<std::int64_t>(
@@ -219,8 +220,8 @@ TEST_CASE("weights that stand whole all step are gathered once in it, others for
       if (stage.rank != 0) continue;
       const Slice slice = slice_of(c.layout, c.trainer, stage.id.index());
       const HeldParameters more = compose(cache.stage(stage, slice)).parameters;
-      held.dense += more.dense;
-      held.expert += more.expert;
+      held.dense.all += more.dense.all;
+      held.expert.all += more.expert.all;
     }
     const TrainedBytes bytes = trained_bytes(c.job, c.layout.precision, c.trainer).value();
     Bytes gathered;
@@ -230,7 +231,7 @@ TEST_CASE("weights that stand whole all step are gathered once in it, others for
         gathered += one.bytes * (one.every_micro_batch ? m : 1);
       }
     }
-    const Bytes whole((held.dense + held.expert).value() * byte_size(recipe.weight));
+    const Bytes whole((held.dense.all + held.expert.all).value() * byte_size(recipe.weight));
     const bool stand = bytes_of(estimate->classes.front(), Category::GatherBuffers) >= whole;
     RC_CLASSIFY(stand, "stand whole");
     RC_ASSERT(gathered == whole * (stand ? 1 : 2 * m));

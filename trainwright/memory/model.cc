@@ -13,44 +13,6 @@ namespace {
 using detail::ChunkBytes;
 using detail::Moments;
 
-// What decides which rank holds what.
-struct PartitionKey {
-  std::int64_t pp = 1, vpp = 1, first_layers = 0, last_layers = 0;
-  std::int64_t count_embedding = 0, count_loss = 0, mtp_stage = -1;
-  StagePlacement placement = StagePlacement::Single;
-  bool vocab_parallel = false;
-  std::vector<std::int64_t> layers = {};
-  std::vector<Recompute> recompute_by_stage = {};
-  friend bool operator==(const PartitionKey&, const PartitionKey&) = default;
-};
-PartitionKey partition_key(const Layout& layout) {
-  return {layout.pp,
-          layout.vpp,
-          layout.first_layers,
-          layout.last_layers,
-          layout.count_embedding,
-          layout.count_loss,
-          layout.mtp_stage.value_or(-1),
-          layout.placement,
-          layout.vocab_parallel,
-          layout.layers,
-          layout.recompute_by_stage};
-}
-struct PartitionHash {
-  std::size_t operator()(const PartitionKey& key) const {
-    Hash hash;
-    hash.add(key.pp << 32 | key.vpp);
-    hash.add(key.first_layers << 32 | key.last_layers);
-    hash.add(key.count_embedding << 40 | key.count_loss << 20 | (key.mtp_stage + 1));
-    hash.add(static_cast<std::int64_t>(key.placement) << 1 | (key.vocab_parallel ? 1 : 0));
-    for (const std::int64_t layers : key.layers) hash.add(layers);
-    for (const Recompute& of : key.recompute_by_stage) {
-      hash.add(static_cast<std::int64_t>(of.kind) << 40 | of.n);
-    }
-    return hash.value();
-  }
-};
-
 // What a stage's bytes hang on beside its content.
 struct ChunkKey {
   std::int64_t pp = 0;  // where the load of experts hangs on it
@@ -67,19 +29,12 @@ struct ChunkHash {
   }
 };
 
-// A partition whose contents other partitions share.
-struct KnownPartition {
-  detail::Partition partition;
-  std::vector<std::size_t> contents;  // into MemoryModel::State::contents
-};
-
 // Of one group of ranks, by chunk and by content.
 struct GroupMoments {
   Moments by_chunk;
   detail::MomentSums by_content;
 };
-GroupMoments moments_of_group(const detail::PipelineGroup& group,
-                              const std::vector<Moments>& by_rank) {
+GroupMoments moments_of_group(const PipelineGroup& group, const std::vector<Moments>& by_rank) {
   std::vector<const Moments*> members;
   for (const std::int64_t rank : group.ranks) {
     members.push_back(&by_rank[static_cast<std::size_t>(rank)]);
@@ -96,7 +51,7 @@ GroupMoments moments_of_group(const detail::PipelineGroup& group,
 }
 
 struct JoinedKey {
-  const void* partition = nullptr;
+  std::int64_t inventory = 0;  // its number
   detail::MomentKey moments;
   friend bool operator==(const JoinedKey&, const JoinedKey&) = default;
 };
@@ -104,7 +59,7 @@ struct JoinedHash {
   std::size_t operator()(const JoinedKey& key) const {
     const detail::MomentKey& of = key.moments;
     Hash hash;
-    hash.add(static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(key.partition)));
+    hash.add(key.inventory);
     hash.add(std::int64_t{of.ranks} << 32 | of.chunks);
     hash.add(of.microbatches);
     hash.add(std::int64_t{of.group} << 16 | std::int64_t{of.ahead} << 8 |
@@ -140,8 +95,7 @@ struct MemoryModel::State {
     WorkCache* cache = nullptr;
   };
   std::map<StoredAs, OfPrecision> precisions = {};
-  std::unordered_map<PartitionKey, std::optional<KnownPartition>, PartitionHash> partitions = {};
-  std::vector<detail::ChunkContent> contents = {};
+  StageInventories inventories = {model, recipe_of(trainer, StoredAs(PrecisionKind::Bf16), job)};
   // By slice, then by content; most are asked for by layouts that follow each other.
   using ChunksByContent = std::unordered_map<std::size_t, ChunkBytes>;
   std::unordered_map<ChunkKey, ChunksByContent, ChunkHash> chunks = {};
@@ -149,7 +103,7 @@ struct MemoryModel::State {
   std::size_t chunks_known = 0;  // in all of them
   std::map<detail::MomentKey, std::optional<std::vector<Moments>>> moments = {};
   std::unordered_map<JoinedKey, std::vector<GroupMoments>, JoinedHash> joined = {};  // by group
-  std::unordered_map<std::array<std::int64_t, 9>, detail::Outside, NumbersHash> outside = {};
+  std::unordered_map<std::array<std::int64_t, 12>, detail::Outside, NumbersHash> outside = {};
   // Of the last layout: others that differ in their pipeline alone often follow.
   struct Twig {
     Layout layout;
@@ -161,34 +115,7 @@ struct MemoryModel::State {
   std::optional<Twig> last = {};
   // Scratch.
   detail::GroupTerms terms = {};
-  std::vector<detail::ContentTerms> contents_of_layout = {};  // of a partition
-
-  const KnownPartition* partition_for(const Layout& layout) {
-    PartitionKey key = partition_key(layout);
-    auto found = partitions.find(key);
-    if (found == partitions.end()) {
-      auto made = detail::partition_of(layout, model, precision_for(StoredAs(layout)).recipe);
-      std::optional<KnownPartition> shared;
-      if (made) shared = KnownPartition{*std::move(made), {}};
-      found = partitions.emplace(std::move(key), std::move(shared)).first;
-      if (found->second) fill_contents(*found->second);
-    }
-    return found->second ? &*found->second : nullptr;
-  }
-
-  void fill_contents(KnownPartition& shared) {
-    const bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;
-    for (const detail::ChunkContent& content : shared.partition.contents) {
-      // Where only some layers are trained it matters which ones a stage has.
-      const auto same =
-          std::find_if(contents.begin(), contents.end(), [&](const detail::ChunkContent& other) {
-            return same_content(content, other) &&
-                   (all_alike || content.stage.first == other.stage.first);
-          });
-      shared.contents.push_back(static_cast<std::size_t>(same - contents.begin()));
-      if (same == contents.end()) contents.push_back(content);
-    }
-  }
+  std::vector<detail::ContentTerms> contents_of_layout = {};  // of its inventory
 
   OfPrecision& precision_for(const StoredAs& kind) {
     const auto found = precisions.find(kind);
@@ -206,16 +133,16 @@ struct MemoryModel::State {
     return chunks[{by_pp ? layout.pp : 0, detail::pass_bytes(rules).gradient, slice}];
   }
 
-  // Of one content of a partition, where all stages have the slice of the first or each its own.
+  // Of one content of an inventory, where all stages have the slice of the first or each its own.
   const ChunkBytes& chunk_for(const Layout& layout, const Slice& first, ChunksByContent& of_first,
-                              const KnownPartition& shared, std::size_t of_partition,
+                              const StageInventories::Known& known, std::size_t of_inventory,
                               const detail::StateRules& rules) {
-    const detail::ChunkContent& content = shared.partition.contents[of_partition];
+    const StageContent& content = known.inventory.contents[of_inventory];
     const bool alike = layout.recompute_by_stage.empty();
     const Slice slice =
         alike ? first : slice_of(layout, trainer, content.stage.id.index(), attention);
     ChunksByContent& of_slice = alike ? of_first : chunks_of(layout, slice, rules);
-    const auto [found, fresh] = of_slice.try_emplace(shared.contents[of_partition]);
+    const auto [found, fresh] = of_slice.try_emplace(known.numbers[of_inventory]);
     if (fresh) {
       ++chunks_known;
       OfPrecision& precision = precision_for(StoredAs(layout));
@@ -228,10 +155,10 @@ struct MemoryModel::State {
 
   // The corners of each group's moments; nullptr if the schedule cannot be made.
   const std::vector<GroupMoments>* moments_for(const detail::MomentKey& key,
-                                               const detail::Partition& partition) {
+                                               const StageInventories::Known& known) {
     detail::MomentKey few = key;
     few.microbatches = detail::enough_microbatches(key);
-    const JoinedKey joined_key{&partition, few};
+    const JoinedKey joined_key{known.number, few};
     const auto found = joined.find(joined_key);
     if (found != joined.end()) return &found->second;
     auto& made = moments[few];
@@ -241,7 +168,7 @@ struct MemoryModel::State {
       made = *std::move(of_ranks);
     }
     std::vector<GroupMoments> groups;
-    for (const detail::PipelineGroup& group : partition.groups) {
+    for (const PipelineGroup& group : known.inventory.groups) {
       groups.push_back(moments_of_group(group, *made));
     }
     return &joined.emplace(joined_key, std::move(groups)).first->second;
@@ -272,16 +199,28 @@ struct MemoryModel::State {
   }
 
   const detail::Outside& outside_for(const Layout& layout) {
-    const std::array<std::int64_t, 9> key = {
-        layout.tp,           layout.pp,   layout.dp,
-        layout.cp,           layout.ep,   layout.etp,
-        layout.dp_replicate, layout.zero, number_of(layout.order)};
+    const bool overlaps_tp = layout.tp > 1 && asks(layout, Switch::OverlapTp, trainer);
+    const std::int64_t ways = static_cast<std::int64_t>(layout.dispatcher) * 32 +
+                              static_cast<std::int64_t>(layout.precision) * 2 + (layout.sp ? 1 : 0);
+    // Buffers hold the tokens of a micro-batch.
+    const bool holds_tokens = overlaps_tp || (layout.ep > 1 && is_flex(layout.dispatcher));
+    const std::array<std::int64_t, 12> key = {layout.tp,
+                                              layout.pp,
+                                              layout.dp,
+                                              layout.cp,
+                                              layout.ep,
+                                              layout.etp,
+                                              layout.dp_replicate,
+                                              layout.zero,
+                                              number_of(layout.order),
+                                              holds_tokens ? layout.mbs : 0,
+                                              holds_tokens ? layout.seq : 0,
+                                              holds_tokens ? ways * 2 + (overlaps_tp ? 1 : 0) : 0};
     const auto found = outside.find(key);
     if (found != outside.end()) return found->second;
     detail::Outside made;
     if (constants.facts) {
-      made = detail::outside_of(
-          outside_bytes(layout, cluster, trainer, has_experts(model), *constants.facts));
+      made = detail::outside_of(outside_bytes(layout, cluster, trainer, model, *constants.facts));
     }
     return outside.emplace(key, made).first->second;
   }
@@ -309,23 +248,23 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
   const State::Twig* twig = state.twig_for(layout);
   if (twig == nullptr) return std::nullopt;
   const detail::LayoutRules& rules = twig->rules;
-  const KnownPartition* known = state.partition_for(layout);
-  if (known == nullptr) return std::nullopt;
-  const detail::Partition* partition = &known->partition;
-  const std::vector<GroupMoments>* moments = state.moments_for(rules.moments, *partition);
+  const auto known = state.inventories.of(layout);
+  if (!known) return std::nullopt;
+  const StageInventory& inventory = (*known)->inventory;
+  const std::vector<GroupMoments>* moments = state.moments_for(rules.moments, **known);
   if (moments == nullptr) return std::nullopt;
-  state.contents_of_layout.assign(partition->contents.size(), {});
+  state.contents_of_layout.assign(inventory.contents.size(), {});
   const Bytes room = capacity.value_or(capacity_of(state.cluster));
   Least least;
-  for (std::size_t g = 0; g < partition->groups.size(); ++g) {
-    for (const std::size_t content : partition->groups[g].distinct) {
+  for (std::size_t g = 0; g < inventory.groups.size(); ++g) {
+    for (const std::size_t content : inventory.groups[g].distinct) {
       detail::ContentTerms& of = state.contents_of_layout[content];
       if (of.bytes != nullptr) continue;
       of = detail::content_terms(
-          state.chunk_for(layout, twig->slice, *twig->chunks, *known, content, rules.states),
-          partition->contents[content], rules);
+          state.chunk_for(layout, twig->slice, *twig->chunks, **known, content, rules.states),
+          inventory.contents[content], rules);
     }
-    detail::fill_terms(state.terms, partition->groups[g], state.contents_of_layout, rules);
+    detail::fill_terms(state.terms, inventory.groups[g], state.contents_of_layout, rules);
     const auto& [by_chunk, by_content] = (*moments)[g];
     RealBytes inside = detail::coming_at_peak(state.terms, by_chunk, by_content, rules);
     RealBytes states;
@@ -347,6 +286,15 @@ std::optional<MemoryModel::Least> MemoryModel::least(const Layout& layout, doubl
   return least;
 }
 
+bool MemoryModel::may_take_less_outside(const Layout& layout, const Layout& than) {
+  const detail::Outside a = state_->outside_for(layout), b = state_->outside_for(than);
+  const auto less = [](const BytesRange& x, const BytesRange& y) {
+    return x.low < y.low || x.central < y.central || x.high - x.central < y.high - y.central;
+  };
+  return less(a.communicators, b.communicators) || less(a.with_embedding, b.with_embedding) ||
+         less(a.context, b.context);
+}
+
 // What stands is linear in parameters but for rounding up, so of all ranks together it is at least
 // that of the whole model on one.
 std::optional<Bytes> MemoryModel::states(const Layout& layout) {
@@ -359,16 +307,39 @@ std::optional<Bytes> MemoryModel::states(const Layout& layout) {
   const auto rules = detail::state_rules(layout, state.job, state.trainer, state.cluster);
   Layout one_stage;
   one_stage.precision = layout.precision;
-  const KnownPartition* known = state.partition_for(one_stage);
-  if (!rules || known == nullptr) return std::nullopt;
+  const auto known = state.inventories.of(one_stage);
+  if (!rules || !known) return std::nullopt;
   HeldParameters held;
   State::ChunksByContent& of_slice = state.chunks_of(layout, first, *rules);
-  for (std::size_t chunk = 0; chunk < known->contents.size(); ++chunk) {
-    held += state.chunk_for(layout, first, of_slice, *known, chunk, *rules).held;
+  for (std::size_t chunk = 0; chunk < (*known)->numbers.size(); ++chunk) {
+    held += state.chunk_for(layout, first, of_slice, **known, chunk, *rules).held;
   }
   const detail::States of = detail::states_of(*rules, held);
   const RealBytes all = of.weights + of.main_weights + of.gradients + of.states;
   return Bytes(static_cast<std::int64_t>(all.value() / static_cast<double>(layout.pp)));
+}
+
+std::optional<Bytes> MemoryModel::least_kept(const Layout& layout) {
+  State& state = *state_;
+  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
+  if (too_large(state.widths, first)) return std::nullopt;
+  const auto rules = detail::state_rules(layout, state.job, state.trainer, state.cluster);
+  Layout one_stage;
+  one_stage.precision = layout.precision;
+  const auto known = state.inventories.of(one_stage);
+  if (!rules || !known) return std::nullopt;
+  if (layout.offload.has(Offload::Activations)) return Bytes(0);
+  std::optional<double> least;
+  State::ChunksByContent& of_slice = state.chunks_of(layout, first, *rules);
+  for (std::size_t chunk = 0; chunk < (*known)->numbers.size(); ++chunk) {
+    for (const detail::PortionBytes& portion :
+         state.chunk_for(layout, first, of_slice, **known, chunk, *rules).portions) {
+      if (portion.end) continue;
+      const double kept = portion.kept.value() / real(portion.list->slice.recompute.n);
+      least = std::min(least.value_or(kept), kept);
+    }
+  }
+  return Bytes(static_cast<std::int64_t>(least.value_or(0)));
 }
 
 }  // namespace trainwright

@@ -122,7 +122,7 @@ TEST_CASE("moments summed up by content have the same highest one") {
     const Schedule schedule = any_priced().schedule;
     const auto more = static_cast<double>(*rc::gen::inRange(0, 100));
     for (const Moments& moments : detail::moments_of(schedule, *rc::gen::arbitrary<bool>())) {
-      // The first chunk has the first content, as in a partition.
+      // The first chunk has the first content, as in an inventory.
       std::vector<std::int32_t> content_of = {0};
       for (std::int32_t c = 1; c < moments.chunks; ++c) {
         const std::int32_t known = *std::max_element(content_of.begin(), content_of.end());

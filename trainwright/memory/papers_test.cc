@@ -208,5 +208,18 @@ TEST_CASE("frozen weights have neither gradients nor states, and adapters have l
   CHECK(bytes_of(of, Category::Weights) == Bytes(2 * (lora.frozen + lora.adapters).value()));
 }
 
+TEST_CASE("scales of 4-bit weights stay on the accelerator where the weights move to the host") {
+  Case c{.model = deeper(llama_model(1024, 16, 16, 4096), 4),
+         .trainer = picked_trainer("pytorch"),
+         .cluster = h100s(1),
+         .layout = layout_of("dp=2,fsdp,mbs=1,gbs=2,seq=128,offload=optimizer+parameters")};
+  c.job.lora = Lora{.rank = 16, .targets = {"query", "value"}, .base = FrozenBase::Nf4};
+  // A byte for 64 numbers, 4 for 256 such bytes, 1,092 of tables: 4 matrices of 1024 x 1024 and 3
+  // of 1024 x 4096 in each of 4 layers, whole on both ranks.
+  constexpr std::int64_t kSquare = 16384 + 4 * 64 + 1092, kWide = 65536 + 4 * 256 + 1092;
+  CHECK(bytes_of(c.estimate().classes[0], Category::Weights) ==
+        Bytes(4 * (4 * kSquare + 3 * kWide)));
+}
+
 }  // namespace
 }  // namespace trainwright

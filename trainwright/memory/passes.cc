@@ -59,7 +59,7 @@ void Passes::forward(std::size_t chunk, Flight& flight) {
     units_.ungather_after_forward(chunk, j);
     carried = std::exchange(block_at(blocks, events.output), kNone);
   }
-  if (pipeline.sends_stay && program.content->to_other_rank) {
+  if (pipeline.sends_stay && program.content->sends) {
     until_step_end_.push_back(carried);
   } else if (pipeline.outputs_freed_early || program.content->stage.head) {
     heap_.drop(carried);
@@ -80,9 +80,9 @@ void Passes::backward(std::size_t chunk, Flight& flight) {
   for (std::size_t j = program.lists.size(); j-- > 0;) {
     carried = backward_of_list(chunk, j, flight.lists[j], carried);
   }
-  if (pipeline.sends_stay && program.content->from_other_rank) {
+  if (pipeline.sends_stay && program.content->receives) {
     until_step_end_.push_back(carried);
-  } else if (pipeline.last_gradient_stays && program.content->from_other_rank) {
+  } else if (pipeline.last_gradient_stays && program.content->receives) {
     heap_.drop(sent_);
     sent_ = carried;
   } else {

@@ -28,6 +28,19 @@ std::int32_t vocabulary_ahead(const Layout& layout) {
 
 }  // namespace
 
+namespace {
+
+// Unasked, graphs hold neither pipelines nor experts that are spread, and are made on NVIDIA's
+// accelerators alone (torchtitan 0.3.0 trainer.py:193, distributed/cudagraph.py).
+bool holds_passes_in_graph(const Layout& layout, const Trainer& trainer, const Cluster& cluster) {
+  if (layout.on.has(Switch::Graphs)) return true;
+  const bool held = layout.pp == 1 && layout.ep == 1;
+  return held && asks(layout, Switch::Graphs, trainer) &&
+         tightest_group(cluster).accelerator.vendor == "NVIDIA";
+}
+
+}  // namespace
+
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
                                  const Cluster& cluster) {
   LayoutRules rules;
@@ -49,6 +62,10 @@ Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Tra
                     .last_gradient_stays = trainer.pipeline.last_gradient_stays && several,
                     .last_input_stays = trainer.pipeline.last_input_stays && several,
                     .overlaps = several && asks(layout, Switch::OverlapP2p, trainer)};
+  rules.experts_overlap =
+      layout.ep > 1 && rules.microbatches > 1 && asks(layout, Switch::OverlapEp, trainer);
+  rules.graphs = holds_passes_in_graph(layout, trainer, cluster);
+  rules.part_graphs = !rules.graphs && asks(layout, Switch::PartGraphs, trainer);
   rules.moments = TW_TRY(moment_key(layout, rules));
   return rules;
 }
@@ -66,22 +83,41 @@ Result<MomentKey> moment_key(const Layout& layout, const LayoutRules& rules) {
                    .sends_stay = rules.pipeline.sends_stay};
 }
 
-ContentTerms content_terms(const ChunkBytes& bytes, const ChunkContent& content,
+ContentTerms content_terms(const ChunkBytes& bytes, const StageContent& content,
                            const LayoutRules& rules) {
   ContentTerms terms;
   terms.bytes = &bytes;
   terms.chunk = chunk_terms(bytes, content, rules.states, rules.pipeline);
   terms.whole = all_whole(terms.chunk);
   terms.transport = transport_bytes(bytes, rules.pipeline, rules.microbatches);
-  if (rules.pipeline.last_input_stays && content.from_other_rank) terms.left = 2 * bytes.input;
+  if (rules.pipeline.last_input_stays && content.receives) terms.left = 2 * bytes.input;
   for (const PortionBytes& portion : bytes.portions) {
     if (portion.logits) terms.left += rules.gathered_head * real(portion.totals->input);
   }
   terms.own_products =
-      content.stage.head || content.stage.head_share || bytes.held.expert.value() > 0;
-  terms.shares_embedding = content.shares_embedding;
+      content.stage.head || content.stage.head_share || bytes.held.expert.all.value() > 0;
   return terms;
 }
+
+namespace {
+
+// What the forward pass of one layer holds at most, what it keeps included.
+RealBytes forward_of_layer(const ChunkBytes& bytes) {
+  RealBytes most;
+  for (const PortionBytes& portion : bytes.portions) {
+    if (!portion.end) most = std::max({most, portion.forward, portion.kept});
+  }
+  return most;
+}
+
+// The most temporaries of an action.
+RealBytes transients_of(const ChunkTerms& chunk) {
+  RealBytes most = chunk.first_backward.transients;
+  for (const Spot& spot : chunk.spots) most = std::max(most, spot.transients);
+  return most;
+}
+
+}  // namespace
 
 void fill_terms(GroupTerms& terms, const PipelineGroup& group,
                 std::span<const ContentTerms> contents, const LayoutRules& rules) {
@@ -101,16 +137,18 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group,
   }
   terms.whole = true;
   terms.gather_buffers = RealBytes();
-  terms.shares_embedding = false;
+  terms.graphs = terms.beside = RealBytes();
+  terms.shares_embedding = group.sums_embedding;
   bool own_products = false;
   HeldParameters held;
   StandIns stand_ins;
   for (const std::size_t content : group.distinct) {
     const ContentTerms& of = contents[content];
     terms.distinct.push_back(&of.chunk);
+    if (rules.experts_overlap) terms.beside = std::max(terms.beside, forward_of_layer(*of.bytes));
+    if (rules.part_graphs) terms.graphs = std::max(terms.graphs, transients_of(of.chunk));
     terms.whole &= of.whole;
     own_products |= of.own_products;
-    terms.shares_embedding |= of.shares_embedding;
     terms.gather_buffers = std::max(terms.gather_buffers, of.bytes->gather_buffers);
     terms.largest = std::max(terms.largest, of.bytes->largest);
     held.add(of.bytes->held, std::count(group.chunks.begin(), group.chunks.end(), content));
@@ -146,6 +184,8 @@ CategoryBytes standing_bytes(const GroupTerms& terms) {
   at(bytes, Category::Logits) = terms.left_behind;
   at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
+  at(bytes, Category::Transients) = terms.graphs;
+  at(bytes, Category::Activations) = terms.beside;
   at(bytes, Category::Workspace) = terms.workspaces + terms.stand_ins + terms.product_workspace;
   for (RealBytes& one : bytes) one = ceil(one);
   return bytes;
@@ -159,15 +199,21 @@ double more_microbatches(const LayoutRules& rules) {
   return static_cast<double>(rules.microbatches - enough_microbatches(rules.moments));
 }
 
+// What the pool of a graph of whole passes holds, the optimizer's step cannot have.
+RealBytes beside_graph(const GroupTerms& terms, const LayoutRules& rules) {
+  return rules.graphs ? terms.states.step : RealBytes();
+}
+
 }  // namespace
 
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules) {
-  const Highest found = highest(terms.chunks, moments, more_microbatches(rules));
+  Highest found = highest(terms.chunks, moments, more_microbatches(rules));
   const RealBytes before_step = ceil(found.bytes);
+  found.bytes += beside_graph(terms, rules);
   if (terms.step > found.bytes) {
     return {.coming = ceil(terms.step), .moments = before_step, .at_step = true};
   }
-  return {.coming = before_step, .moments = before_step, .moment = found.moment};
+  return {.coming = ceil(found.bytes), .moments = before_step, .moment = found.moment};
 }
 
 RealBytes coming_at_peak(const GroupTerms& terms, const Moments& moments, const MomentSums& sums,
@@ -175,6 +221,7 @@ RealBytes coming_at_peak(const GroupTerms& terms, const Moments& moments, const 
   const double more = more_microbatches(rules);
   RealBytes most = terms.whole ? highest_by_content(terms.distinct, sums, more) : kExact;
   if (most >= kExact) most = highest(terms.chunks, moments, more).bytes;
+  most += beside_graph(terms, rules);
   return ceil(std::max(most, terms.step));
 }
 
@@ -193,6 +240,7 @@ CategoryBytes coming_bytes(const GroupTerms& terms, const Moments& moments,
   at(bytes, Category::ReduceBuffers) = spot.reduced;
   at(bytes, Category::GatherBuffers) = spot.gathered;
   at(bytes, Category::Gradients) = spot.gradients;
+  at(bytes, Category::StepBuffers) = floor(beside_graph(terms, rules));
   const auto extra = static_cast<double>(
       action.late ? rules.microbatches - enough_microbatches(rules.moments) : 0);
   const std::span<const InFlight> counts = moments.at(peak.moment);

@@ -17,15 +17,18 @@ struct LayoutRules {
   MomentKey moments;
   std::int64_t microbatches = 1;
   Workspaces workspaces;
-  double gathered_head = 0;     // times its input: a buffer that stays
-  RealBytes product_workspace;  // of one thread
+  double gathered_head = 0;      // times its input: a buffer that stays
+  RealBytes product_workspace;   // of one thread
+  bool experts_overlap = false;  // their all-to-all behind another micro-batch
+  bool graphs = false;           // passes run from one CUDA graph, with a pool of its own
+  bool part_graphs = false;      // or parts of layers do
 };
 Result<LayoutRules> layout_rules(const Layout& layout, const Job& job, const Trainer& trainer,
                                  const Cluster& cluster);
 // Of layouts that differ in their pipeline alone the rules differ in the moments alone.
 Result<MomentKey> moment_key(const Layout& layout, const LayoutRules& rules);
 
-// One content of a partition, and what each chunk that has it adds to its rank.
+// One content of an inventory, and what each chunk that has it adds to its rank.
 struct ContentTerms {
   const ChunkBytes* bytes = nullptr;
   ChunkTerms chunk;
@@ -33,9 +36,8 @@ struct ContentTerms {
   RealBytes transport;  // buffers between stages that stand
   RealBytes left;       // by the last micro-batch until the next one begins
   bool own_products = false;
-  bool shares_embedding = false;
 };
-ContentTerms content_terms(const ChunkBytes& bytes, const ChunkContent& content,
+ContentTerms content_terms(const ChunkBytes& bytes, const StageContent& content,
                            const LayoutRules& rules);
 
 // A group of pipeline ranks that hold the same.
@@ -53,9 +55,11 @@ struct GroupTerms {
   RealBytes largest;            // peak of the largest list by itself
   RealBytes gather_buffers;     // of products over tp: all lists share them
   RealBytes product_workspace;  // of the threads that run forward and backward
+  RealBytes graphs;             // temporaries that stay in the pool of graphs of parts
+  RealBytes beside;             // of a forward pass, layer by layer beside a backward pass
   bool shares_embedding = false;
 };
-// Overwrites `terms`, so that a search allocates nothing; `contents` of the partition, of which
+// Overwrites `terms`, so that a search allocates nothing; `contents` of the inventory, of which
 // those of the group are read.
 void fill_terms(GroupTerms& terms, const PipelineGroup& group,
                 std::span<const ContentTerms> contents, const LayoutRules& rules);

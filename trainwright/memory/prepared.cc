@@ -39,7 +39,7 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
   Prepared work{
       .question = question,
       .rules = TW_TRY(layout_rules(layout, question.job, question.trainer, question.cluster)),
-      .partition = TW_TRY(partition_of(layout, question.model, recipe)),
+      .inventory = TW_TRY(stage_inventory(layout, question.model, recipe)),
       .recipe = recipe,
       .cache = WorkCache(question.model, recipe),
       .chunks = {},
@@ -48,18 +48,18 @@ Result<Prepared> prepare(const MemoryQuestion& question) {
       .outside = {}};
   work.moments = TW_TRY(moments_for(question, work.rules));
   if (question.constants.facts) {
-    work.outside = outside_bytes(layout, question.cluster, question.trainer,
-                                 has_experts(question.model), *question.constants.facts);
+    work.outside = outside_bytes(layout, question.cluster, question.trainer, question.model,
+                                 *question.constants.facts);
   }
   const ChunkQuestion of{question.model, work.recipe, pass_bytes(work.rules.states),
                          expert_load_of(question.constants, question.model, first, layout.pp)};
-  for (const ChunkContent& content : work.partition.contents) {
+  for (const StageContent& content : work.inventory.contents) {
     const Slice slice =
         slice_of(layout, question.trainer, content.stage.id.index(), question.attention);
     work.chunks.push_back(chunk_bytes(of, content, slice, work.cache));
   }
   for (std::size_t i = 0; i < work.chunks.size(); ++i) {
-    work.terms.push_back(content_terms(work.chunks[i], work.partition.contents[i], work.rules));
+    work.terms.push_back(content_terms(work.chunks[i], work.inventory.contents[i], work.rules));
   }
   return work;
 }

@@ -13,7 +13,7 @@ namespace trainwright::detail {
 struct Prepared {
   const MemoryQuestion& question;
   LayoutRules rules;
-  Partition partition;
+  StageInventory inventory;
   Recipe recipe;
   WorkCache cache;
   std::vector<ChunkBytes> chunks;   // by content

@@ -28,7 +28,7 @@ struct ChunkProgram {
   std::vector<const StorageEvents*> lists;
   std::vector<const ListWeights*> weights;    // of each list, then those of no list
   std::vector<const PortionBytes*> portions;  // of each list
-  const ChunkContent* content = nullptr;
+  const StageContent* content = nullptr;
   const ChunkBytes* bytes = nullptr;
 };
 

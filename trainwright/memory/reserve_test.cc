@@ -24,7 +24,7 @@ detail::Reserved replayed(const Case& c, std::int64_t rank, double lead = 0) {
   REQUIRE(work.has_value());
   detail::SlackReplay replay(*work);
   detail::GroupTerms terms;
-  for (const detail::PipelineGroup& group : work->partition.groups) {
+  for (const PipelineGroup& group : work->inventory.groups) {
     if (std::find(group.ranks.begin(), group.ranks.end(), rank) == group.ranks.end()) continue;
     detail::fill_terms(terms, group, work->terms, work->rules);
     const auto found = replay.replayed(group, terms, rank, lead);

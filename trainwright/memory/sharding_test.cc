@@ -50,8 +50,8 @@ Shared shared(const std::string& trainer, const std::string& layout, bool expert
   const Stage stage = stage_layers(c.layout, c.model).value().front();
   const HeldParameters of = compose(cache.stage(stage, slice_of(c.layout, c.trainer))).parameters;
   const auto bytes = trained_bytes(c.job, c.layout.precision, c.trainer);
-  return {c.layout, static_cast<double>(of.dense.value()), static_cast<double>(of.expert.value()),
-          c.estimate().classes.front(),
+  return {c.layout, static_cast<double>(of.dense.all.value()),
+          static_cast<double>(of.expert.all.value()), c.estimate().classes.front(),
           parameter_traffic(of, 1, sharding_of(c.layout, c.trainer), recipe, bytes.value())};
 }
 

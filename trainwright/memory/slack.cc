@@ -114,7 +114,7 @@ Result<Reserved> SlackReplay::replayed(const PipelineGroup& group, const GroupTe
   std::vector<ChunkProgram> chunks;
   for (const std::size_t content : group.chunks) {
     ChunkProgram& program = chunks.emplace_back();
-    program.content = &work_.partition.contents[content];
+    program.content = &work_.inventory.contents[content];
     program.bytes = &work_.chunks[content];
     for (const PortionBytes& portion : program.bytes->portions) {
       const auto count = static_cast<std::size_t>(portion.count);

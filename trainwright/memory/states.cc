@@ -36,21 +36,23 @@ RealBytes shared(Bytes bytes, std::int64_t ways) {
 struct Numbers {
   double model = 0, adapters = 0;
 };
-Numbers spread_over(const Sharding& sharding, const HeldParameters& held, bool cut, Params dense,
-                    Params expert) {
-  const std::int64_t dense_ways = cut ? sharding.dense.ways : 1;
-  const std::int64_t expert_ways = cut ? sharding.expert.ways : 1;
-  return {shared(dense, dense_ways) + shared(expert, expert_ways),
-          shared(held.adapter_dense, dense_ways) + shared(held.adapter_expert, expert_ways)};
+// `of` each group, over the ranks that share it where that is `cut`.
+auto spread_over(const Sharding& sharding, const HeldParameters& held, bool cut, auto of) {
+  return shared(of(held.dense), cut ? sharding.dense.ways : 1) +
+         shared(of(held.expert), cut ? sharding.expert.ways : 1);
+}
+Numbers numbers_of(const Sharding& sharding, const HeldParameters& held, bool cut, auto of) {
+  return {spread_over(sharding, held, cut, of),
+          spread_over(sharding, held, cut, [](const HeldGroup& group) { return group.adapters; })};
 }
 Numbers trained_of(const Sharding& sharding, const HeldParameters& held, bool cut) {
-  return spread_over(sharding, held, cut, held.trained_dense, held.trained_expert);
+  return numbers_of(sharding, held, cut, [](const HeldGroup& group) { return group.trained; });
 }
 
 // Weights that products take in 8 bits: what is stored of them beyond, or instead of, full width.
 RealBytes low_precision_bytes(const StateRules& rules, const HeldParameters& held) {
   const Sharding& sharding = rules.sharding;
-  const Params low = held.low_precision_dense + held.low_precision_expert;
+  const Params low = both(held, &HeldGroup::low_precision);
   const RealBytes copies(rules.bytes.weight_copies * number(low));
   // Copies of bf16 weights are whole on every rank, however these are cut (transformer-engine
   // 2.20.2 pytorch/module/linear.py:2443, :2568 _fp8_workspaces, unless PyTorch's FSDP2 cuts them).
@@ -59,15 +61,9 @@ RealBytes low_precision_bytes(const StateRules& rules, const HeldParameters& hel
   // A transpose that is made of a gathered weight goes with it (megatron-core 0.19.2
   // megatron_fsdp.py :626 release_module_parameters; keep_fp8_transpose_cache is off).
   const double share =
-      number(held.low_precision_dense) / static_cast<double>(sharding.dense.ways) +
-      number(held.low_precision_expert) / static_cast<double>(sharding.expert.ways);
+      number(held.dense.low_precision) / static_cast<double>(sharding.dense.ways) +
+      number(held.expert.low_precision) / static_cast<double>(sharding.expert.ways);
   return RealBytes((*rules.stored_low - rules.bytes.weight) * share);
-}
-
-// As states are shared.
-RealBytes of_rank(const Sharding& sharding, Bytes dense, Bytes expert) {
-  return shared(dense, sharding.states ? sharding.dense.ways : 1) +
-         shared(expert, sharding.states ? sharding.expert.ways : 1);
 }
 
 RealBytes times(const StateRules& rules, double ParameterBytes::* bytes, const Numbers& numbers) {
@@ -118,22 +114,25 @@ States states_of(const StateRules& rules, const HeldParameters& held) {
   States of;
   const Sharding& sharding = rules.sharding;
   const bool cut = sharding.weights;
-  const Numbers stored = spread_over(sharding, held, cut, held.dense - held.quantised_dense,
-                                     held.expert - held.quantised_expert);
   if (!rules.offload_parameters) {
-    of.weights =
-        times(rules, &ParameterBytes::weight, stored) +
-        shared(held.stored_dense - held.unsharded_dense, cut ? sharding.dense.ways : 1) +
-        shared(held.stored_expert - held.unsharded_expert, cut ? sharding.expert.ways : 1) +
-        real(held.unsharded_dense + held.unsharded_expert);
+    const Numbers plain = numbers_of(
+        sharding, held, cut, [](const HeldGroup& group) { return group.all - group.quantised; });
+    of.weights = times(rules, &ParameterBytes::weight, plain) +
+                 spread_over(sharding, held, cut,
+                             [](const HeldGroup& group) { return group.stored - group.unsharded; });
   }
+  // Scales are no part of a tensor that is cut or moved (bitsandbytes 0.50.2 functional.py
+  // QuantState: an attribute of its weight), so kernels find them where they were made.
+  of.weights += real(both(held, &HeldGroup::unsharded));
   of.weights += low_precision_bytes(rules, held);
   const Numbers stepped = trained_of(sharding, held, sharding.states);
   if (!rules.offload_optimizer) {
     of.main_weights = times(rules, &ParameterBytes::master, stepped);
-    of.states = of_rank(sharding, held.states_dense, held.states_expert);
+    of.states = spread_over(sharding, held, sharding.states,
+                            [](const HeldGroup& group) { return group.states; });
     if (of.states > RealBytes(0)) of.states += RealBytes(rules.bytes.states.tables);
-    of.temporaries = of_rank(sharding, held.step_dense, held.step_expert);
+    of.temporaries = spread_over(sharding, held, sharding.states,
+                                 [](const HeldGroup& group) { return group.step; });
     of.step = times(rules, &ParameterBytes::gradient_at_step, stepped) + of.temporaries;
   }
   if (!rules.offload_gradients) {

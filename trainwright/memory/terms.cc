@@ -254,7 +254,7 @@ RealBytes without(RealBytes input, RealBytes kept) { return std::max(kNothing, k
 
 }  // namespace
 
-ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
+ChunkTerms chunk_terms(const ChunkBytes& bytes, const StageContent& content,
                        const StateRules& rules, const PipelineRules& pipeline) {
   ChunkTerms terms;
   if (comes_and_goes(rules.sharding.life)) terms.gradients = coming_gradients(rules, bytes.held);
@@ -314,10 +314,10 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
       spot->total += bytes.logits;
     }
   }
-  if (pipeline.last_gradient_stays && content.from_other_rank) terms.last_gradient = bytes.input;
+  if (pipeline.last_gradient_stays && content.receives) terms.last_gradient = bytes.input;
   if (pipeline.sends_stay) {
-    terms.sent_forward = content.to_other_rank ? bytes.output : kNothing;
-    terms.sent_input = content.from_other_rank ? bytes.input : kNothing;
+    terms.sent_forward = content.sends ? bytes.output : kNothing;
+    terms.sent_input = content.receives ? bytes.input : kNothing;
   }
   return terms;
 }

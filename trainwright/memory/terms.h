@@ -53,7 +53,7 @@ struct PipelineRules {
 };
 
 // The numbers of one chunk. Allocates nothing.
-ChunkTerms chunk_terms(const ChunkBytes& bytes, const ChunkContent& content,
+ChunkTerms chunk_terms(const ChunkBytes& bytes, const StageContent& content,
                        const StateRules& rules, const PipelineRules& pipeline);
 // Buffers between stages that stand all step, for a chunk.
 RealBytes transport_bytes(const ChunkBytes& bytes, const PipelineRules& pipeline,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -10,7 +11,7 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Activation>, 14> kActivations{{
+constexpr std::array<std::pair<std::string_view, Activation>, 15> kActivations{{
     {"silu", Activation::Silu},
     {"swish", Activation::Silu},
     {"gelu", Activation::Gelu},
@@ -25,54 +26,14 @@ constexpr std::array<std::pair<std::string_view, Activation>, 14> kActivations{{
     {"relu2", Activation::SquaredRelu},
     {"relu_squared", Activation::SquaredRelu},
     {"squared_relu", Activation::SquaredRelu},
+    {"xielu", Activation::Xielu},
 }};
 
-Activation read_activation(const Family& family, ConfigFields& fields) {
-  const std::string name = fields.string(family.activation);
-  for (const auto& [known, activation] : kActivations) {
-    if (known == name) return activation;
-  }
+// The field says so.
+std::vector<std::string> known_activations() {
   std::vector<std::string> known;
   for (const auto& entry : kActivations) known.emplace_back(entry.first);
-  fields.fault(family.activation.names,
-               fmt::format("the activation '{}' is not known", name.substr(0, 60)),
-               did_you_mean(name, known, "known: " + enumerate(known, "or")));
-  return Activation::Silu;
-}
-
-std::int64_t read_kv_heads(const Family& family, ConfigFields& fields, std::int64_t heads) {
-  const std::int64_t set = fields.integer(family.kv_heads, kHeadsRange).value_or(heads);
-  std::int64_t kv_heads = set;
-  if (family.kv_plan == KvPlan::Falcon) {
-    const bool grouped = fields.boolean({"new_decoder_architecture", false});
-    const bool shared = fields.boolean({"multi_query", true});
-    kv_heads = grouped ? set : shared ? 1 : heads;
-  }
-  if (heads % kv_heads != 0 && !family.latent) {
-    fields.fault(family.kv_heads.names,
-                 fmt::format("{} key-value heads do not divide {} query heads", kv_heads, heads));
-  }
-  return kv_heads;
-}
-
-std::int64_t read_head_dim(const Family& family, ConfigFields& fields, std::int64_t hidden,
-                           std::int64_t heads, Model& model) {
-  if (const auto set = fields.integer(family.head_dim, kHeadDimRange)) return *set;
-  const std::int64_t derived = hidden / heads;
-  if (family.latent) return derived > 0 ? derived : 1;
-  if (derived == 0) {
-    fields.fault(family.heads.names,
-                 fmt::format("{} heads are more than the hidden size {}", heads, hidden));
-    return 1;
-  }
-  if (hidden % heads != 0 && family.head_dim.names.empty()) {
-    fields.fault(family.heads.names,
-                 fmt::format("the hidden size {} is not a multiple of {} heads", hidden, heads));
-  } else if (hidden % heads != 0) {
-    model.notes.push_back(
-        fmt::format("head_dim is absent: {} / {} rounded down to {}", hidden, heads, derived));
-  }
-  return derived;
+  return known;
 }
 
 void read_embedding(const Family& family, ConfigFields& fields, Model& model) {
@@ -90,10 +51,16 @@ void read_embedding(const Family& family, ConfigFields& fields, Model& model) {
   model.head_bias = fields.boolean(family.head_bias);
   model.logit_softcap = fields.is_number(family.logit_softcap);
   const Norm norm = fields.boolean(family.norm_affine) ? family.norm : Norm::LayerFixed;
-  const bool removed =
-      fields.boolean(family.final_norm_removed) ||
-      (family.norm_plan == NormPlan::Opt && !fields.boolean({"do_layer_norm_before", true}));
-  model.final_norm = removed ? Norm::None : norm;
+  model.final_norm = fields.boolean(family.final_norm_removed) ? Norm::None : norm;
+  model.streams = required(fields, family.streams, {1, 64});
+  model.per_layer_width =
+      fields.integer(family.per_layer_width, {0, kHiddenRange.most}).value_or(0);
+  if (model.per_layer_width > 0) {
+    model.per_layer_vocabulary =
+        fields.integer(family.per_layer_vocabulary, kVocabularyRange).value_or(model.vocabulary);
+  }
+  model.embedding_extras = read_extras(family.embedding_extras, fields);
+  model.head_extras = read_extras(family.head_extras, fields);
 }
 
 // The biggest model whose counts stay whole in a double: 2^53, 5.8 million times GPT-2 XL.
@@ -135,32 +102,84 @@ std::int64_t width_or(ConfigFields& fields, const IntegerField& field, std::int6
   return fields.integer(field, kWidthRange).value_or(derived);
 }
 
-Model build_model(const Family& entry, ConfigFields& fields, Diagnostics& diagnostics) {
-  const Family family = entry.decided != nullptr ? entry.decided(entry, fields) : entry;
+Activation read_activation(const Family& family, ConfigFields& fields) {
+  const std::string name = fields.string(family.activation);
+  for (const auto& [known, activation] : kActivations) {
+    if (known == name) return activation;
+  }
+  const std::vector<std::string> known = known_activations();
+  fields.fault(family.activation.names,
+               fmt::format("the activation '{}' is not known", name.substr(0, 60)),
+               did_you_mean(name, known, "known: " + enumerate(known, "or")));
+  return Activation::Silu;
+}
+
+namespace {
+
+// The family as this config has it.
+Family settled(const Family& entry, ConfigFields& fields, Diagnostics& diagnostics) {
+  Family family = entry.decided != nullptr ? entry.decided(entry, fields) : entry;
+  for (const When& when : entry.when) {
+    const auto holds = [&](const Condition& condition) { return fields.holds(condition); };
+    if (!std::all_of(when.conditions.begin(), when.conditions.end(), holds)) continue;
+    apply_members(family, when.then, entry.origin, "/when", diagnostics);
+  }
+  return family;
+}
+
+LayerWords read_words(const Family& family, ConfigFields& fields) {
+  LayerWords words;
+  std::int64_t layers = 0;
+  if (family.layer_pattern.counts) {
+    words.attention = words_of(family.layer_pattern, family, 0, fields);
+    if (words.attention.empty()) words.attention.emplace_back();
+    layers = std::ssize(words.attention);
+    const auto said = fields.integer(family.layers, kLayersRange);
+    if (said && *said != layers) {
+      fields.fault(family.layers.names,
+                   fmt::format("is {}, but {} layers are listed", *said, layers));
+    }
+  } else {
+    layers = required(fields, family.layers, kLayersRange);
+    fields.remember("layers", layers);
+    words.attention = words_of(family.layer_pattern, family, layers, fields);
+    if (words.attention.empty()) words.attention.resize(static_cast<std::size_t>(layers));
+  }
+  fields.remember("layers", layers);
+  words.feed_forward = words_of(family.feed_forward_pattern, family, layers, fields);
+  words.rotary = words_of(family.rotary_pattern, family, layers, fields);
+  return words;
+}
+
+}  // namespace
+
+Model build_model(const Family& entry, const std::string& data_directory, ConfigFields& fields,
+                  Diagnostics& diagnostics) {
+  const Family family = settled(entry, fields, diagnostics);
   Model model;
   model.family = family.model_type;
+  model.style = family.style;
   model.vocabulary = required(fields, family.vocabulary, kVocabularyRange);
   model.hidden = required(fields, family.hidden, kHiddenRange);
   model.sequence_most = fields.integer(family.sequence, kTokensRange).value_or(0);
-
-  LayerNumbers numbers;
-  numbers.hidden = model.hidden;
-  numbers.layers = required(fields, family.layers, kLayersRange);
-  numbers.heads = required(fields, family.heads, kHeadsRange);
-  numbers.kv_heads = read_kv_heads(family, fields, numbers.heads);
-  numbers.head_dim = read_head_dim(family, fields, model.hidden, numbers.heads, model);
-  numbers.width = width_or(fields, family.width, 4 * model.hidden);
-  numbers.activation = read_activation(family, fields);
+  fields.remember("hidden", model.hidden);
+  fields.remember("vocabulary", model.vocabulary);
+  const LayerWords words = read_words(family, fields);
+  read_heads(family, fields, model);
+  fields.remember("width", width_or(fields, family.width, 4 * model.hidden));
   model.dropout_hidden = fields.probability(family.dropout_hidden);
   model.dropout_attention = fields.probability(family.dropout_attention);
 
   read_embedding(family, fields, model);
-  build_layers(family, numbers, fields, model);
+  build_layers(family, words, fields, model, diagnostics);
   for (const AssumedField& field : family.assumed) {
     if (auto note = fields.assumption(field)) model.notes.push_back(std::move(*note));
   }
+  if (!family.note.empty()) model.notes.push_back(family.note);
   fields.ignore(family.ignored);
-  fields.finish(entry);
+  // What is not read in this config may be in another of the family.
+  for (const std::string& name : field_names(entry)) fields.ignore(name);
+  fields.finish(entry, data_directory);
   if (diagnostics.empty()) check_total(model, fields);
   return model;
 }

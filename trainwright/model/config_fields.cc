@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/printable.h"
 #include "trainwright/base/text.h"
+#include "trainwright/model/formula.h"
 #include "trainwright/model/layer_pattern.h"
 
 namespace trainwright::detail {
@@ -28,7 +30,14 @@ std::string shown(const Json& value) {
     case Json::Kind::Integer: return fmt::format("{}", value.integer);
     case Json::Kind::Number: return fmt::format("{}", value.number);
     case Json::Kind::String: return value.string.substr(0, 60);
-    case Json::Kind::Array: return "a list";
+    case Json::Kind::Array: {
+      std::string text;
+      for (const Json& item : value.items) {
+        if (text.size() > 60) break;
+        text += (text.empty() ? "" : ",") + shown(item);
+      }
+      return "[" + text + "]";
+    }
     case Json::Kind::Object: return "an object";
   }
   return {};
@@ -67,8 +76,24 @@ const Json* ConfigFields::find_one(std::string_view name) {
   }
 }
 
+// "per_layer_config": {"05": {"head_dim": 512}}, as transformers 5.23 writes layers of other
+// shapes.
+const Json* ConfigFields::find_of_layer(std::string_view names) {
+  const Json* layers = find_one("per_layer_config");
+  if (layers == nullptr || !layers->is_object() || layers->members.empty()) return nullptr;
+  has_read_list_ = true;
+  for (const auto& [layer, own] : layers->members) {
+    if (!layer_ || parse_integer(layer) != static_cast<std::int64_t>(*layer_)) continue;
+    for (const std::string_view name : split(names, '|')) {
+      if (const Json* at = own.find(name)) return at;
+    }
+  }
+  return nullptr;
+}
+
 const Json* ConfigFields::find(std::string_view names) {
   if (names.empty()) return nullptr;
+  if (const Json* own = find_of_layer(names)) return own;
   const Json* found = nullptr;
   std::string_view found_as;
   for (std::string_view name : split(names, '|')) {
@@ -119,9 +144,19 @@ void ConfigFields::fault_unless_reported(std::string_view names, std::string wha
 std::optional<std::int64_t> ConfigFields::integer(const IntegerField& field, IntegerRange range) {
   const Json* value = find(field.names);
   if (value == nullptr) {
-    return field.absent == kNull ? std::nullopt : std::optional(field.absent);
+    return field.absent == kNull ? derived(field, range) : std::optional(field.absent);
   }
-  if (value->is_null()) return std::nullopt;
+  if (value->is_array() && !value->items.empty()) {
+    has_read_list_ = true;
+    value = &value->items[std::min(layer_.value_or(0), value->items.size() - 1)];
+  }
+  if (value->is_null()) return derived(field, range);
+  // 1024.0, as Python writes what was divided.
+  if (value->kind == Json::Kind::Number && std::floor(value->number) == value->number &&
+      std::abs(value->number) < 1e15) {
+    const auto whole = static_cast<std::int64_t>(value->number);
+    if (whole >= range.least && whole <= range.most) return whole;
+  }
   if (!value->is_integer()) {
     fault(field.names, fmt::format("expected a whole number, found {}", name_of(value->kind)));
     return std::nullopt;
@@ -131,6 +166,42 @@ std::optional<std::int64_t> ConfigFields::integer(const IntegerField& field, Int
     return std::nullopt;
   }
   return value->integer;
+}
+
+std::optional<std::int64_t> ConfigFields::derived(const IntegerField& field, IntegerRange range) {
+  if (field.derived.empty()) return std::nullopt;
+  const NumberOf number_of = [&](std::string_view name) -> std::optional<std::int64_t> {
+    for (const auto& [known, value] : remembered_) {
+      if (known == name) return value;
+    }
+    const Json* value = find_one(name);
+    if (value == nullptr || !value->is_integer()) return std::nullopt;
+    return value->integer;
+  };
+  const auto value = evaluate(field.derived, number_of);
+  if (!value) return std::nullopt;
+  if (*value < range.least || *value > range.most) {
+    fault(field.names, fmt::format("{} = {} is out of range", field.derived, *value),
+          range_hint(range));
+    return std::nullopt;
+  }
+  return value;
+}
+
+void ConfigFields::remember(std::string_view name, std::int64_t value) {
+  for (auto& [known, at] : remembered_) {
+    if (known == name) {
+      at = value;
+      return;
+    }
+  }
+  remembered_.emplace_back(name, value);
+}
+
+bool ConfigFields::holds(const Condition& condition) {
+  const Json* value = find(condition.names);
+  const Json& at = value == nullptr ? condition.absent : *value;
+  return (shown(at) == shown(condition.is)) != condition.negated;
 }
 
 bool ConfigFields::boolean(const BoolField& field) {
@@ -176,6 +247,11 @@ double ConfigFields::probability(const ProbabilityField& field) {
 bool ConfigFields::is_number(std::string_view names) {
   const Json* value = find(names);
   return value != nullptr && value->is_number();
+}
+
+bool ConfigFields::is_list(std::string_view names) {
+  const Json* value = find(names);
+  return value != nullptr && value->is_array();
 }
 
 bool ConfigFields::is_set(std::string_view names) {
@@ -257,7 +333,9 @@ std::optional<std::vector<std::string>> ConfigFields::strings(std::string_view n
 std::optional<std::string> ConfigFields::assumption(const AssumedField& field) {
   for (std::string_view name : split(field.names, '|')) {
     const Json* value = find_one(name);
-    if (value == nullptr || value->is_null() || shown(*value) == field.assumed) continue;
+    if (value == nullptr || value->is_null()) continue;
+    const auto allowed = split(field.assumed, '|');
+    if (std::find(allowed.begin(), allowed.end(), shown(*value)) != allowed.end()) continue;
     if (field.otherwise == AssumedField::Otherwise::Fault) {
       fault(name, fmt::format("is {}: {}", shown(*value), field.why),
             fmt::format("only {} is supported", field.assumed));
@@ -275,14 +353,12 @@ void ConfigFields::ignore(std::string_view names) {
 
 void ConfigFields::unknown(const std::string& name, const Json& value, const Family& family) {
   if (++unknown_ > kMostUnknown) return;
-  std::vector<std::string> own;
-  for (std::string_view field : field_names(family)) own.emplace_back(field);
+  const std::vector<std::string> own = field_names(family);
   std::vector<std::string> readers;
-  for (const Family& other : families()) {
+  if (families_.empty()) families_ = all_families(data_directory_).value_or(std::vector<Family>());
+  for (const Family& other : families_) {
     const auto names = field_names(other);
-    if (std::find(names.begin(), names.end(), name) != names.end()) {
-      readers.emplace_back(other.model_type);
-    }
+    if (std::binary_search(names.begin(), names.end(), name)) readers.push_back(other.model_type);
   }
   std::string hint = did_you_mean(name, own);
   if (!readers.empty()) {
@@ -312,7 +388,8 @@ void ConfigFields::finish_object(const Json& object, const std::string& prefix,
   }
 }
 
-void ConfigFields::finish(const Family& family) {
+void ConfigFields::finish(const Family& family, const std::string& data_directory) {
+  data_directory_ = data_directory;
   finish_object(config_, "", family);
   if (unknown_ <= kMostUnknown) return;
   const auto more = static_cast<std::int64_t>(unknown_ - kMostUnknown);

@@ -18,8 +18,14 @@ class ConfigFields {
  public:
   ConfigFields(const Json& config, std::string origin, std::string path, Diagnostics& diagnostics);
 
-  // nullopt: None, by default or because it says null, or a fault was reported.
+  // nullopt: None, by default or because it says null, or a fault was reported. Where the config
+  // has a list, the element of the layer that is read.
   std::optional<std::int64_t> integer(const IntegerField& field, IntegerRange range);
+  // What formulas call `name`.
+  void remember(std::string_view name, std::int64_t value);
+  void begin_layer(std::int64_t layer) { layer_ = static_cast<std::size_t>(layer); }
+  bool has_read_list() const { return has_read_list_; }  // so that layers differ by more than words
+  bool holds(const Condition& condition);
   // None counts as false, as Python would.
   bool boolean(const BoolField& field);
   std::string string(const StringField& field);
@@ -34,6 +40,7 @@ class ConfigFields {
     std::vector<std::int64_t> listed;
   };
   std::optional<Frequency> frequency(std::string_view name, std::int64_t layers);
+  bool is_list(std::string_view names);
   // nullopt when absent or null.
   std::optional<std::vector<std::int64_t>> integers(std::string_view name, std::size_t most);
   // Two at most, as a list or as Megatron-LM's command line has them: "127,0".
@@ -48,13 +55,14 @@ class ConfigFields {
   // The same, unless a fault of this field was reported before.
   void fault_unless_reported(std::string_view names, std::string what);
   // Faults for every member that nobody asked about. Null members say nothing and are let pass.
-  void finish(const Family& family);
+  void finish(const Family& family, const std::string& data_directory);
 
  private:
   // The value under any of the names: nullptr when absent. Two names with different values are a
   // fault.
   const Json* find(std::string_view names);
   const Json* find_one(std::string_view name);
+  const Json* find_of_layer(std::string_view names);
   std::string place(std::string_view name, const Json& at) const;
   // Where a field is, or would be.
   struct Spot {
@@ -66,6 +74,7 @@ class ConfigFields {
   void report(const Json& at, Diagnostic diagnostic);
   void finish_object(const Json& object, const std::string& prefix, const Family& family);
   void unknown(const std::string& name, const Json& value, const Family& family);
+  std::optional<std::int64_t> derived(const IntegerField& field, IntegerRange range);
 
   const Json& config_;
   std::string origin_;
@@ -73,6 +82,11 @@ class ConfigFields {
   Diagnostics& diagnostics_;  // empty at first
   std::vector<int> lines_;    // of the diagnostics
   std::size_t unknown_ = 0;
+  std::optional<std::size_t> layer_;  // that is read; none: the model itself
+  bool has_read_list_ = false;
+  std::vector<std::pair<std::string, std::int64_t>> remembered_;
+  std::string data_directory_;
+  std::vector<Family> families_;  // read when a field is not known
   std::set<std::string, std::less<>> known_;
   std::set<std::string, std::less<>> containers_;  // objects of which single fields are read
 };

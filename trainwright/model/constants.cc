@@ -46,32 +46,27 @@ void read_rotation(const Json& config, Constants& constants) {
       number(config, {"rope_scaling.beta_fast", "rope_parameters.beta_fast"});
 }
 
-// transformers 5.22.2: modeling_deepseek_v3.py, modeling_glm4_moe.py and modeling_minimax_m2.py
-// take sigmoids and a bias whatever the config says; modeling_deepseek_v2.py multiplies a softmax
-// over all experts.
-void read_router(const Json& config, std::string_view family, Constants& constants) {
-  const bool v3 = family == "deepseek_v3" || family == "kimi_k2";
-  const bool glm = family == "glm4_moe" || family == "glm4_moe_lite" || family == "solar_open";
-  const bool v2 = family == "deepseek_v2";
-  const bool silent_of_all = family == "qwen2_moe" || family == "qwen3_moe" || family == "olmoe";
+void read_router(const Json& config, const Family& family, Constants& constants) {
   const Json* normed = find_any(config, {"norm_topk_prob"});
-  const bool is_normed = normed != nullptr && normed->is_bool() ? normed->boolean : !silent_of_all;
-  if (v3 || glm || family == "minimax_m2") {
-    constants.scores = Constants::Scores::Sigmoid;
-    constants.balancing_bias = true;
-  } else if (v2 || !is_normed) {
+  const bool is_normed =
+      normed != nullptr && normed->is_bool() ? normed->boolean : family.norms_scores;
+  constants.scores = family.scores;
+  constants.balancing_bias = family.balancing_bias;
+  if (!is_normed && family.scores == Constants::Scores::OfChosen) {
     constants.scores = Constants::Scores::OfAll;
   }
-  if (!v2 && !v3 && !glm) return;
+  if (!family.scales_scores) return;
   const auto scale = number(config, {"routed_scaling_factor"});
-  constants.score_scale = scale.value_or(v3 ? 2.5 : 1);
+  constants.score_scale = scale.value_or(family.score_scale);
   constants.score_scale_assumed = !scale;
-  const auto groups = [&](std::string_view name, double usual) {
-    const double count = number(config, {name}).value_or(usual);
+  const auto groups = [&](std::string_view name, std::int64_t usual) {
+    const double count = number(config, {name}).value_or(static_cast<double>(usual));
     return count >= 1 && count <= 1 << 20 ? static_cast<std::int64_t>(count) : 0;
   };
-  const auto count = groups("n_group", v3 ? 8 : 1), chosen = groups("topk_group", v3 ? 4 : 1);
-  const bool by_groups = !v2 || text(config, {"topk_method"}) == "group_limited_greedy";
+  const auto count = groups("n_group", family.expert_groups);
+  const auto chosen = groups("topk_group", family.groups_chosen);
+  const bool by_groups =
+      family.group_method.empty() || text(config, {"topk_method"}) == family.group_method;
   if (!by_groups || count <= 1 || chosen < 1 || chosen > count) return;
   constants.expert_groups = count;
   constants.groups_chosen = chosen;
@@ -105,12 +100,12 @@ void read_megatron(const Json& config, Constants& constants) {
 
 }  // namespace
 
-Constants read_constants(const Json& config, std::string_view family) {
+Constants read_constants(const Json& config, const Family& family) {
   Constants constants;
   constants.norm_epsilon = number(config, {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon",
                                            "norm_eps", "norm_epsilon", "layernorm_epsilon"});
   read_rotation(config, constants);
-  if (family == "megatron" || family == "megatron_gpt") {
+  if (family.decided != nullptr) {
     read_megatron(config, constants);
   } else {
     read_router(config, family, constants);

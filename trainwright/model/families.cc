@@ -1,22 +1,17 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include "trainwright/base/text.h"
-#include "trainwright/model/family_tables.h"
+#include "trainwright/model/config_fields.h"
+#include "trainwright/model/family_members.h"
+#include "trainwright/model/formula.h"
 
 namespace trainwright::detail {
 namespace {
 
-std::vector<Family> sorted_families() {
-  std::vector<Family> all = dense_families();
-  for (Family& family : classic_families()) all.push_back(std::move(family));
-  for (Family& family : expert_families()) all.push_back(std::move(family));
-  for (Family& family : hybrid_families()) all.push_back(std::move(family));
-  for (Family& family : related_families(all)) all.push_back(std::move(family));
-  all.push_back(megatron_family());
-  std::sort(all.begin(), all.end(),
-            [](const Family& a, const Family& b) { return a.model_type < b.model_type; });
-  return all;
-}
+namespace fs = std::filesystem;
 
 // What config.json files carry that has no bearing on any shape or count: token ids, numerics of
 // norms and rotary embeddings, initialisation, loss coefficients, generation, provenance.
@@ -135,154 +130,157 @@ constexpr std::string_view kIgnored[] = {"_attn_implementation",
                                          "use_flash_attn",
                                          "use_mrope"};
 
-}  // namespace
+constexpr int kDeepest = 16;  // files that are "like" each other
 
-std::span<const Family> families() {
-  static const std::vector<Family> table = sorted_families();
-  return table;
+// Of what may be the name of a file and of nothing else.
+bool is_file_name(std::string_view name) {
+  return !name.empty() && name.size() <= 100 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+  });
 }
 
-const Family* find_family(std::string_view model_type) {
-  for (const Family& family : families()) {
-    if (family.model_type == model_type) return &family;
-    for (std::string_view other : split(family.same_as, '|')) {
-      if (!other.empty() && other == model_type) return &family;
+fs::path file_of(std::string_view model_type, const std::string& data_directory) {
+  return fs::path(data_directory) / "families" / (std::string(model_type) + ".json");
+}
+
+std::string text_of(const Json& json, std::string_view key) {
+  const Json* at = json.find(key);
+  return at != nullptr && at->is_string() ? at->string : std::string();
+}
+
+Result<std::optional<Family>> read_family(std::string_view model_type,
+                                          const std::string& data_directory, int depth);
+
+// The family that a description is like, with what it says otherwise.
+Result<Family> described(const Json& json, std::string_view model_type, const std::string& origin,
+                         const std::string& path, const std::string& data_directory, int depth) {
+  Family family;
+  if (const std::string like = text_of(json, "like"); !like.empty()) {
+    auto base = TW_TRY(read_family(like, data_directory, depth + 1));
+    if (!base) {
+      return fail(json_place(origin, json, path + "/like"),
+                  fmt::format("there is no family '{}' to be like", like.substr(0, 100)),
+                  "`trainwright list families` shows those that are known");
+    }
+    family = *std::move(base);
+  }
+  family.model_type = std::string(model_type);
+  family.origin = origin;
+  Diagnostics faults;
+  apply_members(family, json, origin, path, faults);
+  if (!faults.empty()) return fail(std::move(faults));
+  return family;
+}
+
+Result<std::optional<Family>> read_family(std::string_view model_type,
+                                          const std::string& data_directory, int depth) {
+  const fs::path file = file_of(model_type, data_directory);
+  if (!is_file_name(model_type) || !is_file(file.string())) return std::optional<Family>();
+  const Json json = TW_TRY(read_json_file(file.string()));
+  if (depth > kDeepest) return fail(file.string(), "is like itself, by way of others");
+  if (const std::string same = text_of(json, "same_as"); !same.empty()) {
+    return read_family(same, data_directory, depth + 1);
+  }
+  return TW_TRY(described(json, model_type, file.string(), "", data_directory, depth));
+}
+
+void add_names(std::vector<std::string>& names, const IntegerField& field) {
+  names.push_back(field.names);
+  for (std::string& name : names_in(field.derived)) names.push_back(std::move(name));
+}
+
+void add_names(std::vector<std::string>& names, const LayerPattern& pattern) {
+  for (const auto* text :
+       {&pattern.names, &pattern.letters, &pattern.listed, &pattern.except, &pattern.flags}) {
+    names.push_back(*text);
+  }
+  for (const auto& [unused, at] : pattern_numbers()) add_names(names, pattern.*at);
+}
+
+// Of the members alone, not of those that layers of a word or conditions change.
+void add_own_names(std::vector<std::string>& names, const Family& f) {
+  for (const auto& [unused, at] : integer_members()) add_names(names, f.*at);
+  for (const auto& [unused, at] : switch_members()) names.push_back((f.*at).names);
+  for (const auto& [unused, at] : pattern_members()) add_names(names, f.*at);
+  for (const auto& [unused, at] : extra_members()) {
+    for (const ExtraField& extra : f.*at) {
+      add_names(names, extra.in);
+      add_names(names, extra.out);
     }
   }
-  return nullptr;
+  for (const auto* text : {&f.activation.names, &f.attention_softcap, &f.logit_softcap,
+                           &f.dropout_hidden.names, &f.dropout_attention.names, &f.deciding}) {
+    names.push_back(*text);
+  }
+  for (const When& when : f.when) {
+    for (const Condition& condition : when.conditions) names.push_back(condition.names);
+  }
 }
 
-std::string_view plan_fields(NormPlan plan) {
-  switch (plan) {
-    case NormPlan::Before:
-    case NormPlan::After:
-    case NormPlan::Around:
-    case NormPlan::SharedParallel: return {};
-    case NormPlan::NeoX: return "use_parallel_residual";
-    case NormPlan::Falcon: return "parallel_attn|num_ln_in_parallel_attn|new_decoder_architecture";
-    case NormPlan::Opt: return "do_layer_norm_before";
+}  // namespace
+
+Result<std::optional<Family>> find_family(std::string_view model_type,
+                                          const std::string& data_directory) {
+  if (model_type == "megatron" || model_type == "megatron_gpt") {
+    return std::optional<Family>(megatron_family());
   }
-  return {};
+  return read_family(model_type, data_directory, 0);
 }
 
-std::string_view plan_fields(KvPlan plan) {
-  switch (plan) {
-    case KvPlan::Field: return {};
-    case KvPlan::Falcon: return "multi_query|new_decoder_architecture";
-  }
-  return {};
+Result<Family> inline_family(const Json& description, std::string_view model_type,
+                             const std::string& origin, const std::string& data_directory) {
+  return described(description, model_type, origin, "/family", data_directory, 0);
 }
 
-std::string_view plan_fields(AttentionPlan plan) {
-  switch (plan) {
-    case AttentionPlan::Full:
-    case AttentionPlan::Window: return {};
-    case AttentionPlan::WindowFromLayer:
-    case AttentionPlan::WindowOddBelow:
-    case AttentionPlan::FullEveryNth:
-    case AttentionPlan::FullFirstOfN:
-    case AttentionPlan::LinearButNth:
-    case AttentionPlan::LinearOdd: return "layer_types";
-    case AttentionPlan::NoRotaryNth:
-    case AttentionPlan::ChunkedNth: return "layer_types|no_rope_layers";
-    case AttentionPlan::Listed: return "window_attn_skip_freq|no_rope_freq";
-    case AttentionPlan::MambaBeside: return {};
-    case AttentionPlan::MambaButListed: return "attn_layer_indices";
-    case AttentionPlan::Pattern: return "layers_block_type|layer_types|hybrid_override_pattern";
+Result<std::vector<Family>> all_families(const std::string& data_directory) {
+  std::vector<std::string> names = {"megatron", "megatron_gpt"};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(fs::path(data_directory) / "families", ignored)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
   }
-  return {};
-}
-
-std::string_view plan_fields(ExpertPlan plan) {
-  switch (plan) {
-    case ExpertPlan::None:
-    case ExpertPlan::All:
-    case ExpertPlan::AfterFirst:
-    case ExpertPlan::Pattern:
-    case ExpertPlan::Range: return {};
-    case ExpertPlan::SparseStep: return "mlp_only_layers";
-    case ExpertPlan::Interleaved: return "moe_layers";
-    case ExpertPlan::Listed: return "moe_layer_freq";
-    case ExpertPlan::Typed: return "mlp_layer_types";
+  std::sort(names.begin(), names.end());
+  std::vector<Family> families;
+  Diagnostics faults;
+  for (const std::string& name : names) {
+    auto family = find_family(name, data_directory);
+    if (!family) {
+      for (Diagnostic& fault : family.error().diagnostics) faults.push_back(std::move(fault));
+    } else if (*family) {
+      (*family)->model_type = name;
+      families.push_back(**std::move(family));
+    }
   }
-  return {};
+  if (!faults.empty()) return fail(std::move(faults));
+  return families;
 }
 
 bool is_ignored_field(std::string_view name) {
   return std::find(std::begin(kIgnored), std::end(kIgnored), name) != std::end(kIgnored);
 }
 
-std::vector<std::string_view> field_names(const Family& f) {
-  std::vector<std::string_view> names = {f.vocabulary.names,
-                                         f.hidden.names,
-                                         f.layers.names,
-                                         f.heads.names,
-                                         f.kv_heads.names,
-                                         f.head_dim.names,
-                                         f.width.names,
-                                         f.sequence.names,
-                                         f.tied.names,
-                                         f.head_bias.names,
-                                         f.activation.names,
-                                         f.alibi.names,
-                                         f.embedding_width.names,
-                                         f.norm_affine.names,
-                                         f.final_norm_removed.names,
-                                         f.qkv_bias.names,
-                                         f.output_bias.names,
-                                         f.mlp_bias.names,
-                                         f.qk_norm_on.names,
-                                         f.attention_softcap,
-                                         f.logit_softcap,
-                                         f.dropout_hidden.names,
-                                         f.dropout_attention.names,
-                                         f.window.names,
-                                         f.window_on.names,
-                                         f.window_layers.names,
-                                         f.period.names,
-                                         f.query_rank.names,
-                                         f.kv_rank.names,
-                                         f.rope_dim.names,
-                                         f.nope_dim.names,
-                                         f.value_dim.names,
-                                         f.delta_key_heads.names,
-                                         f.delta_value_heads.names,
-                                         f.delta_key_dim.names,
-                                         f.delta_value_dim.names,
-                                         f.delta_convolution.names,
-                                         f.lightning_block.names,
-                                         f.mamba_heads.names,
-                                         f.mamba_head_dim.names,
-                                         f.mamba_groups.names,
-                                         f.mamba_state.names,
-                                         f.mamba_convolution.names,
-                                         f.mamba_chunk.names,
-                                         f.mamba_width.names,
-                                         f.mamba_expansion.names,
-                                         f.mamba_input_bias.names,
-                                         f.mamba_output_bias.names,
-                                         f.mamba_convolution_bias.names,
-                                         f.mamba_norm_on.names,
-                                         f.experts.names,
-                                         f.experts_per_token.names,
-                                         f.expert_width.names,
-                                         f.expert_latent.names,
-                                         f.dense_width.names,
-                                         f.shared_experts.names,
-                                         f.shared_width.names,
-                                         f.expert_first.names,
-                                         f.expert_last.names,
-                                         f.expert_step.names,
-                                         f.mtp_layers.names,
-                                         f.deciding,
-                                         plan_fields(f.norm_plan),
-                                         plan_fields(f.kv_plan),
-                                         plan_fields(f.attention_plan),
-                                         plan_fields(f.expert_plan)};
-  std::vector<std::string_view> result;
-  for (std::string_view alternatives : names) {
-    for (std::string_view name : split(alternatives, '|')) {
-      if (!name.empty()) result.push_back(name);
+std::vector<std::string> field_names(const Family& family) {
+  std::vector<std::string> names;
+  add_own_names(names, family);
+  Diagnostics unused;
+  const auto with = [&](const Json& members) {
+    Family other = family;
+    other.when.clear();
+    apply_members(other, members, family.origin, "", unused);
+    add_own_names(names, other);
+    for (const LayerWord& type : other.types) {
+      Family typed = other;
+      apply_members(typed, type.members, family.origin, "", unused);
+      add_own_names(names, typed);
+    }
+  };
+  with(Json::object());
+  for (const When& when : family.when) with(when.then);
+  if (family.mtp_members) with(*family.mtp_members);
+  std::vector<std::string> result;
+  for (const std::string& alternatives : names) {
+    for (const std::string_view name : split(alternatives, '|')) {
+      if (!name.empty()) result.emplace_back(name);
     }
   }
   std::sort(result.begin(), result.end());

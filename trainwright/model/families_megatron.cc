@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "trainwright/model/build.h"
-#include "trainwright/model/family_tables.h"
 #include "trainwright/model/megatron_options.h"
 
 namespace trainwright::detail {
@@ -51,6 +50,8 @@ void decide_norms(ConfigFields& fields, Family& family) {
   family.latent_norm = normed ? family.norm : Norm::None;
 }
 
+bool is_latent(const Family& family) { return family.attention == AttentionKind::Latent; }
+
 // Whether the linear layers have biases. Queries, keys and values may have them alone; latents
 // never do.
 bool decide_biases(ConfigFields& fields, Family& family) {
@@ -60,7 +61,7 @@ bool decide_biases(ConfigFields& fields, Family& family) {
     fields.fault("add_bias_linear", "is true, and so is disable_bias_linear", "keep one of them");
   }
   const bool qkv = biases || fields.boolean({"add_qkv_bias"});
-  family.qkv_bias = {{}, qkv && !family.latent};
+  family.qkv_bias = {{}, qkv && !is_latent(family)};
   family.output_bias = family.mlp_bias = {{}, biases};
   family.expert_bias = family.shared_bias = family.router_bias = biases;
   return biases;
@@ -80,11 +81,11 @@ void decide_activation(ConfigFields& fields, Family& family, bool biases) {
     fields.fault("swiglu|squared_relu|quick_geglu", "two activations are chosen",
                  "at most one of swiglu, squared_relu and quick_geglu");
   }
-  family.gated = swiglu || quick || fields.boolean({"gated_linear_unit"});
+  family.gated = {{}, swiglu || quick || fields.boolean({"gated_linear_unit"})};
   family.activation.absent = swiglu    ? "silu"
                              : squared ? "squared_relu"
                              : quick   ? "quick_gelu"
-                                       : usual_gelu(fields, biases, family.gated);
+                                       : usual_gelu(fields, biases, family.gated.absent);
   if (swiglu || squared || quick) {
     fields.ignore(family.activation.names);
     family.activation.names = {};
@@ -105,7 +106,7 @@ void decide_attention(ConfigFields& fields, Family& family) {
     fields.fault("num_query_groups", "without group_query_attention it does nothing",
                  "say whether group_query_attention is true or false");
   }
-  if (grouped && family.latent) {
+  if (grouped && is_latent(family)) {
     fields.fault("group_query_attention", "does not go with multi_latent_attention");
   }
   if (const auto window = fields.pair("window_size"); window && !window->empty()) {
@@ -113,34 +114,76 @@ void decide_attention(ConfigFields& fields, Family& family) {
     if (window->front() >= kTokensRange.most) fields.fault("window_size", "is out of range");
     if (window->front() >= 0) family.window = {{}, window->front() + 1};
   }
-  family.output_gate = fields.boolean({"attention_output_gate"});
+  family.output_gate = {{}, fields.boolean({"attention_output_gate"})};
   family.sinks = fields.string({"softmax_type", "vanilla"}) == "learnable";
 }
 
 void decide_experts(ConfigFields& fields, Family& family) {
   if (fields.integer(family.experts, {0, kExpertsRange.most}).value_or(0) == 0) {
-    family.expert_plan = ExpertPlan::None;
+    family.feed_forward_pattern = {};
   }
   if (!fields.integer(family.shared_width, {0, kWidthRange.most})) family.shared_width = {};
   family.shared_gate = fields.boolean({"moe_shared_expert_gate"});
 }
 
+// Every n-th layer, of a number, or the layers that are listed with a 1.
+std::vector<std::string> words_of_frequency(const ConfigFields::Frequency& frequency,
+                                            std::int64_t layers, bool first_of_n,
+                                            std::string_view hit, std::string_view miss) {
+  std::vector<std::string> words;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const bool nth = frequency.number > 0 &&
+                     (first_of_n ? i % frequency.number == 0 : (i + 1) % frequency.number == 0);
+    const bool listed = frequency.number == 0 && frequency.listed[static_cast<std::size_t>(i)] == 1;
+    words.emplace_back(nth || listed ? hit : miss);
+  }
+  return words;
+}
+
+// A number n: every n-th layer has no window and no positions respectively, and every n-th from the
+// first has experts. A list: 1 for a window, for no positions, for experts.
+void decide_layers(ConfigFields& fields, Family& family) {
+  const std::int64_t layers = fields.integer(family.layers, kLayersRange).value_or(1);
+  if (const auto skipped = fields.frequency("window_attn_skip_freq", layers)) {
+    const bool numbered = skipped->number > 0;
+    family.layer_pattern.settled = words_of_frequency(
+        *skipped, layers, false, numbered ? "full" : "window", numbered ? "window" : "full");
+  }
+  if (const auto unturned = fields.frequency("no_rope_freq", layers)) {
+    family.rotary_pattern.settled = words_of_frequency(*unturned, layers, false, "none", "rotary");
+  }
+  if (family.feed_forward_pattern.hit.empty()) return;
+  if (const auto sparse = fields.frequency("moe_layer_freq", layers)) {
+    family.feed_forward_pattern.settled =
+        words_of_frequency(*sparse, layers, true, "experts", "mlp");
+  }
+}
+
+Json members(std::string_view name, Json value) {
+  return Json::object().add(std::string(name), std::move(value));
+}
+
 Family decided(const Family& entry, ConfigFields& fields) {
   Family family = entry;
-  family.latent = fields.boolean({"multi_latent_attention"});
+  if (fields.boolean({"multi_latent_attention"})) {
+    family.attention = AttentionKind::Latent;
+  } else {
+    family.value_dim = {};
+  }
   decide_vocabulary(fields, family);
   decide_positions(fields, family);
   decide_norms(fields, family);
   decide_activation(fields, family, decide_biases(fields, family));
   decide_attention(fields, family);
   decide_experts(fields, family);
+  decide_layers(fields, family);
   family.tied = {{}, !fields.boolean({"untie_embeddings_and_output_weights"})};
   // Arguments of what is switched off do nothing.
-  for (std::string_view name : field_names(entry)) fields.ignore(name);
+  for (const std::string& name : field_names(entry)) fields.ignore(name);
   return family;
 }
 
-constexpr std::string_view kNotModelled = "layers of that kind are not modelled";
+constexpr const char* kNotModelled = "layers of that kind are not modelled";
 
 }  // namespace
 
@@ -148,7 +191,6 @@ Family megatron_family() {
   constexpr auto kFault = AssumedField::Otherwise::Fault;
   return {
       .model_type = "megatron",
-      .same_as = "megatron_gpt",
       .vocabulary = {"vocab_size"},
       .hidden = {"hidden_size"},
       .layers = {"num_layers"},
@@ -159,20 +201,24 @@ Family megatron_family() {
       .sequence = {"max_position_embeddings"},
       .tied = {{}, true},
       .activation = {"activation_func", "gelu"},
+      .feed_forward_pattern = {.names = {}, .letters = {}, .hit = "experts", .miss = "mlp"},
+      .types = {{"full", members("window", Json{})},
+                {"window", Json::object()},
+                {"experts", members("feed_forward", Json::of("experts"))},
+                {"mlp", members("feed_forward", Json::of("mlp"))}},
       .dropout_hidden = {"hidden_dropout", 0.1},
       .dropout_attention = {"attention_dropout", 0.1},
-      .attention_plan = AttentionPlan::Listed,
       .query_rank = {"q_lora_rank"},
       .kv_rank = {"kv_lora_rank", 32},
       .rope_dim = {"qk_pos_emb_head_dim", 64},
       .nope_dim = {"qk_head_dim", 128},
       .value_dim = {"v_head_dim", 128},
-      .expert_plan = ExpertPlan::Listed,
       .experts = {"num_experts|num_moe_experts"},
       .experts_per_token = {"moe_router_topk", 2},
       .expert_width = {"moe_ffn_hidden_size"},
       .shared_width = {"moe_shared_expert_intermediate_size"},
       .mtp_layers = {"mtp_num_layers", 0},
+      .style = {.joined_attention = true, .softmax_in_fp32 = false},
       .assumed = {{"make_vocab_size_divisible_by", "128", AssumedField::Otherwise::Note,
                    "the trainer pads; padded_vocab_size says outright what it comes to"},
                   {"is_hybrid_model", "false", kFault, kNotModelled},
@@ -201,7 +247,8 @@ Family megatron_family() {
           "add_bias_linear|disable_bias_linear|add_qkv_bias|bias_gelu_fusion|openai_gelu|swiglu|"
           "squared_relu|quick_geglu|gated_linear_unit|group_query_attention|num_query_groups|"
           "multi_latent_attention|window_size|attention_output_gate|softmax_type|"
-          "moe_shared_expert_gate|untie_embeddings_and_output_weights",
+          "moe_shared_expert_gate|untie_embeddings_and_output_weights|window_attn_skip_freq|"
+          "no_rope_freq|moe_layer_freq",
       .decided = decided,
   };
 }
@@ -213,7 +260,7 @@ namespace trainwright {
 std::vector<std::string> megatron_model_options() {
   std::vector<std::string> options;
   const detail::Family family = detail::megatron_family();
-  for (const std::string_view name : detail::field_names(family)) {
+  for (const std::string& name : detail::field_names(family)) {
     std::string option = fmt::format("--{}", name);
     std::replace(option.begin(), option.end(), '_', '-');
     options.push_back(std::move(option));

@@ -12,14 +12,26 @@ namespace {
 double triangle(double n) { return n * (n + 1) / 2; }
 
 // Width of all key heads plus all value heads as the scores see them: FLOPs per pair are twice it.
-double core_width(const SoftmaxAttention& a) { return real(a.heads) * 2 * real(a.head_dim); }
+double core_width(const SoftmaxAttention& a) {
+  return real(a.heads) * (real(a.head_dim) + real(a.value_width()));
+}
 double core_width(const LatentAttention& a) {
   return real(a.heads) * real(a.nope_dim + a.rope_dim + a.value_dim);
 }
+double core_width(const CompressedAttention& a) { return real(a.heads) * 2 * real(a.head_dim); }
 double core_width(const GatedDeltaNet&) { return 0; }
 double core_width(const LightningAttention&) { return 0; }
 double core_width(const Mamba2&) { return 0; }
+double core_width(const Mamba1&) { return 0; }
+double core_width(const ShortConvolution&) { return 0; }
 double core_width(const NoAttention&) { return 0; }
+
+// Products of an indexer per token: scores of all keys for every query, and their sum over heads
+// where that is a product (not in modeling_deepseek_v4.py, modeling_minimax_m3_vl.py).
+double scores_flops(const std::optional<Indexer>& indexer, double keys, bool summed) {
+  if (!indexer) return 0;
+  return 2 * real(indexer->heads) * (real(indexer->head_dim) + (summed ? 1 : 0)) * keys;
+}
 
 // Mean number of tokens of the chunk that a token is in.
 double chunk_tokens(double chunk, double s) {
@@ -30,6 +42,10 @@ double chunk_tokens(double chunk, double s) {
 
 // Work on the recurrent state per token of a sequence of s.
 double state_flops(const SoftmaxAttention&, double) { return 0; }
+double state_flops(const CompressedAttention&, double) { return 0; }
+// 6 per channel and number of the state: the step, its product with the value, the query's.
+double state_flops(const Mamba1& a, double) { return 6 * real(a.width) * real(a.state); }
+double state_flops(const ShortConvolution&, double) { return 0; }
 double state_flops(const LatentAttention&, double) { return 0; }
 double state_flops(const GatedDeltaNet& a, double) {
   return real(a.value_heads) * 6 * real(a.key_dim) * real(a.value_dim);
@@ -82,6 +98,7 @@ double flops_of(const std::vector<Weight>& weights, bool wanted(const Weight&)) 
 bool is_attention(const Weight& weight) { return weight.part == Part::SelfAttention; }
 bool is_not_attention(const Weight& weight) { return !is_attention(weight); }
 bool is_any(const Weight&) { return true; }
+bool is_indexer(const Weight& weight) { return weight.name.starts_with("index_"); }
 // Megatron leaves out the router and the gate of the shared experts.
 bool is_in_megatron(const Weight& weight) {
   return weight.part != Part::Router && weight.name != "shared_scale";
@@ -111,21 +128,85 @@ Flops forward_flops(const Weight& weight) {
   return Flops(0);
 }
 
+namespace {
+
+// A chosen few of the keys weigh like a window of as many.
+double chosen_keys(Reach reach, double window, const std::optional<Indexer>& indexer, double s) {
+  if (!indexer || indexer->topk <= 0) return causal_keys(reach, window, s);
+  const double topk = real(indexer->topk);
+  if (reach == Reach::Full) return causal_keys(Reach::Sliding, topk, s);
+  return std::min(causal_keys(reach, window, s), causal_keys(Reach::Sliding, topk, s));
+}
+
+// Mean number of finished groups of tokens before a token.
+double pressed_keys(const CompressedAttention& a, double s) {
+  if (a.ratio <= 0) return 0;
+  const double groups = std::floor(s / real(a.ratio));
+  const double rest = s - groups * real(a.ratio);
+  return (real(a.ratio) * triangle(groups - 1) + (rest + 1) * groups) / s;
+}
+
+double keys_of(const SoftmaxAttention& a, double s, AttentionPairs pairs) {
+  if (pairs == AttentionPairs::Full || !a.causal) return s;
+  return chosen_keys(a.reach, real(a.window), a.indexer, s);
+}
+double keys_of(const LatentAttention& a, double s, AttentionPairs pairs) {
+  return pairs == AttentionPairs::Full ? s : chosen_keys(Reach::Full, 0, a.indexer, s);
+}
+double keys_of(const CompressedAttention& a, double s, AttentionPairs pairs) {
+  if (pairs == AttentionPairs::Full) return s + (a.ratio > 0 ? std::floor(s / real(a.ratio)) : 0);
+  const double pressed = pressed_keys(a, s);
+  return causal_keys(Reach::Sliding, real(a.window), s) +
+         (a.indexer ? std::min(pressed, real(a.indexer->topk)) : pressed);
+}
+template <class Other>
+double keys_of(const Other&, double, AttentionPairs) {
+  return 0;
+}
+
+double scored_keys(const SoftmaxAttention& a, double s, AttentionPairs pairs) {
+  return pairs == AttentionPairs::Full || !a.causal ? s : triangle(s) / s;
+}
+double scored_keys(const LatentAttention&, double s, AttentionPairs pairs) {
+  return pairs == AttentionPairs::Full ? s : triangle(s) / s;
+}
+double scored_keys(const CompressedAttention& a, double s, AttentionPairs pairs) {
+  return pairs == AttentionPairs::Full ? std::floor(s / real(std::max<std::int64_t>(1, a.ratio)))
+                                       : pressed_keys(a, s);
+}
+template <class WithIndexer>
+  requires requires(const WithIndexer& a) { a.indexer; }
+double scoring_flops(const WithIndexer& a, double s, AttentionPairs pairs) {
+  constexpr bool kPressed = std::is_same_v<WithIndexer, CompressedAttention>;
+  const bool summed = !kPressed && a.indexer && a.indexer->weighted;
+  return scores_flops(a.indexer, a.indexer ? scored_keys(a, s, pairs) : 0, summed);
+}
+template <class Other>
+  requires(!requires(const Other& a) { a.indexer; })
+double scoring_flops(const Other&, double, AttentionPairs) {
+  return 0;
+}
+
+}  // namespace
+
 double keys_per_query(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
   TW_CHECK(sequence > Tokens(0), "a sequence has at least one token");
   const double s = real(sequence.value());
-  const auto* softmax = std::get_if<SoftmaxAttention>(&attention);
-  if (softmax == nullptr && !std::holds_alternative<LatentAttention>(attention)) return 0;
-  if (pairs == AttentionPairs::Full) return s;
-  if (softmax == nullptr) return causal_keys(Reach::Full, 0, s);
-  return causal_keys(softmax->reach, real(softmax->window), s);
+  return std::visit([&](const auto& a) { return keys_of(a, s, pairs); }, attention);
+}
+
+Flops index_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
+  const double s = real(sequence.value());
+  return std::visit([&](const auto& a) { return Flops(scoring_flops(a, s, pairs)); }, attention);
 }
 
 Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs) {
   const double keys = keys_per_query(attention, sequence, pairs);
   const double s = real(sequence.value());
   return std::visit(
-      [&](const auto& a) { return Flops(2 * core_width(a) * keys + state_flops(a, s)); },
+      [&](const auto& a) {
+        return Flops(2 * core_width(a) * keys + state_flops(a, s) + scoring_flops(a, s, pairs));
+      },
       attention);
 }
 
@@ -149,8 +230,14 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
     return flops_of(layer_weights(model, kind), is_attention);
   }));
   flops.attention_core = Flops(over_layers(model, model.layers, core));
+  const double n = real(model.streams);
+  const double mixed = n > 1 ? 4 * n * n * real(model.hidden) : 0;  // two branches
   flops.feed_forward = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
-    return flops_of(layer_weights(model, kind), is_not_attention);
+    return flops_of(layer_weights(model, kind), is_not_attention) + mixed;
+  }));
+  flops.without_gradient = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
+    return flops_of(layer_weights(model, kind), is_indexer) +
+           index_flops(kind.attention, sequence, pairs).value();
   }));
   const double head = flops_of(head_weights(model), is_any);
   flops.head = Flops(head + flops_of(embedding_weights(model), is_any));
@@ -186,9 +273,5 @@ Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t pad
 }
 
 double utilization(Flops work, Seconds time, FlopsPerSecond peak) { return (work / peak) / time; }
-
-Flops hardware_token_flops(const TokenFlops& flops, double share_recomputed) {
-  return flops.train() + flops.forward() * share_recomputed;
-}
 
 }  // namespace trainwright

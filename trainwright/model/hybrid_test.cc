@@ -6,14 +6,16 @@
 namespace trainwright {
 namespace {
 
+const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
+
 Model model_of(std::string_view text) {
-  auto model = parse_model(text, "config.json");
+  auto model = parse_model(text, "config.json", kData);
   REQUIRE_MESSAGE(model, to_text(model.error()));
   return *std::move(model);
 }
 
 std::string fault_of(std::string_view text) {
-  const auto model = parse_model(text, "config.json");
+  const auto model = parse_model(text, "config.json", kData);
   REQUIRE(!model);
   return to_text(model.error());
 }

@@ -6,12 +6,15 @@
 
 #include "trainwright/model/layer_pattern.h"
 #include "trainwright/model/model.h"
+#include "trainwright/testing/published_sizes.h"
 
 namespace trainwright {
 namespace {
 
+const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
+
 Model model_of(std::string_view text) {
-  auto model = parse_model(text, "config.json");
+  auto model = parse_model(text, "config.json", kData);
   REQUIRE_MESSAGE(model, to_text(model.error()));
   return *std::move(model);
 }
@@ -28,7 +31,7 @@ Diagnostics faults_of(std::string_view more) {
       parse_model(fmt::format(R"({{"model_type": "megatron", "num_layers": 4, "hidden_size": 512,
         "num_attention_heads": 8, "vocab_size": 50257, "max_position_embeddings": 1024{}}})",
                               more),
-                  "c.json");
+                  "c.json", kData);
   REQUIRE(!model);
   return model.error().diagnostics;
 }
@@ -44,6 +47,7 @@ void check_same(Model read, const Model& wanted) {
   read.name = wanted.name;
   read.family = wanted.family;
   read.notes = wanted.notes;
+  read.style = wanted.style;
   CHECK_MESSAGE(read == wanted, to_text(to_json(read)) << "\n" << to_text(to_json(wanted)));
 }
 
@@ -124,7 +128,7 @@ TEST_CASE("published models of Megatron-LM have their sizes when written as its 
         wanted.layers.size(), wanted.hidden, attention.heads, wanted.vocabulary,
         wanted.sequence_most));
     check_same(model, wanted);
-    CHECK(disagreements({model, "", known(name).published}).empty());
+    CHECK(testing::disagreements({model, "", {}, known(name).published}).empty());
   }
 }
 
@@ -227,7 +231,7 @@ TEST_CASE("the vocabulary is padded_vocab_size where that is said; the null toke
 }
 
 TEST_CASE("what Megatron-LM asks for and what does not go together is said, all at once") {
-  const auto empty = parse_model(R"({"model_type": "megatron"})", "c.json");
+  const auto empty = parse_model(R"({"model_type": "megatron"})", "c.json", kData);
   REQUIRE(!empty);
   CHECK(empty.error().diagnostics.size() == 5);
   const Diagnostics faults =
@@ -263,7 +267,7 @@ TEST_CASE("a pattern of layers is a Python expression of lists and nothing else"
 
 TEST_CASE("what exports hand on is read from either spelling") {
   const auto read = [](const char* text) {
-    const auto model = parse_model(text, "c.json");
+    const auto model = parse_model(text, "c.json", kData);
     REQUIRE_MESSAGE(model.has_value(), to_text(model.error()));
     return model->constants;
   };

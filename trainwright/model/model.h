@@ -3,19 +3,17 @@
 //
 // The value `Model` (shape.h, included here) is read from a Hugging Face config.json, or from one
 // in the words of Megatron-LM's arguments ("model_type": "megatron", num_layers, swiglu, ...). A
-// family of models is an entry in a table: how its config names things, what an absent field means,
-// and what the class does with it. A field that is neither known nor known to be harmless is a
-// fault.
+// family of models is a file of data/families, or an object "family" in the config. A field that is
+// neither known nor known to be harmless is a fault.
 //
-// Everything that is counted comes from one list, `layer_weights`: the tensors of a layer with
-// their shapes.
+// All that is counted comes from one list, `layer_weights`: the tensors of a layer with shapes.
 //   parameters  the sum of their sizes;
 //   FLOPs       2 x in x out per token forward for each matrix the token is multiplied with, and
 //               twice that backward (gradients of the input and of the weight); the attention
 //               core, which has no weights, 2 x heads x (key width + value width) per pair of
 //               query and key, and twice that backward.
-// Only matrix products count, as in PyTorch's FlopCounterMode and in every published MFU. The
-// counts equal those of transformers 5.22.2, which the oracle tests check.
+// Only matrix products count, as in FlopCounterMode of PyTorch and published MFUs; counts are those
+// of transformers 5.23.0 (oracle tests).
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,12 +28,14 @@
 namespace trainwright {
 
 // Reads a config.json, or the directory that holds one. All faults at once.
-Result<Model> read_model(const std::string& path);
+Result<Model> read_model(const std::string& path, const std::string& data_directory);
 // The same from text or from JSON already read; `origin` begins every place in the diagnostics.
-// A multimodal wrapper (llama4, gemma3) gives its text model and a note of what is left out.
-Result<Model> parse_model(std::string_view text, std::string_view origin);
-Result<Model> model_from_json(const Json& config, std::string_view origin);
-std::vector<std::string> known_families();  // every model_type, sorted
+// A multimodal wrapper gives its text model and a note of what is left out.
+Result<Model> parse_model(std::string_view text, std::string_view origin,
+                          const std::string& data_directory);
+Result<Model> model_from_json(const Json& config, std::string_view origin,
+                              const std::string& data_directory);
+std::vector<std::string> known_families(const std::string& data_directory);  // model_types, sorted
 
 // A named model of the zoo, data/models/<name>.json; data/README.md explains its fields.
 // Figures are kept as printed: "70.6B" holds for 70.55B to 70.65B, "559214592" for that count only.
@@ -55,16 +55,14 @@ struct Published {
 };
 struct ZooEntry {
   Model model;
-  std::string source;  // where the config is from
+  std::string source;            // where the config is from
+  std::vector<std::string> ids;  // others of Hugging Face with this shape
   Published published;
 };
-// One sentence for every published figure that our count does not bear out.
-std::vector<std::string> disagreements(const ZooEntry& entry);
 // Every entry, sorted by name; faults of all files together.
 Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory);
 std::vector<std::string> zoo_names(const std::string& data_directory);
-// A path if there is such a file or directory, a config's own text ("{...}"), else a name of the
-// zoo, else the nearest names.
+// A path, a config's own text ("{...}"), else a name of the zoo, else the nearest names.
 Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory);
 
 // Which part of the model a weight belongs to. Norms on queries and keys count as attention, and so
@@ -83,6 +81,9 @@ enum class Part {
 // Matrix: in x out, multiplied with every token. Table: one row of `in` looked up. Vector:
 // elementwise. Convolution: depthwise, `in` taps on `out` channels.
 enum class WeightUse { Matrix, Table, Vector, Convolution };
+// The side of which each rank of a tensor-parallel group has a part: outputs, inputs, rows of the
+// vocabulary. Of a Whole weight every rank has all.
+enum class WeightCut { Whole, Columns, Rows, Vocabulary };
 
 // One tensor, or `copies` equal ones of which a token meets `used`.
 struct Weight {
@@ -95,6 +96,9 @@ struct Weight {
   std::int64_t copies = 1;
   std::int64_t used = 1;
   bool tied = false;  // the matrix is the embedding's: multiplied with, but counted there
+  WeightCut cut = WeightCut::Whole;
+  std::int64_t unit = 1;       // outputs that are never cut apart: those of a key head
+  bool low_precision = false;  // a matrix that recipes in 8 and 4 bits multiply in them
   friend bool operator==(const Weight&, const Weight&) = default;
 };
 Params size_of(const Weight& weight);       // copies x (in x out + bias)
@@ -117,17 +121,14 @@ struct Parameters {
 };
 Parameters parameters(const std::vector<Weight>& weights);         // stored
 Parameters active_parameters(const std::vector<Weight>& weights);  // met by one token
-// The whole model without its MTP modules, as papers and transformers count. A tied head is
-// counted once, as embedding.
+// The whole model without its MTP modules. A tied head is counted once, as embedding.
 Parameters parameters(const Model& model);
-// Per token: everything but the experts it is not sent to. The embedding counts whole, as in the
-// figures of DeepSeek, Mixtral and Qwen (gpt-oss leaves it out).
+// Per token: all but the experts it is not sent to; the embedding whole, as DeepSeek counts.
 Parameters active_parameters(const Model& model);
 Parameters mtp_parameters(const Model& model);  // of all MTP modules
 
 // Which (query, key) pairs of a sequence are counted. Full: all s x s, as unfused kernels compute
-// and as PaLM and older Megatron count, whatever the mask. Causal: those the mask lets through, at
-// most the window; what a flash kernel has to compute.
+// and as PaLM and older Megatron count. Causal: those the mask lets through, at most the window.
 enum class AttentionPairs { Full, Causal };
 
 // Mean number of keys per query in a sequence of that length; 0 without a softmax.
@@ -144,19 +145,22 @@ double keys_per_query(const Attention& attention, Tokens sequence, AttentionPair
 // passing states from chunk to chunk is H P N / Q multiply-adds, no product, and is left out. A
 // shorter last chunk counts as short as it is, whatever `pairs` says.
 Flops attention_core_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs);
+// Of it, what an indexer takes to score keys: without gradients.
+Flops index_flops(const Attention& attention, Tokens sequence, AttentionPairs pairs);
 // Of a layer: attention and the mixer beside it.
 Flops attention_core_flops(const LayerKind& kind, Tokens sequence, AttentionPairs pairs);
 
 // Forward FLOPs of one token, averaged over a sequence; the backward pass costs twice as much.
 struct TokenFlops {
-  Flops projections;     // attention's matrices
-  Flops attention_core;  // scores and their product with the values
-  Flops feed_forward;    // router and experts included
-  Flops head;            // and the projections around a narrower embedding
-  Flops mtp;             // the MTP modules: their layer, projection and pass through the head
+  Flops projections;       // attention's matrices
+  Flops attention_core;    // scores and their product with the values
+  Flops feed_forward;      // router and experts included
+  Flops head;              // and the projections around a narrower embedding
+  Flops mtp;               // the MTP modules: their layer, projection and pass through the head
+  Flops without_gradient;  // of these, an indexer's: only forward
   Flops forward() const;
-  Flops backward() const { return forward() * 2; }
-  Flops train() const { return forward() * 3; }
+  Flops backward() const { return (forward() - without_gradient) * 2; }
+  Flops train() const { return forward() + backward(); }
 };
 TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs);
 
@@ -173,11 +177,9 @@ Flops palm_token_flops(const Model& model, Tokens sequence);
 Flops megatron_token_flops(const Model& model, Tokens sequence, std::int64_t padded_vocabulary,
                            AttentionPairs pairs = AttentionPairs::Full);
 
-// Share of the peak that `work` in `time` reaches on accelerators of that total peak. MFU when the
-// work is the model's, HFU when recomputed forward work is included.
+// Share of a total peak that `work` in `time` reaches: MFU when the work is the model's, HFU when
+// recomputed forward work is included.
 double utilization(Flops work, Seconds time, FlopsPerSecond peak);
-// What is executed per token when this share of the forward pass is run again in the backward.
-Flops hardware_token_flops(const TokenFlops& flops, double share_recomputed);
 
 std::string_view name_of(Norm norm);
 std::string_view name_of(Activation activation);

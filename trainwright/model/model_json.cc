@@ -15,21 +15,35 @@ std::string reach_text(const SoftmaxAttention& a) {
   return fmt::format(", {} {}", name_of(a.reach), a.window);
 }
 
+std::string index_text(const std::optional<Indexer>& indexer) {
+  return indexer ? fmt::format(", top {} by indexer {} x {}", indexer->topk, indexer->heads,
+                               indexer->head_dim)
+                 : std::string();
+}
+
 std::string text_of(const SoftmaxAttention& a) {
   const std::string_view kind = a.kv_heads == a.heads ? "MHA" : a.kv_heads == 1 ? "MQA" : "GQA";
   const std::string heads = a.kv_heads == a.heads ? fmt::format("{}", a.heads)
                                                   : fmt::format("{}:{}", a.heads, a.kv_heads);
-  return fmt::format("{} {} x {}{}", kind, heads, a.head_dim, reach_text(a));
+  return fmt::format("{} {} x {}{}{}{}{}", kind, heads, a.head_dim,
+                     a.value_dim > 0 ? fmt::format(":{}", a.value_dim) : "", reach_text(a),
+                     index_text(a.indexer), a.shared_kv ? ", shared keys and values" : "");
 }
 
 std::string text_of(const LatentAttention& a) {
-  return fmt::format("MLA {} x ({} + {}), ranks {} and {}", a.heads, a.nope_dim, a.rope_dim,
-                     a.query_rank, a.kv_rank);
+  return fmt::format("MLA {} x ({} + {}), ranks {} and {}{}", a.heads, a.nope_dim, a.rope_dim,
+                     a.query_rank, a.kv_rank, index_text(a.indexer));
+}
+
+std::string text_of(const CompressedAttention& a) {
+  std::string text = fmt::format("MQA {} x {}, sliding {}", a.heads, a.head_dim, a.window);
+  if (a.ratio > 0) text += fmt::format(" + {}:1 compressed", a.ratio);
+  return text + index_text(a.indexer);
 }
 
 std::string text_of(const GatedDeltaNet& a) {
-  return fmt::format("gated DeltaNet {}:{} x {}:{}", a.value_heads, a.key_heads, a.value_dim,
-                     a.key_dim);
+  return fmt::format("{} {}:{} x {}:{}", a.channel_decay ? "Kimi delta" : "gated DeltaNet",
+                     a.value_heads, a.key_heads, a.value_dim, a.key_dim);
 }
 
 std::string text_of(const LightningAttention& a) {
@@ -38,6 +52,12 @@ std::string text_of(const LightningAttention& a) {
 
 std::string text_of(const Mamba2& a) {
   return fmt::format("Mamba-2 {}:{} x {}, state {}", a.heads, a.groups, a.head_dim, a.state);
+}
+
+std::string text_of(const Mamba1& a) { return fmt::format("Mamba {}, state {}", a.width, a.state); }
+
+std::string text_of(const ShortConvolution& a) {
+  return fmt::format("convolution of {}", a.convolution);
 }
 
 std::string text_of(const NoAttention&) { return "none"; }
@@ -56,6 +76,14 @@ std::string text_of(const MixtureOfExperts& m) {
   return text;
 }
 
+void add_indexer(Json& json, const std::optional<Indexer>& indexer) {
+  if (!indexer) return;
+  Json inner = Json::object();
+  inner.add("heads", Json::of(indexer->heads)).add("head_dim", Json::of(indexer->head_dim));
+  inner.add("topk", Json::of(indexer->topk)).add("query_in", Json::of(indexer->query_in));
+  json.add("indexer", std::move(inner));
+}
+
 Json json_of(const SoftmaxAttention& a) {
   Json json = Json::object();
   json.add("kind", Json::of("softmax")).add("heads", Json::of(a.heads));
@@ -66,6 +94,13 @@ Json json_of(const SoftmaxAttention& a) {
   json.add("qk_norm_per_head", Json::of(a.qk_norm_per_head));
   json.add("output_gate", Json::of(a.output_gate)).add("sinks", Json::of(a.sinks));
   json.add("softcap", Json::of(a.softcap)).add("rotary", Json::of(a.rotary));
+  // What few families have.
+  if (a.value_dim > 0) json.add("value_dim", Json::of(a.value_dim));
+  if (a.head_gate) json.add("head_gate", Json::of(true));
+  if (!a.causal) json.add("causal", Json::of(false));
+  if (a.shared_kv) json.add("shared_kv", Json::of(true));
+  if (a.value_is_key) json.add("value_is_key", Json::of(true));
+  add_indexer(json, a.indexer);
   return json;
 }
 
@@ -76,6 +111,20 @@ Json json_of(const LatentAttention& a) {
   json.add("rope_dim", Json::of(a.rope_dim)).add("nope_dim", Json::of(a.nope_dim));
   json.add("value_dim", Json::of(a.value_dim)).add("latent_norm", Json::of(name_of(a.latent_norm)));
   json.add("down_bias", Json::of(a.down_bias)).add("output_bias", Json::of(a.output_bias));
+  if (!a.rotary) json.add("rotary", Json::of(false));
+  if (a.head_gate) json.add("head_gate", Json::of(true));
+  add_indexer(json, a.indexer);
+  return json;
+}
+
+Json json_of(const CompressedAttention& a) {
+  Json json = Json::object();
+  json.add("kind", Json::of("compressed")).add("heads", Json::of(a.heads));
+  json.add("head_dim", Json::of(a.head_dim)).add("query_rank", Json::of(a.query_rank));
+  json.add("output_groups", Json::of(a.output_groups)).add("output_rank", Json::of(a.output_rank));
+  json.add("window", Json::of(a.window)).add("ratio", Json::of(a.ratio));
+  json.add("overlap", Json::of(a.overlap));
+  add_indexer(json, a.indexer);
   return json;
 }
 
@@ -84,6 +133,10 @@ Json json_of(const GatedDeltaNet& a) {
   json.add("kind", Json::of("gated_deltanet")).add("key_heads", Json::of(a.key_heads));
   json.add("value_heads", Json::of(a.value_heads)).add("key_dim", Json::of(a.key_dim));
   json.add("value_dim", Json::of(a.value_dim)).add("convolution", Json::of(a.convolution));
+  if (a.channel_decay) json.add("channel_decay", Json::of(true));
+  if (a.decay_rank > 0) json.add("decay_rank", Json::of(a.decay_rank));
+  if (a.gate_rank > 0) json.add("gate_rank", Json::of(a.gate_rank));
+  if (!a.gated) json.add("gated", Json::of(false));
   return json;
 }
 
@@ -103,6 +156,24 @@ Json json_of(const Mamba2& a) {
   json.add("output_bias", Json::of(a.output_bias));
   json.add("convolution_bias", Json::of(a.convolution_bias));
   json.add("output_norm", Json::of(name_of(a.output_norm)));
+  return json;
+}
+
+Json json_of(const Mamba1& a) {
+  Json json = Json::object();
+  json.add("kind", Json::of("mamba")).add("width", Json::of(a.width));
+  json.add("state", Json::of(a.state)).add("rank", Json::of(a.rank));
+  json.add("convolution", Json::of(a.convolution));
+  json.add("projection_bias", Json::of(a.projection_bias));
+  json.add("convolution_bias", Json::of(a.convolution_bias));
+  json.add("inner_norm", Json::of(name_of(a.inner_norm)));
+  return json;
+}
+
+Json json_of(const ShortConvolution& a) {
+  Json json = Json::object();
+  json.add("kind", Json::of("short_convolution")).add("convolution", Json::of(a.convolution));
+  json.add("bias", Json::of(a.bias));
   return json;
 }
 
@@ -128,6 +199,17 @@ Json json_of(const MixtureOfExperts& m) {
   return json;
 }
 
+Json json_of(const std::vector<Extra>& extras) {
+  Json json = Json::array();
+  for (const Extra& extra : extras) {
+    json.push(Json::object()
+                  .add("name", Json::of(extra.name))
+                  .add("in", Json::of(extra.in))
+                  .add("out", Json::of(extra.out)));
+  }
+  return json;
+}
+
 Json json_of(const LayerKind& kind) {
   Json json = Json::object();
   json.add("attention", std::visit([](const auto& a) { return json_of(a); }, kind.attention));
@@ -139,6 +221,7 @@ Json json_of(const LayerKind& kind) {
   json.add("after_feed_forward", Json::of(name_of(kind.after_feed_forward)));
   json.add("parallel", Json::of(kind.parallel));
   json.add("norm_after_residual", Json::of(kind.norm_after_residual));
+  if (!kind.extras.empty()) json.add("extras", json_of(kind.extras));
   return json;
 }
 
@@ -200,6 +283,7 @@ std::string_view name_of(Activation activation) {
     case Activation::QuickGelu: return "quick_gelu";
     case Activation::Relu: return "relu";
     case Activation::SquaredRelu: return "squared_relu";
+    case Activation::Xielu: return "xielu";
   }
   return {};
 }
@@ -263,6 +347,15 @@ Json to_json(const Model& model) {
   json.add("final_norm", Json::of(name_of(model.final_norm)));
   json.add("tied", Json::of(model.tied)).add("head_bias", Json::of(model.head_bias));
   json.add("logit_softcap", Json::of(model.logit_softcap));
+  if (model.streams > 1) json.add("streams", Json::of(model.streams));
+  if (model.per_layer_width > 0) {
+    json.add("per_layer_width", Json::of(model.per_layer_width));
+    json.add("per_layer_vocabulary", Json::of(model.per_layer_vocabulary));
+  }
+  if (!model.embedding_extras.empty()) {
+    json.add("embedding_extras", json_of(model.embedding_extras));
+  }
+  if (!model.head_extras.empty()) json.add("head_extras", json_of(model.head_extras));
   json.add("dropout_hidden", Json::of(model.dropout_hidden));
   json.add("dropout_attention", Json::of(model.dropout_attention));
   Json kinds = Json::array();

@@ -8,8 +8,10 @@
 namespace trainwright {
 namespace {
 
+const std::string kData = std::string(TRAINWRIGHT_SOURCE_DIR) + "/data";
+
 Model model_of(std::string_view text) {
-  auto model = parse_model(text, "config.json");
+  auto model = parse_model(text, "config.json", kData);
   REQUIRE_MESSAGE(model, to_text(model.error()));
   return *std::move(model);
 }
@@ -173,12 +175,15 @@ TEST_CASE("a config is found by path, by directory and by its zoo name") {
   const fs::path root = fs::temp_directory_path() / "trainwright_model_test";
   fs::create_directories(root / "models");
   fs::create_directories(root / "tiny-llama");
+  fs::copy(fs::path(kData) / "families", root / "families",
+           fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   std::ofstream(root / "tiny-llama" / "config.json") << kLlama;
   std::ofstream(root / "models" / "tiny.json")
       << R"({"name": "tiny", "source": "made up", "config": {"model_type": "gpt2"}})";
   const std::string data = root.string();
-  CHECK(read_model((root / "tiny-llama").string()).value().name == "tiny-llama");
-  CHECK(read_model((root / "tiny-llama" / "config.json").string()).value().name == "tiny-llama");
+  CHECK(read_model((root / "tiny-llama").string(), kData).value().name == "tiny-llama");
+  CHECK(read_model((root / "tiny-llama" / "config.json").string(), kData).value().name ==
+        "tiny-llama");
   CHECK(find_model("Tiny", data).value().family == "gpt2");
   CHECK(find_model((root / "models" / "tiny.json").string(), data).value().family == "gpt2");
   const auto missing = find_model("tinny", data);

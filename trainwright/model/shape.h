@@ -25,10 +25,24 @@ using LayerKindId = Id<struct LayerKindTag>;  // an index into Model::kinds
 // What a norm divides by and what it learns: Rms has a gain, Layer gain and bias, LayerGain only
 // the gain; the fixed ones learn nothing.
 enum class Norm { None, Rms, RmsFixed, Layer, LayerGain, LayerFixed };
-enum class Activation { Silu, Gelu, GeluTanh, QuickGelu, Relu, SquaredRelu };
+// Xielu (arXiv:2411.13010) learns two numbers in every layer.
+enum class Activation { Silu, Gelu, GeluTanh, QuickGelu, Relu, SquaredRelu, Xielu };
 enum class Positions { None, Rotary, Learned, Alibi };
 // Which earlier tokens a query sees: all, the last `window`, or those of its chunk of `window`.
 enum class Reach { Full, Sliding, Chunked };
+
+// DeepSeek sparse attention (arXiv:2512.02556, section 2.1): a light scorer of `heads` heads, whose
+// one key head all share, chooses the `topk` keys that a query then attends to.
+struct Indexer {
+  std::int64_t heads = 0;  // 0: the keys that an earlier layer chose
+  std::int64_t head_dim = 0;
+  std::int64_t topk = 0;
+  std::int64_t query_in = 0;  // what its queries are made of: the query latent's width, or hidden
+  Norm key_norm = Norm::Layer;
+  Norm query_norm = Norm::None;
+  bool weighted = true;  // a hidden x heads projection weighs the heads
+  friend bool operator==(const Indexer&, const Indexer&) = default;
+};
 
 // Multi-head (kv_heads == heads), grouped-query and multi-query (kv_heads == 1) attention.
 struct SoftmaxAttention {
@@ -45,6 +59,14 @@ struct SoftmaxAttention {
   bool sinks = false;            // one learned logit per head in the softmax
   bool softcap = false;          // logits squashed by tanh before the softmax
   bool rotary = true;            // false for alibi, learned positions and layers without any
+  std::int64_t value_dim = 0;    // of one value head; 0: head_dim
+  bool head_gate = false;        // a number for each head, of the hidden state, scales its result
+  bool causal = true;            // false: encoders and diffusion language models see all tokens
+  bool shared_kv = false;        // keys and values are those of an earlier layer (Gemma 3n)
+  bool value_is_key = false;     // one projection makes both (the full layers of Gemma 4)
+  Norm value_norm = Norm::None;  // of one head
+  std::optional<Indexer> indexer = {};
+  std::int64_t value_width() const { return value_dim > 0 ? value_dim : head_dim; }
   friend bool operator==(const SoftmaxAttention&, const SoftmaxAttention&) = default;
 };
 
@@ -60,17 +82,43 @@ struct LatentAttention {
   Norm latent_norm = Norm::Rms;
   bool down_bias = false;  // on the projections into the latents
   bool output_bias = false;
+  bool rotary = true;
+  bool head_gate = false;  // as above
+  std::optional<Indexer> indexer = {};
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+// Attention of DeepSeek-V4: queries of a latent, one head that is key and value at once for the
+// last `window` tokens, and beside them the same of `ratio` tokens pressed into one, of which an
+// indexer over keys pressed alike chooses `topk`. The result goes to the hidden size by way of
+// `output_groups` latents, each of as many heads.
+struct CompressedAttention {
+  std::int64_t heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t query_rank = 0;
+  std::int64_t output_groups = 0;
+  std::int64_t output_rank = 0;  // of a group
+  std::int64_t window = 0;
+  std::int64_t ratio = 0;    // 0: the window alone
+  std::int64_t overlap = 1;  // groups of tokens that a pressed key is made of
+  std::optional<Indexer> indexer = {};
+  friend bool operator==(const CompressedAttention&, const CompressedAttention&) = default;
+};
+
 // Gated DeltaNet (arXiv:2412.06464), the linear layers of Qwen3-Next: a key_dim x value_dim state
-// per value head, behind a short depthwise convolution.
+// per value head, behind a short depthwise convolution. Kimi Delta Attention (arXiv:2510.26692)
+// forgets each channel of a key by a rate of its own.
 struct GatedDeltaNet {
   std::int64_t key_heads = 0;
   std::int64_t value_heads = 0;
   std::int64_t key_dim = 0;
   std::int64_t value_dim = 0;
   std::int64_t convolution = 0;  // taps
+  bool channel_decay = false;    // a rate for each channel of a key; else for each head
+  std::int64_t decay_rank = 0;   // rates by way of a latent; 0: of the hidden state
+  std::int64_t gate_rank = 0;    // the output gate likewise
+  bool gate_bias = false;
+  bool gated = true;
   friend bool operator==(const GatedDeltaNet&, const GatedDeltaNet&) = default;
 };
 
@@ -101,13 +149,35 @@ struct Mamba2 {
   friend bool operator==(const Mamba2&, const Mamba2&) = default;
 };
 
+// Mamba (arXiv:2312.00752): each of `width` channels has `state` numbers that a scan carries on;
+// step widths come by way of `rank` numbers, keys and queries are `state` wide for all channels.
+struct Mamba1 {
+  std::int64_t width = 0;
+  std::int64_t state = 0;
+  std::int64_t rank = 0;
+  std::int64_t convolution = 0;  // taps
+  bool projection_bias = false;
+  bool convolution_bias = true;
+  Norm inner_norm = Norm::None;  // of step widths, keys and queries (Jamba)
+  friend bool operator==(const Mamba1&, const Mamba1&) = default;
+};
+
+// The short convolutions of LFM2 (arXiv:2511.23404): out(c * convolution(b * x)), where b, c and x
+// are one product's.
+struct ShortConvolution {
+  std::int64_t convolution = 0;  // taps
+  bool bias = false;             // of all three
+  friend bool operator==(const ShortConvolution&, const ShortConvolution&) = default;
+};
+
 // A layer that is a feed-forward alone.
 struct NoAttention {
   friend bool operator==(const NoAttention&, const NoAttention&) = default;
 };
 
-using Attention = std::variant<SoftmaxAttention, LatentAttention, GatedDeltaNet, LightningAttention,
-                               Mamba2, NoAttention>;
+using Attention =
+    std::variant<SoftmaxAttention, LatentAttention, CompressedAttention, GatedDeltaNet,
+                 LightningAttention, Mamba2, Mamba1, ShortConvolution, NoAttention>;
 
 // Plain: down(act(up(x))). Gated: down(act(gate(x)) * up(x)).
 struct Mlp {
@@ -141,6 +211,20 @@ struct NoFeedForward {
 
 using FeedForward = std::variant<Mlp, MixtureOfExperts, NoFeedForward>;
 
+// A weight that a family has beside those of its parts, and what the class does with it is small: a
+// matrix reads what is `in` wide and its result scales or is added; a vector does so itself.
+struct Extra {
+  enum class Part { Embedding, SelfAttention, DenseFeedForward, SharedExperts, Router, Norm, Head };
+  enum class Use { Matrix, Table, Vector, Convolution };
+  std::string name;
+  Part part = Part::Norm;
+  Use use = Use::Vector;
+  std::int64_t in = 1;
+  std::int64_t out = 0;
+  bool bias = false;
+  friend bool operator==(const Extra&, const Extra&) = default;
+};
+
 struct LayerKind {
   Attention attention;
   FeedForward feed_forward;
@@ -151,6 +235,7 @@ struct LayerKind {
   Norm after_feed_forward = Norm::None;
   bool parallel = false;
   bool norm_after_residual = false;  // x = after(x + branch(x)), the original Transformer's way
+  std::vector<Extra> extras;
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -171,6 +256,24 @@ struct Constants {
   friend bool operator==(const Constants&, const Constants&) = default;
 };
 
+// How the class spells out what others compute alike; it decides what plain PyTorch keeps.
+struct CodeStyle {
+  // Where the gain of an RMS norm is applied: to the result cast back, to fp32 before the cast, or
+  // there as 1 + gain, which is a tensor of its own.
+  enum class Gain { AfterCast, BeforeCast, OnePlusBeforeCast } gain = Gain::AfterCast;
+  bool one_plus_norm_gain = false;     // 1 + gain also in layer norms
+  bool joined_attention = false;       // query, key and value are views of one product's result
+  bool joined_feed_forward = false;    // gate and up are
+  bool softmax_in_fp32 = true;         // else in the dtype of the scores
+  bool rotates_part = false;           // of a head; the rest is joined to it anew, heads outermost
+  bool tanh_gelu_in_steps = false;     // "gelu_new" instead of PyTorch's kernel
+  bool router_in_fp32 = false;         // its product too, not only the scores
+  bool scores_before_experts = false;  // tokens are scaled on their way in
+  // Norms and rotations are flash-attention's where that is, rotations over copies in fp32.
+  bool takes_flash_kernels = false;
+  friend bool operator==(const CodeStyle&, const CodeStyle&) = default;
+};
+
 struct Model {
   std::string name;    // as the user or the zoo calls it
   std::string family;  // model_type, "deepseek_v3"
@@ -185,13 +288,22 @@ struct Model {
   bool tied = false;  // head and embedding are one matrix
   bool head_bias = false;
   bool logit_softcap = false;
+  // Residual streams that hyper-connections mix (arXiv:2409.19606, arXiv:2512.24880): what travels
+  // from layer to layer is so many times the hidden state.
+  std::int64_t streams = 1;
+  // Per-layer embeddings (Gemma 3n): each layer adds a vector of this width that the token chose,
+  // from a table with a row of layers x width numbers. 0: none.
+  std::int64_t per_layer_width = 0;
+  std::int64_t per_layer_vocabulary = 0;
+  std::vector<Extra> embedding_extras, head_extras;
   double dropout_hidden = 0;  // probabilities; what the config says, a job may override
   double dropout_attention = 0;
   std::vector<LayerKind> kinds;     // distinct, in order of first appearance
   std::vector<LayerKindId> layers;  // the kind of each layer, first to last
   std::vector<LayerKindId> mtp;     // multi-token-prediction modules (arXiv:2412.19437, 2.2)
   Constants constants;              // for exports
-  std::vector<std::string> notes;   // what the config holds that this value leaves out
+  CodeStyle style;
+  std::vector<std::string> notes;  // what the config holds that this value leaves out
   friend bool operator==(const Model&, const Model&) = default;
 };
 

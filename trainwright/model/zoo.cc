@@ -63,7 +63,7 @@ Published read_published(const Json& json, const std::string& origin, Diagnostic
   return published;
 }
 
-Result<ZooEntry> read_entry(const fs::path& file) {
+Result<ZooEntry> read_entry(const fs::path& file, const std::string& data_directory) {
   const Json json = TW_TRY(read_json_file(file.string()));
   if (!json.is_object()) return fail(json_place(file.string(), json, ""), "expected an object");
   Diagnostics faults;
@@ -71,6 +71,7 @@ Result<ZooEntry> read_entry(const fs::path& file) {
   ZooEntry entry;
   const std::string name = fields.string("name");
   entry.source = fields.string("source");
+  entry.ids = fields.optional_strings("ids");
   if (!name.empty() && name != file.stem().string()) {
     fields.fault("name", fmt::format("'{}' is not the name of the file", name));
   }
@@ -82,7 +83,7 @@ Result<ZooEntry> read_entry(const fs::path& file) {
   const Json* config = fields.object("config");
   fields.finish();
   if (config != nullptr) {
-    auto model = model_from_json(*config, file.string());
+    auto model = model_from_json(*config, file.string(), data_directory);
     if (model) {
       entry.model = *std::move(model);
     } else {
@@ -157,10 +158,13 @@ Result<Model> hub_model(const std::string& id, const std::string& data_directory
   const std::size_t slash = wanted.find('/');
   const bool mirrored = is_mirror(std::string_view(wanted).substr(0, slash));
   for (ZooEntry& entry : TW_TRY(load_zoo(data_directory))) {
-    const std::string theirs = shape_id(entry.source.substr(0, entry.source.find(' ')));
-    const bool same = theirs == wanted ||
-                      (mirrored && is_hub_id(theirs) && theirs.ends_with(wanted.substr(slash)));
-    if (same) return std::move(entry.model);
+    entry.ids.push_back(entry.source.substr(0, entry.source.find(' ')));
+    for (const std::string& listed : entry.ids) {
+      const std::string theirs = shape_id(listed);
+      const bool same = theirs == wanted ||
+                        (mirrored && is_hub_id(theirs) && theirs.ends_with(wanted.substr(slash)));
+      if (same) return std::move(entry.model);
+    }
   }
   constexpr std::string_view kDownload = "download its config.json and give the path";
   const std::string near =
@@ -185,7 +189,7 @@ Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory) {
   std::vector<ZooEntry> zoo;
   Diagnostics faults;
   for (const std::string& name : zoo_names(data_directory)) {
-    auto entry = read_entry(models_of(data_directory) / (name + ".json"));
+    auto entry = read_entry(models_of(data_directory) / (name + ".json"), data_directory);
     if (entry) {
       zoo.push_back(*std::move(entry));
     } else {
@@ -199,7 +203,7 @@ Result<std::vector<ZooEntry>> load_zoo(const std::string& data_directory) {
 Result<Model> find_model(const std::string& name_or_path, const std::string& data_directory) {
   if (name_or_path.starts_with('{')) {
     const Json config = TW_TRY(parse_json(name_or_path, "model"));
-    Model model = TW_TRY(model_from_json(config, "model"));
+    Model model = TW_TRY(model_from_json(config, "model", data_directory));
     const Json* name = config.find("_name_or_path");
     if (name == nullptr || name->string.empty()) return model;
     if (const std::string hidden = hidden_fault(name->string); !hidden.empty()) {
@@ -215,13 +219,15 @@ Result<Model> find_model(const std::string& name_or_path, const std::string& dat
   }
   if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json") ||
       fs::exists(name_or_path, ignored)) {
-    return read_model(name_or_path);
+    return read_model(name_or_path, data_directory);
   }
   const std::vector<std::string> names = zoo_names(data_directory);
-  const std::string wanted = lower_case(name_or_path);
+  // "llama-3.1-8b-instruct" is "llama-3.1-8b", unless there is one of that very name.
+  std::string wanted = lower_case(name_or_path);
+  if (std::find(names.begin(), names.end(), wanted) == names.end()) wanted = shape_id(wanted);
   for (const std::string& name : names) {
     if (lower_case(name) != wanted) continue;
-    return TW_TRY(read_entry(models_of(data_directory) / (name + ".json"))).model;
+    return TW_TRY(read_entry(models_of(data_directory) / (name + ".json"), data_directory)).model;
   }
   return fail(name_or_path, "there is no model of this name and no such file",
               model_hint(name_or_path, names,

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "trainwright/model/published.h"
+#include "trainwright/testing/published_sizes.h"
 
 namespace trainwright {
 namespace {
@@ -27,7 +28,7 @@ TEST_CASE("every published size is borne out within the rounding it was printed 
     ++published;
     exact += detail::parse_figure(entry.published.total)->slack == 0;
     CHECK_MESSAGE(!entry.published.source.empty(), entry.model.name);
-    for (const std::string& sentence : disagreements(entry)) {
+    for (const std::string& sentence : testing::disagreements(entry)) {
       FAIL_CHECK(entry.model.name << ": " << sentence);
     }
   }
@@ -47,17 +48,17 @@ TEST_CASE("a model that others upload again under its name is that model") {
 }
 
 TEST_CASE("a wrong shape is noticed by the published size") {
-  ZooEntry entry{parse_model(R"({"model_type": "llama"})", "x").value(), "", {}};
+  ZooEntry entry{parse_model(R"({"model_type": "llama"})", "x", kData).value(), "", {}, {}};
   entry.published.total = "6.74B";
-  CHECK(disagreements(entry).empty());
+  CHECK(testing::disagreements(entry).empty());
   entry.published.total = "6738415616";
-  CHECK(disagreements(entry).empty());
+  CHECK(testing::disagreements(entry).empty());
   entry.published.total = "6.75B";
-  CHECK(disagreements(entry) ==
+  CHECK(testing::disagreements(entry) ==
         std::vector<std::string>{"total is 6,738,415,616, published 6.75B (-0.1716 %)"});
   entry.published.counts = Counted::WithoutOutput;
   entry.published.total = "6607343616";  // 32000 x 4096 fewer
-  CHECK(disagreements(entry).empty());
+  CHECK(testing::disagreements(entry).empty());
 }
 
 TEST_CASE("a figure stands for an interval of half its last digit") {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "trainwright/outside/standing_buffers.h"
+
 namespace trainwright {
 namespace {
 
@@ -84,12 +86,13 @@ BytesRange operator*(const BytesRange& range, double times) {
 }
 
 OutsideBytes outside_bytes(const Layout& layout, const Cluster& cluster, const Trainer& trainer,
-                           bool experts, const OutsideFacts& facts) {
+                           const Model& model, const OutsideFacts& facts) {
   const Accelerator& accelerator = tightest_group(cluster).accelerator;
   const auto other = facts.others.find(accelerator.vendor);
   const Version torch = trainer.libraries.torch;
   const Version nccl =
       trainer.libraries.nccl == Version{} ? nccl_of_torch(torch) : trainer.libraries.nccl;
+  const bool experts = has_experts(model);
   OutsideBytes outside;
   outside.context = context_of(accelerator, trainer.libraries, facts.context);
   for (const Communicator& entry : trainer.communicators) {
@@ -108,6 +111,10 @@ OutsideBytes outside_bytes(const Layout& layout, const Cluster& cluster, const T
   }
   if (!outside.communicators.empty() && other == facts.others.end()) {
     outside.context = outside.context + facts.context.first_communicator;
+  }
+  for (auto& buffers : {detail::dispatch_buffers(layout, model, cluster),
+                        detail::tensor_buffers(layout, model, cluster, trainer)}) {
+    if (buffers) outside.communicators.push_back(*buffers);
   }
   return outside;
 }

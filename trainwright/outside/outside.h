@@ -21,6 +21,23 @@
 // Source: NCCL 2.18.5 to 2.30.7, src/init.cc, src/channel.cc, src/transport/{p2p,net,nvls}.cc,
 // src/graph; the constants and their sources stand in data/outside.json.
 //
+// Two more take memory of the device themselves, which stands from their first use on; they are
+// listed with the communicators. Of R ranks that exchange tokens, T tokens of a micro-batch on
+// each, rows of h numbers, E experts, D ranks of the group in one NVLink domain, n = R / D domains:
+//
+//   deepep      10 channels x (min(R, 8) x 256 to 720 tokens [+ R / 8 x 2 x 128 tokens]), each of
+//               2 h B and 2 KiB of scores and scales
+//   hybridep    T R (2 h + 4 E / n + h / 32) B, all tokens of the group [+ T (2 h (3 n - 2) + ...)
+//               between domains]; nccl-ep, whose high-throughput mode is made of it, is taken alike
+//   userbuffers T tp h (8 x 2 + 4 x 2) B for overlapped tensor parallelism: what products gather,
+//               1 B in place of 2 in 8 bits, and reduce; as many as `gather_buffers` and
+//               `reduce_buffers` of the trainer's file. A ring's reduction would take twice as much
+//
+// Source: DeepEP 1.2.1 csrc/config.hpp, deep_ep/buffer.py; DeepEP hybrid-ep
+// csrc/hybrid_ep/buffer/{intranode,internode_doca}.cu; Transformer Engine 2.9
+// pytorch/module/base.py initialize_ub, common/comm_gemm_overlap/comm_gemm_overlap.cpp. Not
+// counted: NVSHMEM's heap.
+//
 // Which ways a library takes depends on sizes it alone knows, so every figure is a range: low has
 // rings only, central what the trainer's collectives usually take, high all ways there are.
 #include <cstdint>
@@ -100,9 +117,9 @@ struct OutsideBytes {
   std::vector<CommunicatorBytes> communicators;
 };
 // What every rank of the job has, on the accelerators of the cluster's first group. Groups of
-// experts are opened only where there are `experts`. O(groups that the trainer opens).
+// experts are opened only where the model has any. O(groups that the trainer opens).
 OutsideBytes outside_bytes(const Layout& layout, const Cluster& cluster, const Trainer& trainer,
-                           bool experts, const OutsideFacts& facts);
+                           const Model& model, const OutsideFacts& facts);
 // Of all communicators of a rank.
 BytesRange sum_of(const std::vector<CommunicatorBytes>& communicators, bool shares_embedding);
 

@@ -15,14 +15,15 @@ struct Known {
   const Accelerator& accelerator(std::string_view name) const {
     return *find_accelerator(hardware, name);
   }
-  OutsideBytes outside(std::string_view trainer, std::string_view on, std::string_view text) const {
+  OutsideBytes outside(std::string_view trainer, std::string_view on, std::string_view text,
+                       const Model& model = {}) const {
     const Cluster cluster = *parse_cluster(on, hardware);
     const Trainer picked = *pick_trainer(trainer, trainers);
     LayoutContext context;
     context.usual = usual_layout(picked);
     context.world = accelerator_count(cluster);
     const Layout layout = parse_layout(text, context)->layout;
-    return outside_bytes(layout, cluster, picked, false, facts);
+    return outside_bytes(layout, cluster, picked, model, facts);
   }
 };
 const Known& known() {
@@ -157,6 +158,71 @@ TEST_CASE("facts outside the allocator are diagnosed all at once") {
   const auto facts = read_outside_facts(*json, "facts");
   REQUIRE(!facts);
   CHECK(facts.error().diagnostics.size() > 5);
+}
+
+Model with_experts(std::int64_t hidden, std::int64_t experts) {
+  Model model;
+  model.hidden = hidden;
+  LayerKind kind;
+  MixtureOfExperts mixture;
+  mixture.experts = experts;
+  kind.feed_forward = mixture;
+  model.kinds = {kind};
+  return model;
+}
+double buffers_of(const OutsideBytes& outside, std::string_view name) {
+  for (const CommunicatorBytes& of : outside.communicators) {
+    if (of.group == name) return of.bytes.central.value();
+  }
+  return 0;
+}
+
+TEST_CASE("DeepEP's buffers are those of its own formulas") {
+  const Model model = with_experts(7168, 256);
+  const auto of = [&](const char* on, const char* layout) {
+    return buffers_of(known().outside("megatron@0.16", on, layout, model), "deepep");
+  };
+  // 10 channels x 8 ranks x 256 tokens of 2 x 7,168 + 8 + 128 x 12 + 128 x 4 B.
+  CHECK(of("8xH100", "ep=8,zero=1,seq=4096,dispatcher=deepep") == 10.0 * 8 * 256 * 16392);
+  // Over eight nodes 288 tokens, and 10 x 8 x 128 tokens twice with 16 B more each.
+  CHECK(of("64xH100", "ep=64,zero=1,seq=4096,dispatcher=deepep") ==
+        10.0 * 8 * 288 * 16392 + 10.0 * 8 * 128 * 2 * 16408);
+  CHECK(of("8xH100", "ep=8,zero=1,seq=4096") == 0);
+  CHECK(of("8xH100", "ep=1,zero=1,seq=4096,dispatcher=deepep") == 0);
+}
+
+TEST_CASE("HybridEP's buffer holds every token of the group once") {
+  const Model model = with_experts(7168, 256);
+  const auto of = [&](const char* on, const char* layout) {
+    return buffers_of(known().outside("megatron@0.16", on, layout, model), "hybridep");
+  };
+  // One domain of NVL72: 64 x 4,096 rows of 2 x 7,168 B, fp32 scores of 256 experts, 56 fp32
+  // scales.
+  CHECK(of("64xGB200", "ep=64,zero=1,seq=4096,dispatcher=hybridep") ==
+        64.0 * 4096 * (14336 + 1024 + 224));
+  // Two nodes: 16 x 4,096 rows with the scores of 128 experts; 4,096 rows to send, with those of
+  // 256; 4,096 received; twice 4,096 on their way back.
+  CHECK(of("16xH100", "ep=16,zero=1,seq=4096,dispatcher=hybridep") ==
+        16.0 * 4096 * (14336 + 512 + 224) + 4096.0 * (14336 + 1024 + 224) +
+            4096.0 * (14336 + 512 + 224) + 2 * 4096.0 * (14336 + 512));
+  CHECK(of("8xH100", "ep=8,zero=1,seq=128,dispatcher=hybridep") ==  // at least 512 tokens
+        8.0 * 512 * (14336 + 1024 + 224));
+}
+
+TEST_CASE("userbuffers hold a layer's whole input twelve times") {
+  Model model;
+  model.hidden = 16384;
+  const auto of = [&](const char* trainer, const char* layout) {
+    return buffers_of(known().outside(trainer, "8xH100", layout, model), "userbuffers");
+  };
+  // Eight of 8,192 x 16,384 numbers to gather in, a byte each in 8 bits, and four to reduce in.
+  CHECK(of("megatron@0.16", "tp=8,sp,seq=8192,on=overlap-tp") == 8192.0 * 16384 * (8 * 2 + 4 * 2));
+  CHECK(of("megatron@0.16", "tp=8,sp,seq=8192,on=overlap-tp,precision=fp8-tensorwise") ==
+        8192.0 * 16384 * (8 + 4 * 2));
+  // Transformer Engine before 2.7 gathers in six.
+  CHECK(of("megatron@0.12", "tp=8,sp,seq=8192,on=overlap-tp") == 8192.0 * 16384 * (6 * 2 + 4 * 2));
+  CHECK(of("megatron@0.16", "tp=8,sp,seq=8192") == 0);
+  CHECK(of("torchtitan@0.3", "tp=8,sp,seq=8192,on=overlap-tp") == 0);
 }
 
 }  // namespace

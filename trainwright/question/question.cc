@@ -10,9 +10,9 @@ namespace trainwright {
 namespace {
 
 constexpr std::pair<const char*, std::string Words::*> kWordNames[] = {
-    {"model", &Words::model},      {"on", &Words::on},   {"trainer", &Words::trainer},
-    {"layout", &Words::layout},    {"job", &Words::job}, {"attention", &Words::attention},
-    {"schedule", &Words::schedule}};
+    {"model", &Words::model},       {"on", &Words::on},      {"trainer", &Words::trainer},
+    {"layout", &Words::layout},     {"job", &Words::job},    {"attention", &Words::attention},
+    {"schedule", &Words::schedule}, {"tuned", &Words::tuned}};
 
 constexpr const char* kModelFile = "config.json";
 constexpr const char* kTrainerFile = "trainer.json";
@@ -52,6 +52,7 @@ std::vector<std::string> estimate_arguments(const Words& words) {
   add("--job", words.job);
   add("--attention", words.attention);
   add("--schedule", words.schedule);
+  if (!words.tuned.empty()) list.emplace_back("--tuned");
   return list;
 }
 
@@ -105,10 +106,18 @@ Surroundings read_surroundings(const Words& words, const DataDirectory& data, Di
 }
 
 LayoutContext layout_context(const Cluster& cluster, const Trainer& trainer) {
-  return {.world = accelerator_count(cluster), .usual = usual_layout(trainer)};
+  return {.world = accelerator_count(cluster),
+          .usual = usual_layout(trainer),
+          .flex = usual_flex(cluster, trainer)};
 }
 
-std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer) {
+std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer, const Cluster& cluster,
+                                        const Model& model) {
+  const Facts known = facts({}, {}, model, cluster, trainer);
+  for (const PrecisionFacts& precision : trainer.precisions) {
+    const auto when = shared_by_recipes(trainer, name_of(precision.kind));
+    if (when && evaluate(*when, known).value_or(0) != 0) return precision.kind;
+  }
   for (const PrecisionFacts& facts : trainer.precisions) {
     if (facts.kind >= PrecisionKind::Fp8Delayed) return facts.kind;
   }
@@ -189,8 +198,9 @@ Result<std::optional<Schedule>> order_in(const Words& words, const std::optional
 }
 
 // The words with precision=fp8 spelt out.
-std::string with_recipe(const std::string& layout, const std::optional<Trainer>& trainer) {
-  const auto recipe = trainer ? fp8_recipe(*trainer) : std::nullopt;
+std::string with_recipe(const std::string& layout, const Surroundings& around) {
+  if (!around.trainer || !around.cluster || !around.model) return layout;
+  const auto recipe = fp8_recipe(*around.trainer, *around.cluster, *around.model);
   if (!recipe) return layout;
   std::vector<std::string> entries;
   for (const std::string_view entry : split(layout, ',')) {
@@ -223,12 +233,16 @@ Result<Question> read_question(const Words& words, const DataDirectory& data, Di
   LayoutContext context;
   if (around.trainer) context.usual = usual_layout(*around.trainer);
   if (around.cluster) context.world = accelerator_count(*around.cluster);
-  auto read =
-      value_or_faults(parse_layout(with_recipe(words.layout, around.trainer), context), faults);
+  if (around.cluster && around.trainer) context.flex = usual_flex(*around.cluster, *around.trainer);
+  auto read = value_or_faults(parse_layout(with_recipe(words.layout, around), context), faults);
   auto attention = value_or_faults(attention_named(words.attention), faults);
   if (attention && around.cluster && around.trainer && around.model) {
     attention = value_or_faults(
         attention_on(*around.cluster, *around.trainer, *around.model, *attention), faults);
+  }
+  if (const auto said = entry_of(words.layout, "precision"); read && said == "fp8") {
+    read->notes.push_back(fmt::format("precision={}: what fp8 is there by the trainer's recipes",
+                                      name_of(read->layout.precision)));
   }
   auto order = value_or_faults(order_in(words, read), faults);
   if (read && order) settle_order(*read, *order, words, faults);

@@ -55,6 +55,8 @@ struct Words {
   std::string job;        // "lora=16"; empty: everything is trained, with AdamW
   std::string attention;  // "flash"; empty: as the trainer does
   std::string schedule;   // a CSV's path, or a kind to make one of; empty: as the layout says
+  // "yes": a vendor's own recipe on a machine set up for it, whose time constants are as_tuned.
+  std::string tuned = {};
   friend bool operator==(const Words&, const Words&) = default;
 };
 inline constexpr const char* kUsualTrainer = "megatron-core";
@@ -105,8 +107,10 @@ MemoryQuestion memory_question(const Question& question, const MemoryConstants& 
 StepQuestion step_question(const Question& question, const Kernels& kernels,
                            ExpertLoad expert_load);
 
-// What "fp8" alone means: the first low precision that the trainer's file lists.
-std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer);
+// What "fp8" alone means: what published recipes of the trainer take for that model on such
+// accelerators ("recipes.mxfp8" in its file), else the first low precision that its file lists.
+std::optional<PrecisionKind> fp8_recipe(const Trainer& trainer, const Cluster& cluster,
+                                        const Model& model);
 // "flash", "sdpa", ...; nothing for an empty word.
 Result<std::optional<AttentionKernel>> attention_named(const std::string& word);
 // What runs on the cluster: as asked; unasked nothing, which is the trainer's own, or what the

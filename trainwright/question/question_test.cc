@@ -81,9 +81,38 @@ TEST_CASE("an accelerator too old for flash attention has what the trainer falls
   CHECK(of("8xV100-SXM2-32GB", "pytorch", "")->attention == std::nullopt);
 }
 
-TEST_CASE("fp8 alone is the trainer's first recipe, where it has one") {
-  CHECK(fp8_recipe(*find_trainer("megatron-core", kShippedData)) == PrecisionKind::Fp8Delayed);
-  CHECK(fp8_recipe(*find_trainer("nanotron", kShippedData)) == std::nullopt);
+TEST_CASE("fp8 alone is what the trainer's recipes take there, else its first low precision") {
+  const Hardware hardware = *load_hardware(kShippedData);
+  const auto of = [&](const char* trainer, const char* on, const char* model = "llama-3.1-70b") {
+    return fp8_recipe(*find_trainer(trainer, kShippedData), *parse_cluster(on, hardware),
+                      *find_model(model, kShippedData));
+  };
+  for (const char* trainer : {"megatron-core", "megatron-bridge"}) {
+    CHECK(of(trainer, "8xH100") == PrecisionKind::Fp8Tensorwise);
+    CHECK(of(trainer, "8xH100", "deepseek-v3") == PrecisionKind::Fp8Blockwise);
+    CHECK(of(trainer, "8xGB200") == PrecisionKind::Mxfp8);
+    CHECK(of(trainer, "8xGB200", "deepseek-v3") == PrecisionKind::Mxfp8);
+  }
+  CHECK(of("megatron-core@0.12", "8xH100", "deepseek-v3") == PrecisionKind::Fp8Tensorwise);
+  CHECK(of("megatron-core", "8xMI300X") == PrecisionKind::Fp8Delayed);
+  CHECK(of("nanotron", "8xH100") == std::nullopt);
+}
+
+TEST_CASE("flex is the backend that runs there") {
+  const auto of = [](const char* trainer, const char* on, const char* layout) {
+    Words words;
+    words.model = "qwen3-30b-a3b";
+    words.on = on;
+    words.trainer = trainer;
+    words.layout = layout;
+    return read_question(words, DataDirectory(kShippedData))->read.layout.dispatcher;
+  };
+  const char* flex = "ep=8,zero=1,gbs=64,dispatcher=flex";
+  CHECK(of("megatron@0.19", "8xH100", flex) == DispatcherKind::DeepEp);
+  CHECK(of("megatron@0.19", "8xGB200", flex) == DispatcherKind::HybridEp);
+  CHECK(of("megatron-bridge", "8xH100", flex) == DispatcherKind::HybridEp);
+  CHECK(of("torchtitan@0.3", "8xH100", "ep=8,fsdp,gbs=64,dispatcher=flex") == DispatcherKind::Flex);
+  CHECK(of("megatron@0.19", "8xH100", "ep=8,zero=1,gbs=64") == DispatcherKind::AllToAll);
 }
 
 TEST_CASE("the words of a question are the arguments of estimate") {

@@ -15,6 +15,8 @@
 #include "trainwright/schedule/auto_search.h"
 #include "trainwright/schedule/clock.h"
 #include "trainwright/schedule/kinds.h"
+#include "trainwright/schedule/rank_memory.h"
+#include "trainwright/schedule/zb_vpp.h"
 
 namespace trainwright {
 namespace {
@@ -110,21 +112,6 @@ Diagnostics faults_of(int ranks, int microbatches, const Costs& costs, const Aut
   return faults;
 }
 
-// The search counts what actions leave behind. What they need besides is taken off the cap: the
-// weights' gradients of a rank and the most that any one of its actions has above its start.
-// An order under that cap fits whatever runs when; another may fit too, and the clock knows.
-std::vector<std::int64_t> set_aside(const detail::Pricing& pricing) {
-  std::vector<std::int64_t> gradients(pricing.standing.size(), 0), above = gradients;
-  for (const detail::StagePrice& price : pricing.stages) {
-    gradients[at(price.rank)] += price.gradients;
-    std::int64_t& most = above[at(price.rank)];
-    for (const std::int64_t more : price.above) most = std::max(most, more);
-    for (const std::int64_t more : price.first_above) most = std::max(most, more);
-  }
-  for (std::size_t r = 0; r < above.size(); ++r) above[r] += gradients[r];
-  return above;
-}
-
 PipelineProblem problem_of(const Placement& placement, int microbatches,
                            const detail::Pricing& pricing, const AutoOptions& options) {
   std::vector<detail::PipelineStage> stages;
@@ -144,7 +131,9 @@ PipelineProblem problem_of(const Placement& placement, int microbatches,
     const detail::StagePrice& above = pricing.stages[s + 1];
     stages[s].gradient_delay = above.link[1] >= 0 ? above.send[1] : 0;
   }
-  const auto aside = set_aside(pricing);
+  // The search counts what actions leave behind. What they need besides is taken off the cap;
+  // another order may fit too, and the clock knows.
+  const auto aside = detail::set_aside(pricing);
   std::vector<std::int64_t> caps(at(placement.ranks), detail::kNoCap);
   for (std::size_t r = 0; r < caps.size() && !options.cap.empty(); ++r) {
     const Bytes cap = options.cap.size() == 1 ? options.cap[0] : options.cap[r];
@@ -223,7 +212,10 @@ std::vector<Schedule> fixed_kinds(const Placement& placement, int microbatches, 
     if (chunks < facts.chunks_least || chunks > facts.chunks_most) continue;
     if (chunks > 1 && facts.placement != style_of(placement)) continue;
     const Shape shape{placement.ranks, microbatches, chunks};
-    auto schedule = make(facts.kind, shape, MakeOptions{.group = 0, .limit = 0, .costs = costs});
+    auto schedule =
+        facts.kind == ScheduleKind::ZbVpp && !options.cap.empty()
+            ? make_zb_vpp_under(shape, costs, options.cap, options.clock)
+            : make(facts.kind, shape, MakeOptions{.group = 0, .limit = 0, .costs = costs});
     if (schedule && schedule->placement == placement) found.push_back(*std::move(schedule));
   }
   return found;
@@ -331,7 +323,7 @@ void search_placement(const Placement& placement, int microbatches, const Costs&
               .purse = {}};
   if (options.whole) quest = whole_only(std::move(quest));
   const PipelineProblem problem = problem_of(placement, microbatches, quest.pricing, options);
-  const auto smallest = detail::smallest_caps(problem), aside = set_aside(quest.pricing);
+  const auto smallest = detail::smallest_caps(problem), aside = detail::set_aside(quest.pricing);
   Bytes needed;
   bool possible = true;
   for (std::size_t r = 0; r < smallest.size(); ++r) {

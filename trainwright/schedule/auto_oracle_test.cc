@@ -37,7 +37,7 @@ Proven read_instance(const Json& json, Diagnostics& faults) {
   return proven;
 }
 
-// tools/make_schedule_oracle.py made the instances; CP-SAT has proven each makespan shortest.
+// tools/make/make_schedule_oracle.py made the instances; CP-SAT has proven each makespan shortest.
 TEST_CASE("auto is optimal on 95 of 100 small pipelines and never 3 percent off") {
   const auto json =
       read_json_file(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/oracle/schedule_optima.json");

@@ -5,48 +5,10 @@
 #include <set>
 #include <utility>
 
+#include "trainwright/schedule/rank_memory.h"
+
 namespace trainwright::detail {
 namespace {
-
-// The memory of one rank, action by action, as the clock counts it.
-class RankMemory {
- public:
-  RankMemory(const Pricing& pricing, std::size_t rank)
-      : pricing_(&pricing), live_(pricing.standing[rank]), with_gradients_(pricing.stages.size()) {}
-
-  // The most while the action runs and after it.
-  std::int64_t peak_with(Action action) const {
-    const StagePrice& price = pricing_->stages[action.stage];
-    const auto kind = static_cast<std::size_t>(action.kind);
-    if (action.kind == ActionKind::Forward) return live_ + price.memory[0] + price.above[0];
-    const bool first = makes_gradients(action);
-    const std::int64_t start = live_ + (first ? price.gradients : 0);
-    const std::int64_t above = first ? price.first_above[kind - 2] : price.above[kind];
-    return std::max(start + above, start - price.memory[kind]);
-  }
-
-  void run(Action action) {
-    const StagePrice& price = pricing_->stages[action.stage];
-    if (action.kind == ActionKind::Forward) {
-      live_ += price.memory[0];
-      return;
-    }
-    if (makes_gradients(action)) {
-      live_ += price.gradients;
-      with_gradients_[action.stage] = 1;
-    }
-    live_ -= price.memory[static_cast<std::size_t>(action.kind)];
-  }
-
- private:
-  bool makes_gradients(Action action) const {
-    return action.kind >= ActionKind::BackwardWeight && with_gradients_[action.stage] == 0;
-  }
-
-  const Pricing* pricing_;
-  std::int64_t live_;
-  std::vector<char> with_gradients_;
-};
 
 std::vector<Action> repaired(const std::vector<Action>& list, const Pricing& pricing,
                              std::size_t rank, std::int64_t cap) {

@@ -134,6 +134,7 @@ class Clock {
       lanes_[rank].live = lanes_[rank].peak = pricing.standing[rank];
       lanes_[rank].forwards_left =
           static_cast<std::int64_t>(pricing.stages_of[rank]) * pricing.microbatches;
+      if (pricing.standing[rank] > 0) record_.memory(rank, 0, pricing.standing[rank]);
     }
   }
 

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
+#include "trainwright/schedule/memory_drawing.h"
 #include "trainwright/schedule/schedule.h"
 
 namespace trainwright {
@@ -83,21 +85,77 @@ std::string to_line(const std::vector<Cell>& cells, Colours colours) {
   return line;
 }
 
+// Of a width: what is left of it for time between "12 |" and the longest tail.
+int columns_of(int width, int margin, std::size_t tail) {
+  return std::max(width, 20) - margin - 3 - static_cast<int>(tail);
+}
+
+int margin_of(std::size_t ranks) { return static_cast<int>(std::to_string(ranks - 1).size()) + 1; }
+
+std::size_t longest(const std::vector<std::string>& texts) {
+  std::size_t most = 0;
+  for (const std::string& text : texts) most = std::max(most, text.size());
+  return most;
+}
+
+// The most in each of so many parts of the step.
+std::vector<Bytes> most_by_column(const std::vector<MemoryPoint>& points, Seconds makespan,
+                                  int columns) {
+  std::vector<Bytes> most(static_cast<std::size_t>(columns));
+  Bytes live;
+  std::size_t next = 0;
+  for (int column = 0; column < columns; ++column) {
+    const Seconds end = makespan * (static_cast<double>(column + 1) / columns);
+    Bytes& highest = most[static_cast<std::size_t>(column)] = live;
+    while (next < points.size() && (points[next].at < end || column + 1 == columns)) {
+      live = points[next++].live;
+      highest = std::max(highest, live);
+    }
+  }
+  return most;
+}
+
 }  // namespace
+
+std::string to_memory_drawing(const Timeline& timeline, const Costs& costs, int width,
+                              std::optional<Bytes> cap) {
+  constexpr std::array<std::string_view, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  const Bytes top = std::max(cap.value_or(Bytes(0)), peak(timeline));
+  Bytes floor = top;
+  std::vector<std::string> tails;
+  for (std::size_t r = 0; r < timeline.ranks.size(); ++r) {
+    tails.push_back(memory_text(timeline.ranks[r].peak, costs));
+    for (const MemoryPoint& point : timeline.memory[r]) floor = std::min(floor, point.live);
+  }
+  const int margin = margin_of(timeline.ranks.size());
+  const int columns = columns_of(width, margin, longest(tails));
+  const double range = std::max(1.0, static_cast<double>((top - floor).value()));
+  const std::size_t step = (timeline.ranks.size() + kMostLines - 1) / kMostLines;
+  std::string text;
+  for (std::size_t r = 0; r < timeline.ranks.size(); r += step) {
+    text += fmt::format("{:>{}} |", r, margin - 1);
+    for (const Bytes most : most_by_column(timeline.memory[r], timeline.makespan, columns)) {
+      const double share = static_cast<double>((most - floor).value()) / range;
+      text += kBlocks[static_cast<std::size_t>(std::clamp(std::lround(share * 7), 0L, 7L))];
+    }
+    text += fmt::format("|{}\n", tails[r]);
+  }
+  return text + fmt::format("memory of each rank, from {} to {}{}; its peak\n",
+                            memory_text(floor, costs), memory_text(top, costs),
+                            cap == top ? ", the cap" : "");
+}
 
 std::string to_drawing(const Schedule& schedule, const Timeline& timeline, int width,
                        Colours colours) {
   TW_CHECK(timeline.spans.size() == schedule.ranks.size(), "a drawing needs Detail::Full");
   const auto ranks = static_cast<int>(schedule.ranks.size());
-  const int margin = static_cast<int>(std::to_string(ranks - 1).size()) + 1;
+  const int margin = margin_of(timeline.ranks.size());
   std::vector<std::string> tails;
-  std::size_t tail = 0;
   for (const RankTotals& rank : timeline.ranks) {
     const double share = timeline.makespan.value() > 0 ? rank.busy / timeline.makespan : 1;
     tails.push_back(fmt::format("{:3.0f} %", share * 100));
-    tail = std::max(tail, tails.back().size());
   }
-  const int columns = std::max(width, 20) - margin - 3 - static_cast<int>(tail);
+  const int columns = columns_of(width, margin, longest(tails));
   const double scale = timeline.makespan.value() > 0 ? columns / timeline.makespan.value() : 0;
   const std::vector<int> chunks = chunks_of(schedule.placement);
   const int step = (ranks + kMostLines - 1) / kMostLines;

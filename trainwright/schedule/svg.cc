@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "trainwright/base/check.h"
 #include "trainwright/base/text.h"
+#include "trainwright/schedule/memory_drawing.h"
 #include "trainwright/schedule/schedule.h"
 
 namespace trainwright {
@@ -12,7 +14,7 @@ namespace {
 
 // Layout in pixels.
 constexpr double kWidth = 1200, kLeft = 64, kRight = 16, kTop = 34;
-constexpr double kRow = 22, kMemory = 9, kGap = 6;
+constexpr double kRow = 22, kMemory = 9, kCurve = 36, kGap = 6;
 
 using Out = std::back_insert_iterator<std::string>;
 
@@ -29,7 +31,8 @@ std::string_view colour_of(ActionKind kind, bool first_chunk) {
 
 struct Scale {
   double per_second = 0;
-  double bytes = 1;  // the fullest rank
+  double bytes = 1;         // the fullest rank, or the cap
+  double memory = kMemory;  // pixels of them
   double x(Seconds time) const { return kLeft + time.value() * per_second; }
 };
 
@@ -63,13 +66,23 @@ void draw_memory(Out out, const Timeline& timeline, std::size_t rank, const Scal
                  double bottom) {
   fmt::format_to(out, "<path class=\"mem\" d=\"M{:.2f} {:.1f}", kLeft, bottom);
   for (const MemoryPoint& point : timeline.memory[rank]) {
-    const double height = static_cast<double>(point.live.value()) / scale.bytes * kMemory;
+    const double height = static_cast<double>(point.live.value()) / scale.bytes * scale.memory;
     fmt::format_to(out, "H{:.2f}V{:.2f}", scale.x(point.at), bottom - std::max(0.0, height));
   }
   fmt::format_to(out, "H{:.2f}V{:.1f}Z\"/>\n", scale.x(timeline.makespan), bottom);
 }
 
-void draw_legend(Out out) {
+// The cap as a line above a rank's memory, and its peak.
+void draw_cap(Out out, Bytes peak, const Costs& costs, const Scale& scale, double right,
+              double bottom) {
+  const double top = bottom - scale.memory;
+  fmt::format_to(out,
+                 "<path class=\"cap\" d=\"M{:.2f} {:.1f}H{:.2f}\"/>\n"
+                 "<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\" class=\"p\">{}</text>\n",
+                 kLeft, top, right, kLeft - 6, bottom - 2, memory_text(peak, costs));
+}
+
+void draw_legend(Out out, std::optional<Bytes> cap, const Costs& costs) {
   constexpr std::pair<ActionKind, std::string_view> kEntries[] = {
       {ActionKind::Forward, "forward"},
       {ActionKind::Backward, "backward"},
@@ -84,20 +97,22 @@ void draw_legend(Out out) {
     x += 100;
   }
   fmt::format_to(out,
-                 "<text x=\"{:.0f}\" y=\"20\">paler: later chunks; numbers: micro-batches; grey "
-                 "strip: memory</text>\n",
-                 x);
+                 "<text x=\"{:.0f}\" y=\"20\">paler: later chunks; numbers: micro-batches; grey{}"
+                 "</text>\n",
+                 x,
+                 cap ? ": memory under the cap of " + memory_text(*cap, costs) : " strip: memory");
 }
 
-}  // namespace
-
-std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs) {
+std::string drawn_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
+                      std::optional<Bytes> cap) {
   TW_CHECK(timeline.spans.size() == schedule.ranks.size(), "a drawing needs Detail::Full");
   Scale scale;
   if (timeline.makespan.value() > 0) {
     scale.per_second = (kWidth - kLeft - kRight) / timeline.makespan.value();
   }
-  scale.bytes = std::max(1.0, static_cast<double>(peak(timeline).value()));
+  scale.bytes =
+      std::max(1.0, static_cast<double>(std::max(cap.value_or(Bytes(0)), peak(timeline)).value()));
+  if (cap) scale.memory = kCurve;
   std::vector<char> first_chunk(schedule.placement.rank_of.size(), 0);
   std::vector<char> seen(schedule.ranks.size(), 0);
   for (std::size_t stage = 0; stage < first_chunk.size(); ++stage) {
@@ -105,7 +120,7 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Cos
     first_chunk[stage] = before == 0 ? 1 : 0;
     before = 1;
   }
-  const double pitch = kRow + kMemory + kGap;
+  const double pitch = kRow + scale.memory + kGap;
   const double height = kTop + pitch * static_cast<double>(schedule.ranks.size()) + 24;
   std::string text;
   Out out(text);
@@ -113,10 +128,11 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Cos
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
                  "viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
                  "<style>rect{{stroke:#fff;stroke-width:.6}}.m{{text-anchor:middle;font-size:10px}}"
-                 ".mem{{fill:#b5b5b5}}</style>\n"
+                 ".mem{{fill:#b5b5b5}}.cap{{stroke:#b5533c;stroke-dasharray:5 3;fill:none}}"
+                 ".p{{font-size:10px}}</style>\n"
                  "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
                  kWidth, height);
-  draw_legend(out);
+  draw_legend(out, cap, costs);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     const double top = kTop + pitch * static_cast<double>(rank);
     fmt::format_to(out,
@@ -125,7 +141,11 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Cos
                    "fill=\"#efefef\"/>\n",
                    kLeft - 6, top + 15, rank, kLeft, top, scale.x(timeline.makespan) - kLeft, kRow);
     draw_actions(out, schedule, timeline, rank, scale, first_chunk, top);
-    draw_memory(out, timeline, rank, scale, top + kRow + kMemory + 1);
+    const double bottom = top + kRow + scale.memory + 1;
+    draw_memory(out, timeline, rank, scale, bottom);
+    if (cap) {
+      draw_cap(out, timeline.ranks[rank].peak, costs, scale, scale.x(timeline.makespan), bottom);
+    }
   }
   fmt::format_to(out,
                  "<text x=\"{:.0f}\" y=\"{:.0f}\">0</text><text x=\"{:.0f}\" y=\"{:.0f}\" "
@@ -134,6 +154,17 @@ std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Cos
                  time_text(timeline.makespan, timeline.in_forwards), percent(bubble(timeline)),
                  memory_text(peak(timeline), costs));
   return text;
+}
+
+}  // namespace
+
+std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs) {
+  return drawn_svg(schedule, timeline, costs, std::nullopt);
+}
+
+std::string to_svg(const Schedule& schedule, const Timeline& timeline, const Costs& costs,
+                   Bytes cap) {
+  return drawn_svg(schedule, timeline, costs, cap);
 }
 
 }  // namespace trainwright

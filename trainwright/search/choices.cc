@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "trainwright/search/recipes.h"
+#include "trainwright/search/manners.h"
 #include "trainwright/search/space.h"
 
 namespace trainwright::detail {
@@ -99,17 +99,46 @@ std::vector<Flags<Offload>> offloads_of(const SearchQuestion& question) {
   return found;
 }
 
+bool gathers_in_8_bits(const SearchQuestion& question) {
+  const auto& settings = question.trainer.settings;
+  const bool offered = std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
+    return setting.first == "fp8_parameter_gather" && !setting.second.empty();
+  });
+  return question.also.has(Also::Fp8ParameterGather) && offered &&
+         compute_type(question.precision) == ComputeType::Fp8 &&
+         !fixed_switches(question.limits).has(Switch::Fp8ParameterGather);
+}
+
+namespace {
+
+// Whether a rule forbids it, whatever the rest is.
+bool forbids_8_bits(const SearchQuestion& question, const Sharing& of) {
+  Facts known;
+  known.set(Variable::Fp8ParameterGather, 1);
+  known.set(Variable::Sharding, name_of(of.kind));
+  known.set(Variable::Zero, of.zero);
+  known.set(Variable::OffloadOptimizer, of.offload.has(Offload::Optimizer) ? 1 : 0);
+  known.set(Variable::Precision, name_of(question.precision));
+  known.set(Variable::Optimizer, name_of(question.job.optimizer));
+  return forbids(question.trainer, known);
+}
+
+}  // namespace
+
 std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context) {
   std::vector<Sharing> found;
   const std::vector<Flags<Offload>> offloads = offloads_of(question);
-  const Recipes recipes(question);
+  const std::vector<ShardingKind> left = shardings_left_out(question);
+  const bool in_8_bits = gathers_in_8_bits(question);
   for (const Sharing& of : {Sharing{ShardingKind::Ddp, 0, 1},
                             {ShardingKind::Zero, 1, 1},
                             {ShardingKind::Zero, 2, 1},
                             {ShardingKind::Zero, 3, 1},
                             {ShardingKind::Fsdp, 3, 1},
-                            {ShardingKind::Hsdp, 3, 1}}) {
-    if (find_kind(question.trainer.shardings, of.kind) == nullptr ||
+                            {ShardingKind::Hsdp, 3, 1},
+                            {ShardingKind::MegatronFsdp, 3, 1}}) {
+    const bool skipped = std::find(left.begin(), left.end(), of.kind) != left.end();
+    if (skipped || find_kind(question.trainer.shardings, of.kind) == nullptr ||
         !allows(question.limits, "sharding", name_of(of.kind)) ||
         !allows(question.limits, "zero", of.zero)) {
       continue;
@@ -121,8 +150,10 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
       if ((of.kind == ShardingKind::Hsdp) != several || (!several && replicas > 1)) continue;
       for (const Flags<Offload>& away : offloads) {
         if (alone && away.empty()) continue;
-        found.push_back(
-            {of.kind, of.zero, replicas, away, recipes.refused(of.kind, of.zero, away)});
+        Sharing one{of.kind, of.zero, replicas, away, {}};
+        found.push_back(one);
+        one.on = {Switch::Fp8ParameterGather};
+        if (in_8_bits && of.zero > 0 && !forbids_8_bits(question, one)) found.push_back(one);
       }
     }
   }

@@ -108,7 +108,8 @@ class Neighbours {
     for (const detail::Sharing& other : list) {
       const bool same = other.kind == layout_.sharding && other.zero == layout_.zero;
       const bool stays = other.offload == layout_.offload;
-      if (same == stays || other.replicas > 1) continue;  // neither, or both
+      // Neither, or both; or another one with weights gathered in 8 bits.
+      if (same == stays || other.replicas > 1 || !other.on.empty()) continue;
       Layout changed = layout_;
       changed.sharding = other.kind;
       changed.zero = other.zero;

@@ -1,6 +1,5 @@
 #pragma once
 // Why this layout and not another. Part of search.h: include that one.
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,14 +12,6 @@ namespace trainwright {
 
 struct SearchQuestion;
 struct PlannedLayout;
-
-// Ways of splitting and running again: what has to be understood, and can go wrong.
-int ways_of(const Layout& layout);
-// The simplest of those that may be recommended, as SearchResult has it; of all, where none may.
-// Never plain replicas instead of shared states, nor more pipeline ranks than the first has: nobody
-// calls that simpler.
-std::size_t recommended_of(const std::vector<PlannedLayout>& best,
-                           const std::function<bool(std::size_t)>& may);
 
 // A layout that somebody asks about: what forbids it, or its time and memory.
 struct Judged {

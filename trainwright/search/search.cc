@@ -15,8 +15,7 @@ namespace {
 class Refusals {
  public:
   bool accepts(const SearchQuestion& question, const Layout& layout) {
-    const auto found =
-        violations(layout, question.job, question.model, question.cluster, question.trainer);
+    const auto found = violations(question, layout);
     if (is_legal(found)) return true;
     ++refused_;
     for (const LayoutViolation& violation : found) {
@@ -72,32 +71,9 @@ std::string family_of(Layout layout) {
   layout.on = layout.off = {};
   layout.order = Layout{}.order;
   layout.dispatcher = {};
+  layout.gradients = GradientDtype::AsTrainer;
   layout.loss.clear();
   return to_text(layout);
-}
-
-bool steps_back(const Layout& from, const Layout& to) {
-  const bool replicas = to.sharding == ShardingKind::Ddp && to.dp * to.cp > 1;
-  return to.pp > from.pp || (replicas && from.sharding != ShardingKind::Ddp);
-}
-
-std::optional<std::size_t> simplest_of(const std::vector<PlannedLayout>& best,
-                                       const std::function<bool(std::size_t)>& may) {
-  std::optional<std::size_t> found;
-  const PlannedLayout& first = best.front();
-  const double least = std::max(kSafe, first.memory.oom);
-  const auto worth = [&](const PlannedLayout& plan) {
-    return std::tuple(plan.memory.oom > least, ways_of(plan.layout),
-                      rank_of(plan) * (1 / (1 - plan.memory.oom)));
-  };
-  for (std::size_t i = 0; i < std::min(best.size(), kChosenFrom); ++i) {
-    if (i > 0 && rank_of(best[i]) > rank_of(first) * (1 + kMargin)) break;
-    if (!may(i)) continue;
-    const bool better = found && !steps_back(best[*found].layout, best[i].layout) &&
-                        worth(best[i]) < worth(best[*found]);
-    if (!found || better) found = i;
-  }
-  return found;
 }
 
 // What does not fit, or fits at a higher risk only. The least comes first, of equals the first met.
@@ -119,9 +95,12 @@ class Asking {
 
   Result<SearchResult> result() {
     while (result_.best.size() < question_.most) {
+      end_of_ranking();
       const std::optional<Layout> layout = fastest_.next();
       if (!layout || too_late()) break;
-      if (!enough_alike(*layout)) TW_TRY(ask(*layout));
+      if (enough_alike(*layout)) continue;
+      const auto fit = TW_TRY(ask(*layout));
+      if (fit && fit != Fit::Fits) fastest_.too_large();
     }
     const bool all = fastest_.stopped() == SearchStop::Not;
     if (result_.best.empty() && all && question_.find_smallest) {
@@ -146,6 +125,16 @@ class Asking {
     constexpr std::int64_t kMostTried = 3;
     if (fastest_.stopped() == SearchStop::Not || !question_.late || !question_.late()) return false;
     return !result_.best.empty() || late_++ >= kMostTried;
+  }
+
+  void end_of_ranking() {
+    const std::int64_t branches = fastest_.looked().bounded + fastest_.looked().evaluated;
+    if (result_.best.empty()) {
+      ranking_ends_ = branches + kFurther;
+    } else if (branches > ranking_ends_ && !ranked_) {
+      ranked_ = result_.best.size();
+      fastest_.only_timed();
+    }
   }
 
   // Nullopt if the trainer refuses it.
@@ -185,7 +174,7 @@ class Asking {
       std::swap(plan.alike, first.alike);
       std::swap(plan, first);
     }
-    first.alike.emplace_back(plan.layout, plan.time.step);
+    first.alike.push_back(std::move(plan));
   }
 
   // Bytes are lower bounds: of states, of one class of ranks, of all, and exact with a replay. The
@@ -194,9 +183,10 @@ class Asking {
     constexpr int kMostReplayed = 64;
     std::vector<LargeLayout> heap = std::move(large_);
     for (const detail::Large& of : fastest_.large()) {
-      const bool cut = of.branch.pipeline < 0;
-      heap.push_back({of.bytes, std::ssize(heap), of.branch,
-                      cut ? LargeLayout::Of::States : LargeLayout::Of::SomeRank});
+      if (of.faster) continue;
+      detail::Branch leaf = of.branch;
+      leaf.way = -1;
+      heap.push_back({of.bytes, std::ssize(heap), leaf, LargeLayout::Of::States});
     }
     std::make_heap(heap.begin(), heap.end());
     std::optional<PlannedLayout> smallest;
@@ -224,21 +214,28 @@ class Asking {
     return smallest;
   }
 
-  // Layouts that were cut together one by one; of one layout what its first, then its fullest rank
-  // needs.
+  bool refused_by_rules(const detail::Branch& leaf) const {
+    using detail::Decided;
+    return space_.late().rules().refuse(space_.layout(leaf),
+                                        {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
+  }
+
+  // Layouts that were cut together one by one, each in the ways that take least; of one way what
+  // its first, then its fullest rank needs.
   void refine(LargeLayout of, std::vector<LargeLayout>& heap) {
     const auto push = [&](const LargeLayout& better) {
       heap.push_back(better);
       std::push_heap(heap.begin(), heap.end());
     };
-    detail::Branch& branch = of.branch;
-    if (branch.pipeline < 0) {
-      const auto recomputes = std::ssize(space_.recomputes());
-      const auto pipelines = std::ssize(space_.pipelines(branch.trunk));
-      for (branch.recompute = 0; branch.recompute < recomputes; ++branch.recompute) {
-        for (branch.pipeline = 0; branch.pipeline < pipelines; ++branch.pipeline) {
-          if (space_.holds(branch)) push(of);
-        }
+    const detail::Branch& branch = of.branch;
+    if (branch.pipeline >= 0 && branch.way < 0) {
+      for (const detail::Branch& way : fastest_.leanest_ways(branch)) {
+        push({of.bytes, of.order, way, LargeLayout::Of::States});
+      }
+    } else if (branch.pipeline < 0) {
+      for (const auto& [leaf, bytes] : fastest_.leaves_below(branch)) {
+        if (refused_by_rules(leaf)) continue;
+        push({std::max(of.bytes, bytes), of.order, leaf, LargeLayout::Of::States});
       }
     } else {
       const bool all = of.of == LargeLayout::Of::SomeRank;
@@ -263,15 +260,27 @@ class Asking {
     for (const detail::Large& of : fastest_.large()) {
       if (of.fit != Fit::Tight) continue;
       if (of.bound >= least || is_asked_to_stop()) break;
-      if (fastest_.time_of(of.branch) >= least) continue;
-      const Layout layout = space_.layout(of.branch);
-      if (!refusals_.accepts(question_, layout)) continue;
-      PlannedLayout plan = TW_TRY(planned(question_, layout));
-      if (plan.memory.oom > kEvenOdds) continue;
-      least = rank_of(plan);
-      found = std::move(plan);
+      detail::Branch leaf = of.branch;
+      leaf.way = -1;
+      if (auto plan = TW_TRY(tight_way(leaf, least))) {
+        least = rank_of(*plan);
+        found = std::move(*plan);
+      }
     }
     return found;
+  }
+
+  // The fastest way of a leaf that takes less than `least` and fits at even odds.
+  Result<std::optional<PlannedLayout>> tight_way(const detail::Branch& leaf, Seconds least) {
+    detail::Fastest::MemoryClasses without;
+    while (const auto way = fastest_.fastest_way(leaf, kEvenOdds, without)) {
+      const Layout layout = space_.layout(way->branch);
+      if (way->step >= least || !refusals_.accepts(question_, layout)) break;
+      PlannedLayout plan = TW_TRY(planned(question_, layout));
+      if (plan.memory.oom <= kEvenOdds) return plan;
+      without.insert(fastest_.memory_class(way->branch));
+    }
+    return std::nullopt;
   }
 
   // What is faster than the best was refused, and stays so, or did not fit: with a replay, or by
@@ -299,9 +308,19 @@ class Asking {
       const std::optional<Layout> layout = fastest_.next();
       if (fastest_.stopped() != SearchStop::Not) return std::nullopt;
       if (!layout) break;
-      if (refusals_.accepts(more, *layout) && TW_TRY(improve(*layout))) break;
+      if (!refusals_.accepts(more, *layout)) continue;
+      if (TW_TRY(improve(*layout))) break;
+      fastest_.too_large();
     }
     return found;
+  }
+
+  // Of what rules refuse one layout speaks for its branch.
+  void ask_why(detail::Branch branch) {
+    for (std::int32_t* choice : {&branch.recompute, &branch.sharing, &branch.pipeline}) {
+      *choice = std::max(*choice, 0);
+    }
+    refusals_.accepts(question_, space_.layout(branch));
   }
 
   void remember() {
@@ -316,19 +335,24 @@ class Asking {
   }
 
   void finish() {
+    if (question_.remember || result_.best.empty()) {
+      for (const detail::Branch& branch : fastest_.refused()) ask_why(branch);
+    }
     if (question_.remember) remember();
     result_.space = space_.size();
     result_.bounded = fastest_.looked().bounded;
     result_.cut = fastest_.looked().cut;
     result_.evaluated = fastest_.looked().evaluated;
     result_.timed = fastest_.looked().timed;
-    result_.refused = refusals_.refused();
+    result_.refused = refusals_.refused() + fastest_.looked().refused;
     for (const detail::Large& of : fastest_.large()) {
-      if (of.branch.pipeline < 0) continue;
+      if (of.cut || of.faster) continue;
       ++(of.fit == Fit::Tight ? result_.tight : result_.too_large);
     }
     result_.stopped = fastest_.stopped();
-    result_.proven = result_.stopped == SearchStop::Not;
+    result_.proven = result_.stopped == SearchStop::Not || ranked_.has_value();
+    if (result_.proven) result_.stopped = SearchStop::Not;
+    result_.ranked = ranked_.value_or(result_.proven ? result_.best.size() : 0);
     if (result_.proven && stopped_ != SearchStop::Not) result_.stopped = stopped_;
     if (const auto bound = fastest_.bound()) result_.bound = *bound;
     if (!result_.best.empty()) {
@@ -339,16 +363,14 @@ class Asking {
           result_.best.begin(), result_.best.end(),
           [](const PlannedLayout& a, const PlannedLayout& b) { return rank_of(a) < rank_of(b); });
       result_.bound = std::min(result_.bound, result_.best.front().time.step);
-      result_.recommended = recommended_of(result_.best, [](std::size_t) { return true; });
     } else if (!result_.proven) {
       result_.end = SearchEnd::Stopped;
       result_.smallest.reset();
     } else if (result_.smallest || !question_.find_smallest || stopped_ != SearchStop::Not) {
       result_.end = SearchEnd::NothingFits;
     } else {
-      result_.end =
-          result_.evaluated + result_.cut == 0 ? SearchEnd::NothingDivides : SearchEnd::AllRefused;
       result_.refusal = refusals_.most_frequent();
+      result_.end = result_.refusal ? SearchEnd::AllRefused : SearchEnd::NothingDivides;
     }
   }
 
@@ -361,6 +383,8 @@ class Asking {
   std::vector<LargeLayout> large_ = {};
   std::vector<std::pair<Layout, Seconds>> asked_ = {};  // those of `large_`, with their times
   std::optional<PlannedLayout> tight_ = {};             // the fastest of them that is no worse
+  std::int64_t ranking_ends_ = 0;                       // branches at which rows are no more proven
+  std::optional<std::size_t> ranked_ = {};              // rows until then
   std::int64_t late_ = 0;                               // layouts judged when it was late
   SearchStop stopped_ = SearchStop::Not;                // while the smallest was looked for
 };
@@ -413,8 +437,10 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
           .limits = question.limits,
           .also = question.also,
           .recipes = question.recipes,
+          .foreign = question.foreign,
           .offload = question.offload,
           .from = question.from,
+          .ramp = question.ramp,
           .budget = question.budget,
           .stop = question.stop,
           .late = question.late};
@@ -428,19 +454,6 @@ StepModel step_model(const SearchQuestion& question) {
           question.time.kernels,
           question.attention,
           question.constants.expert_load};
-}
-
-int ways_of(const Layout& layout) {
-  return (layout.tp > 1) + (layout.pp > 1) + (layout.vpp > 1) + (layout.cp > 1) + (layout.ep > 1) +
-         (layout.recompute.kind != RecomputeKind::None) + layout.offload.count() +
-         (layout.on.empty() && layout.off.empty() ? 0 : 1);
-}
-
-std::size_t recommended_of(const std::vector<PlannedLayout>& best,
-                           const std::function<bool(std::size_t)>& may) {
-  const auto any = [](std::size_t) { return true; };
-  const auto found = simplest_of(best, may);
-  return found ? *found : simplest_of(best, any).value_or(0);
 }
 
 Result<SearchResult> search(const SearchQuestion& question) {

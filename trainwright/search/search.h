@@ -5,18 +5,17 @@
 // with every expert split, micro-batch up to 64, way to recompute (none, selective, modules, the
 // first n layers of each stage, full), way to share weights, schedule, number of chunks and split
 // of layers that the trainer offers; where asked for, ways to offload states and weights. tp stays
-// in one domain of fast links, with sequence parallelism where sequences split. Overlaps, the
-// dispatcher and the order of ranks are looked at if asked for (manners.h), else as recipes of the
-// trainer share them (recipes.h); what else a layout may say is as the trainer does it unasked, or
-// as a limit fixes it.
+// in one domain of fast links, with sequence parallelism where sequences split. Axes of `also` come
+// on top: losses, compiling and the dispatcher (manners.h), overlaps, CUDA graphs and the order of
+// ranks (late.h), weights gathered in 8 bits; what else a layout may say is as the trainer does it
+// unasked, or as a limit fixes it.
 // Optimal is the least step time (simulate.h) among accepted layouts whose chance that some rank
 // runs out of memory (memory.h) is at most `risk`. In a cluster of several kinds of accelerators
 // every rank has the memory, the peak and the links of the smallest and slowest.
 //
 // Branches of the space are looked at in the order of lower bounds of their step time (branch.h),
 // so what is reported first is optimal, unless the budget ended the search: then `bound` says how
-// much faster a layout that was not looked at could be at most. Each reported figure is made
-// again without any cache.
+// much faster any other could be at most. Each reported figure is made again without any cache.
 //
 // Cost: O(branches whose bound is below the answer), a few microseconds each, and each list of
 // operators once; rules are asked and the allocator is replayed for the fastest few only.
@@ -61,17 +60,16 @@ struct SearchQuestion {
   std::size_t most = 10;     // families of layouts to report
   Limits limits = {};        // what is fixed beforehand
   Flags<Also> also = {};     // axes to look at too; not with `from`
-  // Axes on which what published recipes of the trainer share is taken for granted, where it is
-  // legal ("recipes." in data/trainers). Neither with `from` nor where an axis is looked at.
-  Flags<Also> recipes = {};
-  bool offload = false;  // states and weights may lie on the host: a last resort
+  bool recipes = false;      // take what published recipes share and no axis decides (recipes.h)
+  bool foreign = true;       // also ways to shard that recipes of the trainer do not share
+  bool offload = false;      // states and weights may lie on the host: a last resort
   // What is run today: only layouts that differ in at most kMostChanges knobs (changes.h), and have
   // all else of it. Neither with an order of its own nor with recompute by stages.
   std::optional<Layout> from = std::nullopt;
+  std::vector<std::int64_t> ramp = {};  // smaller batches that every layout has to run as well
   // Bounds and memory evaluations after which a search ends with what it has, once it has anything.
   std::int64_t budget = std::numeric_limits<std::int64_t>::max();
-  // Asked before every branch, with the branches so far; what is not Not ends the search, even
-  // empty-handed.
+  // Asked before every branch, with the branches so far; all but Not and Soon end the search.
   std::function<SearchStop(std::int64_t)> stop = {};
   // Asked once stopped, before anything but a first layout is judged in full.
   std::function<bool()> late = {};
@@ -92,18 +90,16 @@ SearchQuestion with_cluster(const SearchQuestion& question, const Cluster& clust
 // The first of bf16, fp16 and fp32 that all accelerators multiply and the trainer offers.
 PrecisionKind usual_precision(const Cluster& cluster, const Trainer& trainer);
 
-// A layout that fits, with slower ones of its family: those that differ in recompute, the schedule,
-// the number of chunks, how layers are dealt out, how many copies of sharded weights there are and
-// what was looked at too.
+// A layout that fits, with slower ones of its family: those that differ in recompute, schedule,
+// chunks, split of layers, replicas of sharded weights and what was looked at too.
 struct PlannedLayout {
   Layout layout;
   StepTime time;
   MemoryEstimate memory;
-  std::vector<std::pair<Layout, Seconds>> alike = {};  // the next four that fit, and their times
+  std::vector<PlannedLayout> alike = {};  // the next four that fit; theirs are empty
 };
 
-// What layouts are ranked by, in nine digits (base/digits.h); equal ones by the order of their
-// text.
+// What layouts are ranked by, in nine digits (base/digits.h); ties by the order of their text.
 Seconds rank_of(const PlannedLayout& plan);
 
 // Why there are no further layouts.
@@ -138,25 +134,26 @@ inline constexpr std::int64_t kMostConsidered = 1500;
 
 // With other runs of a source measured, half of its predictions are off by 2 to 6 % (docs/time.md).
 inline constexpr double kMargin = 0.05;
-// A chance of OOM that nobody changes a layout for.
-inline constexpr double kSafe = 0.01;
-// What is recommended is one of so many, however many are reported beyond.
-inline constexpr std::size_t kChosenFrom = 10;
+
+// Once the first is proven, rows below it are looked for in so many bounds and memory evaluations;
+// what was timed until then is told beyond.
+inline constexpr std::int64_t kFurther = 10'000;
 
 struct SearchResult {
   SearchEnd end = SearchEnd::Found;
   // Of each family the fastest, fastest first; equal times in order of their text.
   std::vector<PlannedLayout> best;
-  // Of the first kChosenFrom, as far as they are within kMargin of the first, the simplest: the
-  // fewest ways of splitting, then the least time over the chance that it fits; none that is
-  // riskier than the first and than kSafe. Predictions do not tell such layouts apart.
+  // Of `best` the first so many are the fastest families there are; the others are the fastest of
+  // those that were looked at until kFurther branches after the first.
+  std::size_t ranked = 0;
+  // Of `best`, what is to be run: recommend.h chooses it. A search leaves it at the fastest.
   std::size_t recommended = 0;
   bool proven = false;  // no layout of the space beats the first; false: `stopped`
   SearchStop stopped = SearchStop::Not;
   Seconds bound;               // none takes less
   std::int64_t space = 0;      // layouts in it
   std::int64_t bounded = 0;    // branches that a bound was asked for
-  std::int64_t cut = 0;        // layouts whose weights, gradients and states alone are too large
+  std::int64_t cut = 0;        // layouts too large by lower bounds of states and activations
   std::int64_t evaluated = 0;  // of the others, whose memory was asked for; the rest is slower
   std::int64_t timed = 0;      // of these, whose step was timed
   std::int64_t simulated = 0;  // of these, that were accepted and judged with a replay
@@ -186,7 +183,10 @@ std::int64_t count_layouts(const SearchQuestion& question);  // of them, without
 // Axes of `Also` of which the trainer offers a choice that this search leaves alone.
 std::vector<std::string> not_looked_at(const SearchQuestion& question);
 
-// What is taken from recipes for this question, before a layout is known.
+// What is taken from recipes for this question: "bf16-gradients".
+std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
+
+// What is taken from recipes for this question: "bf16-gradients".
 std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
 
 Json to_json(const SearchResult& result);
@@ -194,5 +194,7 @@ Json to_json(const SearchResult& result);
 }  // namespace trainwright
 
 // The rest of the public face, one idea each; include this header only.
+#include "trainwright/search/batches.h"    // batches and sizes that divide better
 #include "trainwright/search/own_order.h"  // an order of actions made for a layout
+#include "trainwright/search/recommend.h"  // which of the best is to be run
 #include "trainwright/search/sizes.h"      // other numbers of accelerators

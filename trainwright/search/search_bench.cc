@@ -3,10 +3,6 @@
 
 #include "trainwright/search/space.h"
 
-#ifndef TRAINWRIGHT_SOURCE_DIR
-#define TRAINWRIGHT_SOURCE_DIR "."
-#endif
-
 namespace trainwright {
 namespace {
 

@@ -5,10 +5,10 @@ namespace {
 
 Json to_json(const PlannedLayout& plan) {
   Json alike = Json::array();
-  for (const auto& [layout, step] : plan.alike) {
+  for (const PlannedLayout& one : plan.alike) {
     alike.push(Json::object()
-                   .add("layout", Json::of(to_text(layout)))
-                   .add("step", Json::of(step.value())));
+                   .add("layout", Json::of(to_text(one.layout)))
+                   .add("step", Json::of(one.time.step.value())));
   }
   Json json = Json::object();
   json.add("layout", Json::of(to_text(plan.layout)))
@@ -49,7 +49,8 @@ Json to_json(const SearchResult& result) {
       .add("tight", Json::of(result.tight))
       .add("too_large", Json::of(result.too_large))
       .add("refused", Json::of(result.refused))
-      .add("proven", Json::of(result.proven));
+      .add("proven", Json::of(result.proven))
+      .add("ranked", Json::of(static_cast<std::int64_t>(result.ranked)));
   if (!result.best.empty()) search.add("bound", Json::of(result.bound.value()));
   search.add("stopped", result.proven ? Json{} : Json::of(name_of(result.stopped)));
   json.add("search", std::move(search));

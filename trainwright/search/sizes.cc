@@ -28,10 +28,6 @@ double least_accelerators(const SearchQuestion& question, double tokens_per_seco
   return tokens_per_second * (all ? flops.train() : flops.forward()).value() / peak;
 }
 
-double tokens_per_second(const StepTime& time) {
-  return static_cast<double>(time.tokens.value()) / time.step.value();
-}
-
 bool dominates(const FrontPoint& a, const FrontPoint& b) {
   const std::int64_t x = accelerator_count(a.sized.cluster);
   const std::int64_t y = accelerator_count(b.sized.cluster);

@@ -118,6 +118,7 @@ Layout base_of(const SearchQuestion& question) {
   layout.seq = question.seq;
   layout.precision = question.precision;
   if (groups_experts(question)) layout.on.insert(Switch::GroupedGemm);
+  layout.gradients = detail::gradients_of_recipes(question).value_or(layout.gradients);
   for (const Limit& limit : question.limits) {
     if (limit.key == "loss") layout.loss = limit.kind;
     if (limit.key == "gradients") layout.gradients = *named<GradientDtype>(limit.kind);
@@ -138,10 +139,10 @@ class Stems {
  public:
   explicit Stems(const SearchQuestion& question)
       : question_(question),
+        shared_batch_(shared_batch(question)),
         splits_(splits_of(question.model)),
         base_(base_of(question)),
-        cp_kind_(cp_kind_of(question, base_.cp_kind)),
-        recipes_(question) {}
+        cp_kind_(cp_kind_of(question, base_.cp_kind)) {}
 
   std::vector<Layout> all() {
     const std::int64_t world = accelerator_count(question_.cluster);
@@ -163,7 +164,7 @@ class Stems {
           layout.dp = world / (tp * pp * cp);
           if (tp != base_.tp || !question_.from) layout.sp = splits_tokens;
           if (cp > 1) layout.cp_kind = cp_kind_;
-          if (question_.gbs % layout.dp == 0) experts(layout);
+          if (shared_batch_ % layout.dp == 0) experts(layout);
         }
       }
     }
@@ -192,14 +193,17 @@ class Stems {
 
   void micro_batches(Layout layout) {
     constexpr std::int64_t kMost = 64;
-    layout = recipes_.taken(layout);
+    if (layout.ep == 1) layout.dispatcher = DispatcherKind::AllToAll;  // there is none
     for (const Limit& limit : question_.limits) {
       if (limit.key == "dispatcher" && layout.ep > 1) {
         layout.dispatcher = *named<DispatcherKind>(limit.kind);
+        if (layout.dispatcher == DispatcherKind::Flex) {
+          layout.dispatcher = usual_flex(question_.cluster, question_.trainer);
+        }
       }
     }
     if (!detail::feels(layout, fixed_switches(question_.limits))) return;
-    for (const std::int64_t mbs : detail::divisors(question_.gbs / layout.dp)) {
+    for (const std::int64_t mbs : detail::divisors(shared_batch_ / layout.dp)) {
       if (mbs > kMost) break;
       if (!allowed("mbs", mbs)) continue;
       layout.mbs = mbs;
@@ -208,113 +212,12 @@ class Stems {
   }
 
   const SearchQuestion& question_;
+  std::int64_t shared_batch_;
   Splits splits_;
   Layout base_;
   CpKind cp_kind_;
-  detail::Recipes recipes_;
   std::vector<Layout> stems_;
 };
-
-// Schedules that a rank of `vpp` chunks can have. What runs all forward passes first takes as long
-// as one forward, one backward, and more memory: it is listed where the other is not offered.
-std::vector<ScheduleKind> schedules_of(const Trainer& trainer, std::int64_t pp, std::int64_t vpp) {
-  if (pp == 1) return {usual_schedule(pp, vpp)};
-  const auto offered = [&](ScheduleKind kind) {
-    return find_kind(trainer.schedules, kind) != nullptr;
-  };
-  std::vector<ScheduleKind> found;
-  for (const KindFacts& facts : kinds()) {
-    if (!offered(facts.kind) || vpp < facts.chunks_least || vpp > facts.chunks_most) continue;
-    const bool passes_first =
-        facts.kind == ScheduleKind::GPipe || facts.kind == ScheduleKind::LoopedBfs;
-    if (!passes_first || !offered(usual_schedule(pp, vpp))) found.push_back(facts.kind);
-  }
-  return found;
-}
-
-// No rule of the trainer speaks against so many layers on so many stages, whatever the rest is.
-bool deals_out(const Trainer& trainer, const Layout& layout, std::int64_t layers) {
-  Facts known;
-  known.set(Variable::Layers, layers);
-  known.set(Variable::Pp, layout.pp);
-  known.set(Variable::Vpp, layout.vpp);
-  known.set(Variable::Stages, stage_count(layout));
-  known.set(Variable::CountEmbedding, layout.count_embedding);
-  known.set(Variable::CountLoss, layout.count_loss);
-  known.set(Variable::Split, "even");
-  return !detail::forbids(trainer, known);
-}
-
-// Layers of the largest stage, ends that count included.
-std::int64_t largest_stage(const Layout& layout, std::int64_t layers) {
-  const std::int64_t slots = layers + layout.count_embedding + layout.count_loss;
-  return (slots + stage_count(layout) - 1) / stage_count(layout);
-}
-
-// Layers that do not come out even: of all numbers of chunks that leave the largest stage the same
-// layers, the fewest. More of them cut only other stages.
-bool fewest_chunks(const Layout& layout, std::int64_t layers) {
-  Layout fewer = layout;
-  --fewer.vpp;
-  const bool even =
-      (layers + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
-  return even || largest_stage(layout, layers) < largest_stage(fewer, layers);
-}
-
-Pipeline pipeline_of(const Layout& of) {
-  return {of.vpp,
-          of.schedule,
-          of.placement,
-          of.count_embedding,
-          of.count_loss,
-          of.first_layers,
-          of.last_layers,
-          of.layers,
-          least_idle(of.schedule, of.pp, of.vpp)};
-}
-
-// By name, or what is run today.
-bool asks_for_chunks(const SearchQuestion& question, std::int64_t vpp) {
-  if (question.from && question.from->vpp == vpp) return true;
-  return std::any_of(question.limits.begin(), question.limits.end(), [&](const Limit& limit) {
-    return limit.key == "vpp" && limit.least == vpp && limit.most == vpp;
-  });
-}
-
-bool has_many(const Layout& trunk) { return micro_batch_count(trunk) >= trunk.pp; }
-
-std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk,
-                                   bool only_split) {
-  const std::int64_t layers = std::ssize(question.model.layers), pp = trunk.pp;
-  // Ends that count as layers add two.
-  const std::int64_t most = pp == 1 || !has_many(trunk) ? 1 : (layers + 2) / pp;
-  std::vector<Pipeline> found;
-  if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
-    found.push_back(pipeline_of(*question.from));
-  }
-  for (std::int64_t vpp = 1; vpp <= most; ++vpp) {
-    if (!allows(question.limits, "vpp", vpp)) continue;
-    for (const ScheduleKind schedule : schedules_of(question.trainer, pp, vpp)) {
-      if (!allows(question.limits, "schedule", name_of(schedule))) continue;
-      Layout layout = usual_layout(question.trainer);
-      layout.pp = pp;
-      layout.vpp = vpp;
-      layout.schedule = schedule;
-      layout.placement = usual_placement(schedule, vpp);
-      layout.loss = trunk.loss;
-      if (trunk.on.has(Switch::Compile)) layout.on.insert(Switch::Compile);
-      if (only_split && !facts_of(schedule).splits_backward) continue;
-      if (!detail::runs_with_loss(layout, question.trainer)) continue;
-      for (const Layout& split : pipeline_splits(layout, layers)) {
-        if (vpp > 1 && !deals_out(question.trainer, split, layers)) continue;
-        if (vpp > 1 && !asks_for_chunks(question, vpp) && !fewest_chunks(split, layers)) continue;
-        if (!stage_layers(split, question.model)) continue;
-        found.push_back(pipeline_of(split));
-      }
-    }
-  }
-  return found;
-}
 
 std::pair<std::int64_t, bool> sharing_key(const Layout& trunk) { return {trunk.dp, trunk.cp > 1}; }
 
@@ -326,11 +229,11 @@ Space::Space(const SearchQuestion& question)
     : layers_(std::ssize(question.model.layers)),
       from_(question.from),
       stems_(Stems(question).all()),
-      manners_(manners_of(question, Recipes(question).taken(base_of(question)))),
+      manners_(manners_of(question, base_of(question))),
+      late_(question, base_of(question)),
       recomputes_(recomputes_of(question)) {
   const auto key = [](const Manner& of) {
-    return std::tuple(of.loss, of.only_split, of.drop.has(Switch::Compile),
-                      of.on.has(Switch::Compile));
+    return std::tuple(of.loss, of.only_split, of.on.has(Switch::Compile));
   };
   for (std::size_t m = 0; m < manners_.size(); ++m) {
     std::size_t place = 0;
@@ -428,23 +331,12 @@ std::int64_t Space::size() const {
     for (std::int64_t t = 0; t < trunks(); ++t) all += leaves(t);
     return all;
   }
-  // What stems feel hangs on little of them: manners are counted once for each kind of stem, by
-  // their place.
-  std::map<std::array<bool, 5>, std::vector<std::int64_t>> felt;
   for (std::size_t s = 0; s < stems_.size(); ++s) {
-    const Layout& stem = stems_[s];
-    const auto [kind, fresh] =
-        felt.try_emplace({stem.tp > 1 && stem.sp, stem.pp > 1, stem.dp * stem.cp > 1, stem.ep > 1,
-                          stem.on.has(Switch::Compile)});
-    if (fresh) kind->second.assign(pipeline_manners_.size(), 0);
-    for (std::size_t m = 0; fresh && m < manners_.size(); ++m) {
-      if (is_felt(trunk_of(s, m))) ++kind->second[same_to_pipelines_[m]];
+    std::int64_t of_stem = 0;
+    for (std::size_t m = 0; m < manners_.size(); ++m) {
+      if (is_felt(trunk_of(s, m))) of_stem += pipelines_at(trunk_of(s, m)).held;
     }
-    std::int64_t held = 0;
-    for (std::size_t place = 0; place < pipeline_manners_.size(); ++place) {
-      held += kind->second[place] * pipelines_of_[s * pipeline_manners_.size() + place]->held;
-    }
-    all += held * std::ssize(*sharings_of_[s]);
+    all += of_stem * std::ssize(*sharings_of_[s]) * late_.felt_by(stems_[s]);
   }
   return all;
 }
@@ -460,7 +352,7 @@ Layout Space::layout(const Branch& branch) const {
     layout.zero = of.zero;
     layout.dp_replicate = of.replicas;
     layout.offload = of.offload;
-    layout.on.bits &= ~of.without.bits;
+    layout.on.bits |= of.on.bits;
   }
   if (branch.pipeline >= 0) {
     const Pipeline& of = pipelines(branch.trunk)[static_cast<std::size_t>(branch.pipeline)];
@@ -473,7 +365,7 @@ Layout Space::layout(const Branch& branch) const {
     layout.last_layers = of.last_layers;
     layout.layers = of.layers;
   }
-  return layout;
+  return branch.way < 0 ? layout : late_.in_way(std::move(layout), branch.way);
 }
 
 }  // namespace detail
@@ -487,7 +379,11 @@ std::vector<Layout> list_layouts(const SearchQuestion& question) {
     for (std::int32_t p = 0; p < count(space.pipelines(t)); ++p) {
       for (std::int32_t s = 0; s < count(space.sharings(t)); ++s) {
         for (std::int32_t r = 0; r < count(space.recomputes()); ++r) {
-          if (space.holds({t, r, s, p})) layouts.push_back(space.layout({t, r, s, p}));
+          if (!space.holds({t, r, s, p})) continue;
+          const Layout leaf = space.layout({t, r, s, p});
+          for (std::int32_t way = 0; way < space.late().ways(); ++way) {
+            if (space.late().is_felt(leaf, way)) layouts.push_back(space.layout({t, r, s, p, way}));
+          }
         }
       }
     }

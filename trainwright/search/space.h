@@ -5,7 +5,8 @@
 //   stem    tp, pp, cp, dp, ep, etp and the micro-batch: what the lists of a layer hang on
 //   trunk   with a manner (manners.h)
 //   twig    with a way to recompute and to share weights: what passes and traffic hang on
-//   leaf    with a pipeline: schedule, chunks, how layers are dealt out. One layout
+//   leaf    with a pipeline: schedule, chunks, how layers are dealt out. One layout but for the way
+//           that it is run (late.h)
 //
 // A tree of n layouts is held in O(stems + manners); a trunk and a layout are put together when
 // they are looked at.
@@ -17,8 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "trainwright/search/late.h"
 #include "trainwright/search/manners.h"
-#include "trainwright/search/recipes.h"
 #include "trainwright/search/search.h"
 
 namespace trainwright::detail {
@@ -30,13 +31,16 @@ struct Pipeline {
   std::int64_t count_embedding = 0, count_loss = 0, first_layers = 0, last_layers = 0;
   std::vector<std::int64_t> layers = {};
   double idle = 0;  // micro-batches' worth at least: least_idle
+  // Layers whose micro-batches a rank holds at once, at least: each as often as micro-batches are
+  // in flight on it, on average over ranks.
+  double flight = 0;
 };
 
 struct Sharing {
   ShardingKind kind = ShardingKind::Ddp;
   std::int64_t zero = 0, replicas = 1;
   Flags<Offload> offload = {};
-  Flags<Switch> without = {};  // of what recipes share: forbidden with it
+  Flags<Switch> on = {};  // weights gathered in 8 bits
 };
 
 std::vector<std::int64_t> divisors(std::int64_t n);  // ascending
@@ -44,13 +48,25 @@ std::vector<std::int64_t> divisors(std::int64_t n);  // ascending
 // weights among dp ranks, or dp groups of them with context parallelism.
 std::vector<Recompute> recomputes_of(const SearchQuestion& question);
 std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp, bool context);
+// Of the trunk's ranks, with its loss; `only_split`: those whose backward passes are in two parts.
+std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk,
+                                   bool only_split);
+double layers_in_flight(const Layout& layout, const std::vector<Stage>& stages, bool many);
+bool has_many(const Layout& trunk);  // micro-batches: as many as pipeline ranks
+// Whether the trainer may gather weights in 8 bits, and is to be asked.
+bool gathers_in_8_bits(const SearchQuestion& question);
 
 // Where a branch ends: what is not chosen yet is -1.
 struct Branch {
   std::int64_t trunk = -1;
-  std::int32_t recompute = -1, sharing = -1, pipeline = -1;
+  std::int32_t recompute = -1, sharing = -1, pipeline = -1, way = -1;
   friend auto operator<=>(const Branch&, const Branch&) = default;
 };
+
+inline Branch leaf_of(Branch way) {
+  way.way = -1;
+  return way;
+}
 
 class Space {
  public:
@@ -58,6 +74,7 @@ class Space {
 
   const std::vector<Layout>& stems() const { return stems_; }
   const std::vector<Manner>& manners() const { return manners_; }
+  const Late& late() const { return late_; }
   std::int64_t trunk_of(std::size_t stem, std::size_t manner) const {
     return static_cast<std::int64_t>(stem * manners_.size() + manner);
   }
@@ -76,7 +93,7 @@ class Space {
   std::int64_t leaves_of(std::int64_t trunk, std::int32_t sharing) const;
   std::int64_t size() const;  // of all
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
-  // chunk.
+  // chunk, no switch.
   Layout layout(const Branch& branch) const;
 
  private:
@@ -84,6 +101,7 @@ class Space {
   std::optional<Layout> from_;
   std::vector<Layout> stems_;
   std::vector<Manner> manners_;
+  Late late_;
   std::vector<Recompute> recomputes_;
   // By ranks that hold the same weights: (dp, cp > 1).
   std::map<std::pair<std::int64_t, bool>, std::vector<Sharing>> sharings_;

@@ -6,9 +6,17 @@
 namespace trainwright::detail {
 namespace {
 
-// What an elementwise operator costs to launch, of what others do: it is one kernel without a
-// module around it, where norms, rotations and attention are several. Assumed; no source tells.
-constexpr double kElementwise = 0.1;
+// What an operator takes of the host's time for a product's. An elementwise one has no module
+// around it. Routing and permutation are several operators each: Megatron-Core's dispatcher without
+// fused kernels calls 10 to 20 and waits for the counts of tokens
+// (transformer/moe/token_dispatcher.py).
+constexpr double kElementwiseCalls = 0.25, kRoutingCalls = 4;
+// Without a grouped product each expert has its product, the slices of its rows and its activation:
+// two operators for each of its products. Many runs have a grouped one and do not say so: counted
+// are between the two.
+constexpr double kKernelsOfExpert = 0.7;
+// The kernel that adds a gradient to its buffer streams it at this share of the bandwidth.
+constexpr double kAddingUp = 0.8;
 
 ComputeType type_of(const Operator& op, PrecisionKind precision) {
   const ComputeType asked = compute_type(precision);
@@ -19,6 +27,19 @@ ComputeType type_of(const Operator& op, PrecisionKind precision) {
 // Several operators make a norm, of which one has the weight; frozen, none is told apart.
 bool holds_weights(const Operator& op) {
   return op.kind == OperatorKind::Matmul || op.kind == OperatorKind::Lookup || op.trained;
+}
+
+bool is_routing(const Operator& op) {
+  return op.kind == OperatorKind::Route || op.kind == OperatorKind::Permute;
+}
+
+// What is moved to add the gradient of a product's weights to what is there: fp32 by the product
+// itself, or by an operator after it that reads both.
+Bytes added_up(const Operator& op) {
+  if (!op.trained) return {};
+  const bool fused = op.weight_gradient.read > Bytes(0);
+  return fused ? op.weight_gradient.read + op.weight_gradient.written
+               : op.weight_gradient.written * 2;
 }
 
 std::vector<Call>& calls_of(ListTime& time, Pass pass) {
@@ -56,7 +77,7 @@ ListTimer::ListTimer(const AcceleratorRates& rates, PrecisionKind precision, con
 
 // Those that run at once on several streams count as one.
 double ListTimer::kernels(const Operator& op) const {
-  if (op.kind == OperatorKind::Elementwise) return kElementwise;
+  if (is_routing(op)) return kRoutingCalls;
   const bool in_turn = op.kind == OperatorKind::Matmul && expert_streams_ > 0;
   return in_turn ? std::max(1.0, real(op.matrices) / expert_streams_) : 1.0;
 }
@@ -98,7 +119,9 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
                               .keys = op.keys,
                               .backward = backward,
                               .flash = flash_on(libraries_, rates_)};
-    seconds = attention_time(fused, rates_) * libraries_.attention_takes;
+    // However few keys a window leaves, what enters and leaves is moved.
+    seconds = std::max(attention_time(fused, rates_) * libraries_.attention_takes,
+                       streamed_time(moved, false, rates_));
   } else if (op.kind == OperatorKind::AttentionCore && effort.matmul > Flops(0)) {
     const AttentionCall unfused{
         .flops = effort.matmul, .backward = backward, .kernel = AttentionKernel::Eager};
@@ -112,14 +135,30 @@ void ListTimer::add(ListTime& time, Pass pass, const Operator& op, const Effort&
   }
   PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
   all.at(piece) += seconds;
-  all.kernels += kernels(op);
+  count(time, pass, op, effort);
+  if (piece == Piece::Products && pass == Pass::WeightGradient) {
+    all.accumulated += added_up(op) / (rates_.memory_bandwidth * kAddingUp);
+  }
   const Seconds casts = effort.converted / (rates_.memory_bandwidth * rates_.rounding);
   all.at(Piece::Streams) += casts;
-  if (pass != Pass::WeightGradient && holds_weights(op)) ++all.modules;
   if (op.part != Part::RoutedExperts) return;
   PassPieces& experts = time.of_experts[static_cast<std::size_t>(pass)];
   experts.at(piece) += seconds;
   experts.at(Piece::Streams) += casts;
+}
+
+void ListTimer::count(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const {
+  PassPieces& all = time.passes[static_cast<std::size_t>(pass)];
+  const double own = kernels(op);
+  const double casts = effort.converted > Bytes(0) ? 1 : 0;
+  all.kernels += own + casts;
+  all.calls +=
+      (op.kind == OperatorKind::Elementwise ? kElementwiseCalls : own) + casts * kElementwiseCalls;
+  if (op.kind == OperatorKind::Matmul && op.matrices > 1) {
+    time.one_by_one[static_cast<std::size_t>(pass)] +=
+        std::max(0.0, kKernelsOfExpert * real(op.matrices) - own);
+  }
+  if (pass != Pass::WeightGradient && holds_weights(op)) ++all.modules;
 }
 
 // Rows follow from the FLOPs, 2 m n k of each of the matrices.

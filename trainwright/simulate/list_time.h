@@ -18,6 +18,7 @@ struct Call {
 struct ListTime {
   std::array<PassPieces, 4> passes{};      // by Pass
   std::array<PassPieces, 4> of_experts{};  // of these, what grows with the rows they receive
+  std::array<double, 4> one_by_one{};      // further kernels of experts without a grouped product
   std::array<std::vector<Call>, 4> calls{};
 };
 
@@ -34,6 +35,7 @@ class ListTimer {
   void add(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const;
   Seconds product(const Operator& op, const Effort& effort, Pass pass) const;
   double kernels(const Operator& op) const;
+  void count(ListTime& time, Pass pass, const Operator& op, const Effort& effort) const;
 
   const AcceleratorRates& rates_;
   PrecisionKind precision_;

@@ -9,7 +9,6 @@
 
 #include "trainwright/base/few.h"
 #include "trainwright/base/hash.h"
-#include "trainwright/simulate/dealt_stages.h"
 #include "trainwright/simulate/list_time.h"
 #include "trainwright/simulate/stepping.h"
 #include "trainwright/simulate/wires.h"
@@ -38,28 +37,12 @@ using detail::stepping;
 using detail::Wires;
 
 // Every rank of a layout goes at the pace of the slowest accelerator.
-const Accelerator& slowest_accelerator(const Cluster& cluster) {
-  return std::min_element(cluster.groups.begin(), cluster.groups.end(),
-                          [](const Group& a, const Group& b) {
-                            return peak_or_wider(a.accelerator, ComputeType::Bf16) <
-                                   peak_or_wider(b.accelerator, ComputeType::Bf16);
-                          })
-      ->accelerator;
-}
-
-// Of the layers where a token goes to most experts; to none where there are no experts.
-Chosen chosen_of(const Model& model) {
-  Chosen chosen{.experts = 0};
-  for (const LayerKind& kind : model.kinds) {
-    if (const auto* experts = std::get_if<MixtureOfExperts>(&kind.feed_forward)) {
-      chosen.experts = std::max(chosen.experts, experts->experts_per_token);
-    }
-  }
-  if (model.constants.groups_chosen > 0) {
-    chosen.groups = model.constants.groups_chosen;
-    chosen.of_groups = model.constants.expert_groups;
-  }
-  return chosen;
+const Group& slowest_group(const Cluster& cluster) {
+  return *std::min_element(cluster.groups.begin(), cluster.groups.end(),
+                           [](const Group& a, const Group& b) {
+                             return peak_or_wider(a.accelerator, ComputeType::Bf16) <
+                                    peak_or_wider(b.accelerator, ComputeType::Bf16);
+                           });
 }
 
 // What a token of the model needs: all of its products forward and, backward, those of gradients
@@ -116,9 +99,8 @@ struct StepModel::State {
   };
   std::map<StoredAs, std::unique_ptr<Lists>> lists = {};
   Widths widths = widths_of(model, job);
-  Chosen chosen = chosen_of(model);
-  std::vector<Stage> one_stage = *stage_layers(Layout{}, model);               // with all layers
-  bool all_alike = !job.lora && job.frozen.empty() && job.frozen_layers == 0;  // layers of a kind
+  Chosen chosen = detail::chosen_of(model);
+  std::vector<Stage> one_stage = *stage_layers(Layout{}, model);  // with all layers
 
   KnownLinks known_links = {};
   std::unordered_map<detail::Degrees, LinksByKind, NumbersHash> links = {};
@@ -131,7 +113,7 @@ struct StepModel::State {
 
   std::map<std::pair<std::int64_t, double>, double> busiest = {};  // by ep and rows
 
-  detail::DealtStages dealt = {model, all_alike};
+  StageInventories inventories = {model, recipe_of(trainer, StoredAs(PrecisionKind::Bf16), job)};
 
   // Stages by their slice and links, then by content: layouts that share weights in another way or
   // deal the same pieces to other ranks have it too. Most are asked for by layouts that follow each
@@ -154,7 +136,7 @@ struct StepModel::State {
     Stepped steps;
     std::array<Flops, 4> flops{};  // by pass
   };
-  using StagesByContent = std::unordered_map<std::int64_t, KnownStage>;
+  using StagesByContent = std::unordered_map<std::size_t, KnownStage>;
   std::unordered_map<StageKey, StagesByContent, StageKeyHash> known_stages = {};
   static constexpr std::size_t kMostStages = std::size_t{1} << 12U;
   std::size_t stages_known = 0;  // in all of them
@@ -182,7 +164,9 @@ struct StepModel::State {
     return wires_on(layout, of, busiest_of(layout));
   }
   Wires wires_on(const Layout& layout, LinksByKind& of, double busiest_rank) {
-    return {layout, cluster, trainer, rates, chosen, busiest_rank, known_links, of};
+    const bool one_by_one = find_kernel(trainer, KernelKind::GroupedGemm) != nullptr &&
+                            !asks(layout, Switch::GroupedGemm, trainer);
+    return {layout, cluster, trainer, rates, chosen, busiest_rank, one_by_one, known_links, of};
   }
   // What the passes of a list hang on beside it.
   OnLinks& on_links_of(Wires& wires) {
@@ -192,6 +176,7 @@ struct StepModel::State {
     std::int64_t hidden = 0;
     for (const Beside beside : {Beside::OwnProduct, Beside::OtherMicroBatch, Beside::SharedExperts})
       hidden = hidden * 2 + (wires.hides(beside) ? 1 : 0);
+    hidden = hidden * 2 + (wires.one_by_one ? 1 : 0);
     const Layout& layout = wires.layout;
     return on_links[{number(GroupKind::Tp), number(GroupKind::Cp), number(GroupKind::Ep),
                      number(GroupKind::Etp), layout.vocab_parallel ? number(GroupKind::Pp) : 0,
@@ -214,7 +199,7 @@ struct StepModel::State {
   };
   std::optional<Twig> last = {};
 
-  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 24>;
+  using Shares = Few<std::pair<Seconds RankPieces::*, Seconds>, 40>;
   // What a stage adds to its rank.
   struct StageWork {
     Shares shares = {};
@@ -222,8 +207,9 @@ struct StepModel::State {
   };
   std::vector<StageWork> works = {};  // scratch, by kind of stage
   Result<Twig*> twig_for(const Layout& layout);
-  Result<StepPieces> step(const Layout& layout, const detail::Dealt& of);
-  void sum_embedding(StepPieces& step, const detail::Dealt& of, const Twig& twig, Wires& wires);
+  Result<StepPieces> step(const Layout& layout, const StageInventories::Known& of);
+  static void sum_embedding(StepPieces& step, const std::vector<std::int64_t>& ranks,
+                            const Twig& twig, Wires& wires);
   static void fill_ranks(StepPieces& step, const std::vector<StageWork>& works,
                          std::vector<Flops>& flops);
   Result<StepPieces> whole_step(const Layout& layout);
@@ -323,23 +309,29 @@ struct StepModel::State {
       const Seconds copied = streamed_time(traffic.copied, false, rates);
       const bool forward = traffic.pass == Pass::Forward;
       const bool reduced = traffic.pass == Pass::WeightGradient;
-      const auto add = [&](Seconds RankPieces::* travels, Seconds RankPieces::* copies) {
+      const bool leaves = wires.leaves_node(traffic.group);
+      const auto add = [&](Seconds RankPieces::* travels, Seconds RankPieces::* apart,
+                           Seconds RankPieces::* copies) {
         shares.push_back({travels, one});
+        if (leaves) shares.push_back({apart, one});
         if (copied > Seconds(0)) shares.push_back({copies, copied});
       };
       if (!traffic.every_micro_batch) {
-        add(reduced ? &RankPieces::reduced : &RankPieces::gathered, &RankPieces::copied);
+        add(reduced ? &RankPieces::reduced : &RankPieces::gathered,
+            reduced ? &RankPieces::reduced_apart : &RankPieces::gathered_apart,
+            &RankPieces::copied);
       } else if (forward) {
-        add(&RankPieces::every_forward, &RankPieces::copied_forward);
+        add(&RankPieces::every_forward, &RankPieces::forward_apart, &RankPieces::copied_forward);
       } else {
-        add(&RankPieces::every_backward, &RankPieces::copied_backward);
+        add(&RankPieces::every_backward, &RankPieces::backward_apart, &RankPieces::copied_backward);
       }
     }
     const SteppedAt at{sharding, offloaded(wires.layout, trainer), cluster,
-                       slowest_accelerator(cluster).host_link, rates};
+                       slowest_group(cluster).accelerator.host_link, rates};
     const RankPieces rank = stepping(steps, trained.model, at);
-    for (const auto part : {&RankPieces::optimizer, &RankPieces::orthogonal, &RankPieces::host_step,
-                            &RankPieces::every_forward, &RankPieces::every_backward}) {
+    for (const auto part :
+         {&RankPieces::optimizer, &RankPieces::orthogonal, &RankPieces::host_step,
+          &RankPieces::every_forward, &RankPieces::every_backward, &RankPieces::crossed}) {
       if (rank.*part > Seconds(0)) shares.push_back({part, rank.*part});
     }
     return shares;
@@ -355,24 +347,26 @@ struct StepModel::State {
     for (const Portion& one : of.for_others->stage(stage, slice)) {
       if (one.list->what != ListOf::What::Head) kept += one.totals->kept * one.count;
     }
-    shares.push_back({&RankPieces::offloaded, kept / slowest_accelerator(cluster).host_link});
+    shares.push_back({&RankPieces::offloaded, kept / slowest_group(cluster).accelerator.host_link});
   }
 
   // Sends and receives.
   static void add_transfers(StagePieces& pieces, const Layout& layout) {
     if (layout.pp == 1) return;
-    pieces.forward.kernels += 2;
-    pieces.backward_input.kernels += 2;
+    for (PassPieces* pass : {&pieces.forward, &pieces.backward_input}) {
+      pass->kernels += 2;
+      pass->calls += 2;
+    }
   }
 
-  const KnownStage& known_stage(const Twig& twig, const detail::Dealt::Kind& kind,
+  const KnownStage& known_stage(const Twig& twig, const Stage& stage_of, std::size_t number,
                                 const Slice& slice, Wires& wires) {
     StagesByContent& known =
         slice == twig.slice ? *twig.stages : known_stages[{twig.on_links, slice}];
-    const auto [found, fresh] = known.try_emplace(kind.content);
+    const auto [found, fresh] = known.try_emplace(number);
     if (fresh) {
       ++stages_known;
-      const StageSums sums = sums_of(*twig.lists, kind.stage, slice);
+      const StageSums sums = sums_of(*twig.lists, stage_of, slice);
       found->second = {stage(*twig.lists, sums.portions, wires, *twig.on_links), sums.steps,
                        sums.flops};
     }
@@ -400,7 +394,7 @@ Result<StepModel::State::Twig*> StepModel::State::twig_for(const Layout& layout)
   return &last.emplace(std::move(twig));
 }
 
-Result<StepPieces> StepModel::State::step(const Layout& layout, const detail::Dealt& of) {
+Result<StepPieces> StepModel::State::step(const Layout& layout, const StageInventories::Known& of) {
   if (stages_known > kMostStages) {
     last.reset();
     known_stages.clear();
@@ -410,49 +404,45 @@ Result<StepPieces> StepModel::State::step(const Layout& layout, const detail::De
   Wires wires = wires_on(layout, *twig.links, twig.busiest);
   StepPieces step = twig.around;
   set_pipeline(step, layout);
-  step.stages = of.stages;
-  step.first_alike = of.first_alike;
-  step.kinds.reserve(of.kinds.size());
+  const StageInventory& inventory = of.inventory;
+  step.stages = inventory.stages;
+  step.first_alike = inventory.first_alike;
+  step.kinds.reserve(inventory.contents.size());
   works.clear();
-  for (const detail::Dealt::Kind& kind : of.kinds) {
+  for (std::size_t kind = 0; kind < inventory.contents.size(); ++kind) {
+    const Stage& stage = inventory.contents[kind].stage;
     const Slice own = layout.recompute_by_stage.empty()
                           ? twig.slice
-                          : slice_of(layout, trainer, kind.stage.id.index(), attention);
-    const KnownStage& known = known_stage(twig, kind, own, wires);
+                          : slice_of(layout, trainer, stage.id.index(), attention);
+    const KnownStage& known = known_stage(twig, stage, of.numbers[kind], own, wires);
     StageWork& work = works.emplace_back();
     work.flops = known.flops;
-    work.shares = parameter_shares(known.steps, kind.stage.count, twig.lists->recipe, twig.trained,
+    work.shares = parameter_shares(known.steps, stage.count, twig.lists->recipe, twig.trained,
                                    twig.sharding, wires);
-    add_offloaded(work.shares, own, kind.stage, *twig.lists, layout);
+    add_offloaded(work.shares, own, stage, *twig.lists, layout);
     step.kinds.push_back(known.pieces);
     add_transfers(step.kinds.back(), layout);
   }
   std::vector<Flops> flops(static_cast<std::size_t>(layout.pp));
   fill_ranks(step, works, flops);
-  sum_embedding(step, of, twig, wires);
+  sum_embedding(step, inventory.embedding_ranks, twig, wires);
   set_flops(step, layout, flops);
   return step;
 }
 
 // Megatron-Core 0.19.2 distributed/finalize_model_grads.py:659: after the reduction over data
 // parallel ranks, before the step; DeepSpeed's pipelines likewise (_exec_reduce_tied_grads).
-void StepModel::State::sum_embedding(StepPieces& step, const detail::Dealt& of, const Twig& twig,
-                                     Wires& wires) {
-  std::int64_t farthest = 0;
-  Few<std::int64_t, 3> ranks = {0};  // the first stage's, that of MTP modules, the last stage's
-  for (const StepPieces::StageAt& at : of.stages) {
-    const Stage& stage = of.kinds[static_cast<std::size_t>(at.kind)].stage;
-    if (at.rank <= farthest || embedding_copies(stage, model, twig.lists->recipe) == 0) continue;
-    ranks.push_back(farthest = at.rank);
-  }
-  if (farthest == 0) return;
+void StepModel::State::sum_embedding(StepPieces& step, const std::vector<std::int64_t>& ranks,
+                                     const Twig& twig, Wires& wires) {
+  if (ranks.empty()) return;
   const HeldParameters& table = twig.lists->work.embedding_copy(twig.slice).parameters;
-  if (table.trained_dense == Params(0)) return;
+  if (table.dense.trained == Params(0)) return;
   const double cut = twig.sharding.gradients ? real(twig.sharding.dense.ways) : 1.0;
-  const RealBytes gradient(real(table.trained_dense.value()) * twig.trained.model.gradient / cut);
+  const RealBytes gradient(real(table.dense.trained.value()) * twig.trained.model.gradient / cut);
   const auto members = static_cast<std::int64_t>(ranks.size());
-  const Seconds sum = wires.pipeline_sum(
-      {members, std::max<std::int64_t>(1, farthest / (members - 1))}, rounded(gradient));
+  const std::int64_t apart = (ranks.back() - ranks.front()) / (members - 1);
+  const Seconds sum =
+      wires.pipeline_sum({members, std::max<std::int64_t>(1, apart)}, rounded(gradient));
   for (const std::int64_t rank : ranks) step.ranks[static_cast<std::size_t>(rank)].embedding = sum;
 }
 
@@ -477,6 +467,7 @@ void StepModel::State::fill_ranks(StepPieces& step, const std::vector<StageWork>
 Result<StepPieces> StepModel::State::whole_step(const Layout& layout) {
   Slice slice = slice_of(layout, trainer, 0, attention);
   slice.autocast = false;  // however weights are shared, it is least without casts
+  slice.own_gradients = detail::may_keep_gradients_apart(trainer);
   if (const auto large = too_large(widths, slice)) return fail({*large});
   Lists& of = lists_for(StoredAs(layout));
   Wires wires = wires_of(layout);
@@ -516,13 +507,16 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   step.pp = layout.pp;
   step.micro_batches = micro_batch_count(layout);
   step.world = world_size(layout);
-  step.tensor_apart = wires.place(GroupKind::Tp).node.together < layout.tp;
+  step.tensor_apart = wires.leaves_node(GroupKind::Tp);
+  step.context_apart = wires.leaves_node(GroupKind::Cp);
+  step.expert_apart = wires.leaves_node(GroupKind::Ep);
   if (layout.pp > 1) {
-    step.stages_apart = wires.place(GroupKind::Pp).node.together < layout.pp;
+    step.stages_apart = wires.leaves_node(GroupKind::Pp);
     step.transfer = transfer_time(boundary_bytes(model, slice, of.recipe),
                                   wires.place(GroupKind::Pp), cluster, rates);
   }
-  step.host_share = detail::host_share(layout, trainer, slowest_accelerator(cluster));
+  step.host_share = detail::host_share(layout, trainer, slowest_group(cluster).accelerator);
+  step.host_pace = rates.host, step.gap = rates.gap;
   step.transfers_overlap = asks(layout, Switch::OverlapP2p, trainer);
   step.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, trainer);
   step.gather_overlaps = asks(layout, Switch::OverlapParameterGather, trainer);
@@ -532,7 +526,8 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
   step.regime = {.nodes = real(node_count(cluster)),
                  .experts = chosen.experts > 0,
                  .adapters = job.lora.has_value(),
-                 .untaught = is_untaught(cluster)};
+                 .untaught = is_untaught(cluster),
+                 .told = told_of(cluster)};
   step.tokens = tokens_per_step(layout);
   step.needed = needed(of, layout) * real(step.tokens.value());
   FlopsPerSecond all;
@@ -545,16 +540,15 @@ void StepModel::State::set_surroundings(StepPieces& step, const Slice& slice, Li
 StepModel::StepModel(const Model& model, const Cluster& cluster, const Trainer& trainer,
                      const Job& job, const Kernels& kernels,
                      std::optional<AttentionKernel> attention, ExpertLoad expert_load)
-    : state_(new State{model, cluster, trainer, job,
-                       rates_of(kernels, slowest_accelerator(cluster)), attention,
-                       std::move(expert_load)}) {}
+    : state_(new State{model, cluster, trainer, job, rates_of(kernels, slowest_group(cluster)),
+                       attention, std::move(expert_load)}) {}
 StepModel::~StepModel() = default;
 StepModel::StepModel(StepModel&&) noexcept = default;
 StepModel& StepModel::operator=(StepModel&&) noexcept = default;
 
 Result<StepPieces> StepModel::pieces(const Layout& layout, const Schedule* schedule) {
-  const detail::Dealt* dealt = TW_TRY(state_->dealt.of(layout));
-  StepPieces step = TW_TRY(state_->step(layout, *dealt));
+  const StageInventories::Known* known = TW_TRY(state_->inventories.of(layout));
+  StepPieces step = TW_TRY(state_->step(layout, *known));
   if (schedule != nullptr) step.order = *schedule;
   return step;
 }
@@ -584,8 +578,11 @@ WorkCache& StepModel::work(const StoredAs& storage) {
 }
 
 Result<StepPieces> step_pieces(const StepQuestion& q) {
-  return StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention, q.expert_load)
-      .pieces(q.layout, q.schedule);
+  StepPieces step =
+      TW_TRY(StepModel(q.model, q.cluster, q.trainer, q.job, q.kernels, q.attention, q.expert_load)
+                 .pieces(q.layout, q.schedule));
+  step.tuned = q.tuned;
+  return step;
 }
 
 Result<TimeConstants> load_time_constants(const std::string& data_directory,

@@ -6,11 +6,12 @@
 // 2. What kernels cannot tell is told by a few constants of the software stack (StackConstants).
 //    A stage's pass takes, with g the seconds on the device and h those of the host that launches,
 //
-//      g = products + attention + streams + loss + launches x launch + exposed collectives
+//      g = products + accumulated + attention + streams + loss + kernels x gap + collectives
 //      t = (g^4 + h^4)^(1/4)          the host is a floor under the device, not an addend
-//      h = kernels x host + hops x hop + modules x host_per_module
-//    hops between members of tp on several nodes; modules where a trainer's ZeRO-3 has hooks.
-//    CUDA graphs need no host and a fifth of a launch; experts may be launched one by one.
+//      h = calls x host x pace + hops x hop + modules x host_per_module
+//    accumulated is what weight gradients are added to, gap lies between two queued kernels, calls
+//    are the host's, pace is its over an H100's; hops between members of tp where ranks leave their
+//    node, modules where ZeRO-3 has hooks. CUDA graphs need no host.
 // 3. The pipeline's clock runs over the stages. For m micro-batches on p ranks of v chunks, t_r the
 //    time of a micro-batch on rank r with its transfers:
 //
@@ -25,7 +26,8 @@
 //    at the host's pace if its states are there. Activations there cross in every pass, shown where
 //    that takes longer or the trainer waits. All ranks wait for each other:
 //
-//      step = (pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) x scale
+//      step = ((pipeline + data + optimizer) x (1 + growth x log2(max(1, ranks / 8))) + fixed)
+//             x scale [x tuned in a vendor's own recipe]
 //
 // Experts work, and rows travel to them and back, as long as on the busiest rank of ep in each
 // layer (expert_load.h); balanced unless asked otherwise. The parts add up to the step. Pieces cost
@@ -61,9 +63,11 @@ enum class Piece : std::uint8_t {
 inline constexpr std::size_t kPieces = static_cast<std::size_t>(Piece::Ring) + 1;
 struct PassPieces {
   std::array<Seconds, kPieces> seconds{};
-  double kernels = 0;  // operators and collectives to launch
-  double hops = 0;     // between members of tp: n - 1 for each of their collectives
-  double modules = 0;  // that hold weights
+  Seconds accumulated;  // what is moved to add gradients up, beside the product that makes them
+  double kernels = 0;   // on the device
+  double calls = 0;     // of the host: operators and collectives
+  double hops = 0;      // between members of tp: n - 1 for each of their collectives
+  double modules = 0;   // that hold weights
   Seconds& at(Piece piece) { return seconds[static_cast<std::size_t>(piece)]; }
   Seconds at(Piece piece) const { return seconds[static_cast<std::size_t>(piece)]; }
   PassPieces& operator+=(const PassPieces& more);
@@ -79,32 +83,35 @@ struct StagePieces {
 struct RankPieces {
   Seconds reduced, gathered;                         // once a step
   Seconds every_forward, every_backward, offloaded;  // in each micro-batch; activations each way
-  Seconds copied_forward, copied_backward, copied;   // out of and into their buffers; once a step
-  Seconds optimizer, orthogonal;                     // bytes it moves; products that Muon adds
+  // Of these, what crosses the network.
+  Seconds reduced_apart, gathered_apart, forward_apart, backward_apart;
+  Seconds crossed;                                  // gradients to the host, in each micro-batch
+  Seconds copied_forward, copied_backward, copied;  // out of and into their buffers; once a step
+  Seconds optimizer, orthogonal;                    // bytes it moves; products that Muon adds
   Seconds host_step, embedding;  // states there, gradients of its copies: no stack's constants
 };
 struct StepPieces {
-  struct StageAt {
-    std::int64_t kind = 0, rank = 0;  // of `kinds`, of the pipeline
-  };
-  std::vector<StagePieces> kinds;                         // of stages in a row most hold the same
+  using StageAt = trainwright::StageAt;
+  std::vector<StagePieces> kinds;                         // of contents, as the inventory has them
   std::vector<StageAt> stages;                            // in the order of the layers
   void add(const StagePieces& stage, std::int64_t rank);  // of a kind of its own
   std::vector<RankPieces> ranks;                          // by pipeline rank
-  std::vector<std::int64_t> first_alike;  // rank with the same stages, of each; empty: unknown
+  std::vector<std::int64_t> first_alike;                  // as the inventory has it; empty: unknown
   ScheduleKind schedule = ScheduleKind::None;
   std::int64_t pp = 1, vpp = 1, micro_batches = 1, group = 0, world = 1;
-  double host_share = 1;    // of kernels that the host launches, CUDA graphs the others
-  Seconds host_per_module;  // where the host sees to sharded weights module by module
-  Seconds transfer;         // of one tensor to the next stage
-  bool tensor_apart = false, stages_apart = false;  // on several nodes
-  Regime regime;                                    // which decides how sure the answer is
+  double host_share = 1;         // of kernels that the host launches, CUDA graphs the others
+  double host_pace = 1;          // of the accelerator's host over an H100's
+  Seconds gap, host_per_module;  // where the host sees to sharded weights module by module
+  Seconds transfer;              // of one tensor to the next stage
+  bool tensor_apart = false, stages_apart = false, context_apart = false,
+       expert_apart = false;  // on several nodes
+  bool tuned = false;         // a vendor's own recipe
+  Regime regime;              // how sure the answer is
   bool transfers_overlap = false, reduce_overlaps = false, gather_overlaps = false,
        offload_overlaps = false;
   bool buckets_on_first = false;  // ranks behind the first of a pipeline have one bucket per chunk
   std::optional<Schedule> order;  // of schedule=csv
-  // Micro-batches that would fit into what the slowest rank stands idle, where that is known.
-  std::optional<double> idle = std::nullopt;
+  std::optional<double> idle = std::nullopt;  // micro-batches that fit into it, where known
   Seconds bound;  // the slowest rank's products at the accelerator's peak
   Tokens tokens;
   // By the whole cluster: what the model and the job need, for MFU, and with what is run again.
@@ -130,6 +137,7 @@ struct StepQuestion {
   std::optional<AttentionKernel> attention = std::nullopt;
   const Schedule* schedule = nullptr;  // of schedule=csv
   ExpertLoad expert_load = {};
+  bool tuned = false;  // a vendor's own recipe
 };
 // Diagnoses layers that cannot be dealt out and sizes beyond any device.
 Result<StepPieces> step_pieces(const StepQuestion& question);
@@ -159,14 +167,14 @@ class StepModel {
 // clang-format off
 enum class TimePart : std::uint8_t {
   Products, AttentionCores, Streams, Loss,  // kernels: matrices, attention, memory-bound ones, the loss
-  Launches, Host,                      // what each kernel adds on the device; waiting for the host
+  Gaps, Host,                          // between kernels on the device; waiting for the host
   Tensor, Context, Expert,             // collectives that are not hidden
   Pipeline, Bubble,                    // transfers between stages, and waiting for others
-  Data, Offload,                       // gradients and weights, activations to the host: not hidden
-  Optimizer, Waiting,                  // the latter of ranks for each other
+  Data, Offload,                       // gradients and weights, what goes to the host: not hidden
+  Optimizer, Waiting, Fixed,           // of ranks for each other; whatever the step
 };
 // clang-format on
-inline constexpr std::size_t kTimeParts = static_cast<std::size_t>(TimePart::Waiting) + 1;
+inline constexpr std::size_t kTimeParts = static_cast<std::size_t>(TimePart::Fixed) + 1;
 std::string_view name_of(TimePart part);
 
 struct StepTime {
@@ -179,17 +187,6 @@ struct StepTime {
   double unsure = 1;        // half the interval's width in logarithms, over the stack's spread
 };
 StepTime step_time(const StepPieces& pieces, const StackConstants& stack);
-// A lower bound, from `StepModel::whole`: no layout with these degrees, this micro-batch, recompute
-// and sharding takes less, however its layers are dealt out, if its schedule leaves every rank idle
-// for so many micro-batches: the slowest takes at least the mean, roots add up to more. O(1).
-struct LeastStep {
-  Seconds micro_batch, end, peak;        // of a rank; its products at the accelerator's peak
-  double micro_batches = 1, factor = 1;  // the latter of waiting and scale
-  Seconds with_idle(double idle) const;
-};
-LeastStep least_step(const StepPieces& whole, const StackConstants& stack);
-// That any rank stands idle at least: 1f1b and gpipe p - 1, interleaved (p - 1) / v, others 0.
-double least_idle(ScheduleKind schedule, std::int64_t pp, std::int64_t vpp);
 // The same with the share of the bubble as these constants have it: for fits, which ask often.
 StepPieces with_known_idle(StepPieces pieces, const StackConstants& stack);
 double tokens_per_second_per_rank(const StepTime& time);
@@ -198,3 +195,4 @@ Json to_json(const StepTime& time);
 }  // namespace trainwright
 // The rest of the public face: the order of a step's actions, and of any other.
 #include "trainwright/simulate/pipeline.h"
+#include "trainwright/simulate/unspecified.h"

@@ -14,6 +14,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/base/result.h"
+#include "trainwright/base/units.h"
 #include "trainwright/cluster/cluster.h"
 #include "trainwright/trainer/trainer.h"
 
@@ -25,19 +26,21 @@ enum class StackConstant : std::uint8_t {
   AttentionCores, // factor on fused attention
   Streams,     // factor on memory-bound kernels
   Loss,        // factor on the loss: several passes where a list has one
-  Launch,      // seconds that each kernel adds on the device
-  Host,        // seconds that the host needs for each kernel: a floor
-  Hop,         // likewise for each hop of a collective of tp that leaves its node
-  StalledHop,  // the same where stages sit on several nodes, which slows all of tp in some stacks
-  Collectives, // factor on collectives within a micro-batch
+  Accumulate,  // share of the traffic of adding up gradients that shows beside their product
+  Host,        // factor on what the host takes for an operator: a floor
+  Hop,         // seconds of the host for each hop of a collective of tp, where ranks leave a node
+  InNode,      // factor on collectives within a node, whose kernels share the device with others
+  Network,     // factor on what crosses the network
   Reductions,  // factor on all-reduces beside that
   Exposed,     // share of collectives beside other work that shows all the same
-  Transfer,    // factor on transfers between stages
-  Data,        // factor on gradients and weights that travel
-  DataExposed, // share of them that shows where they are overlapped
-  DataGrowth,  // of these with every doubling of the ranks beyond 64
+  Transfer,    // share of a transfer between stages that shows: it may be there before it is wanted
+  DataInNode,  // factor on gradients and weights within a node, beside InNode
+  DataExposed, // share of gradients and weights that shows where they are overlapped
+  DataGrowth,  // of those that cross the network, with every doubling of the ranks beyond 64
   Optimizer,   // factor on its bytes at full bandwidth
   Growth,      // of a step with every doubling of the ranks beyond 8
+  Fixed,       // seconds of a step beside all of it: data, logging, clipping
+  Tuned,       // factor on the step of a vendor's own recipe, tuned for that machine
   Scale,       // of a whole step: machines with one and the same stack differ; 1 until one is measured
 };
 // clang-format on
@@ -59,17 +62,23 @@ struct WidthRule {
   double least = 1, rest = 0, nodes = 0, experts = 1, adapters = 1, untaught = 1, slow = 1;
   friend bool operator==(const WidthRule&, const WidthRule&) = default;
 };
+// What a question may leave open of its machines; unspecified.h tells what hangs on each.
+enum class Unspecified : std::uint8_t { Network, Host, Power };
+inline constexpr std::size_t kUnspecified = static_cast<std::size_t>(Unspecified::Power) + 1;
 struct Regime {
   double nodes = 1;
   bool experts = false, adapters = false, untaught = false;
+  std::array<bool, kUnspecified> told = {};  // of all groups
 };
+std::array<bool, kUnspecified> told_of(const Cluster& cluster);
 double width_of(const WidthRule& rule, const Regime& regime, double other);  // over the spread
 bool is_untaught(
     const Cluster& cluster);  // some of it is no NVIDIA's, whose runs taught the constants
 
 struct StackConstants {
   std::array<double, kStackConstants> values{};
-  double spread = 0.3;  // of 90 % intervals, see WidthRule
+  Seconds host{1.1e-4};  // of an operator, on the host of an H100: measured, never fitted
+  double spread = 0.3;   // of 90 % intervals, see WidthRule
   WidthRule width = {};
   double at(StackConstant which) const { return values[static_cast<std::size_t>(which)]; }
   friend bool operator==(const StackConstants&, const StackConstants&) = default;
@@ -79,7 +88,9 @@ struct StackConstants {
 struct StackPrior {
   std::string_view name, unit, meaning;
   double least, most, usual;
-  double spread;  // standard deviation of its logarithm
+  double spread;     // standard deviation of its logarithm
+  double deviation;  // that of a stack from what all stacks share; 0: it has none
+  double machine;    // that of one's own machine, nothing measured there, from its stack
 };
 std::span<const StackPrior> stack_priors();  // in the order of StackConstant
 StackConstants usual_stack();
@@ -103,6 +114,8 @@ Result<Stacks> load_stacks(const std::string& data_directory,
                            const std::optional<std::string>& file = {});
 // The stack of a trainer.
 const Stack& stack_of(const Stacks& stacks, const Trainer& trainer);
+// As for a vendor's own recipe on a machine set up for it: `tuned` is in the scale.
+Stacks as_tuned(Stacks stacks);
 Json to_json(const Stacks& stacks);
 
 }  // namespace trainwright

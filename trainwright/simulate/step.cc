@@ -35,64 +35,65 @@ Parts operator*(Parts parts, double times) {
   return parts;
 }
 
-// What travels beside other work shows in part, and where it takes longer. A stack that has less
-// traffic than its lists say (a factor below 1) does not make links faster: what other work does
-// not cover shows in full.
-Seconds shown(Seconds traffic, double factor, Seconds beside, double exposed) {
-  return std::max(traffic * (factor * exposed), traffic * std::max(factor, 1.0) - beside);
+// What travels beside other work shows in part, and what other work does not cover in full.
+Seconds shown(Seconds traffic, Seconds beside, double exposed) {
+  return std::max(traffic * exposed, traffic - beside);
 }
 
-// What is left of a launch on the device where a CUDA graph makes it: kernels still wait for each
-// other. Chosen with all rows in view, of 0, 0.2 and 1.
-constexpr double kLaunchInGraph = 0.2;
+// What is left of the gap between kernels in a CUDA graph: Megatron-LM's pull request 6453 measures
+// 0.55 us there, traces of queued kernels 0.75 to 1.5 us.
+constexpr double kGapInGraph = 0.4;
 
-// What each kernel takes beside its work, on the device and on the host, each hop of tp, and each
-// module.
-struct Launching {
-  Seconds device, host, hop, module;
+// What kernels of a layout take beside their work: on the device and on the host, each hop of tp,
+// each module; and what collectives take where their groups lie.
+struct Around {
+  Seconds gap, host, hop, module;
+  double tensor = 1, context = 1, expert = 1, stages = 1;
 };
-Launching launching_of(const StepPieces& step, const StackConstants& stack) {
-  const double share = kLaunchInGraph + (1 - kLaunchInGraph) * step.host_share;
-  Launching each{.device = Seconds(stack.at(StackConstant::Launch) * share),
-                 .host = Seconds(stack.at(StackConstant::Host) * step.host_share),
-                 .hop = {},
-                 .module = step.host_per_module};
-  if (step.tensor_apart) each.hop = Seconds(stack.at(StackConstant::Hop));
-  if (step.stages_apart) {
-    each.hop = std::max(each.hop, Seconds(stack.at(StackConstant::StalledHop)));
-  }
-  return each;
+Around around_of(const StepPieces& step, const StackConstants& stack) {
+  const auto links = [&](bool apart) {
+    return stack.at(apart ? StackConstant::Network : StackConstant::InNode);
+  };
+  const bool apart = step.tensor_apart || step.stages_apart;
+  return {.gap = step.gap * (kGapInGraph + (1 - kGapInGraph) * step.host_share),
+          .host = stack.host * (stack.at(StackConstant::Host) * step.host_pace * step.host_share),
+          .hop = apart ? Seconds(stack.at(StackConstant::Hop)) : Seconds(0),
+          .module = step.host_per_module,
+          .tensor = links(step.tensor_apart),
+          .context = links(step.context_apart),
+          .expert = links(step.expert_apart),
+          .stages = links(step.stages_apart)};
 }
 
 // A pass of a stage, by part.
-Parts pass_parts(const PassPieces& pass, const Launching& each, const StackConstants& stack) {
+Parts pass_parts(const PassPieces& pass, const Around& each, const StackConstants& stack) {
   const auto factor = [&](StackConstant which) { return stack.at(which); };
-  const double collectives = factor(StackConstant::Collectives);
   Parts parts{};
-  parts[index(TimePart::Products)] = pass.at(Piece::Products) * factor(StackConstant::Products);
+  parts[index(TimePart::Products)] = pass.at(Piece::Products) * factor(StackConstant::Products) +
+                                     pass.accumulated * factor(StackConstant::Accumulate);
   parts[index(TimePart::AttentionCores)] =
       pass.at(Piece::AttentionCores) * factor(StackConstant::AttentionCores);
   parts[index(TimePart::Streams)] = pass.at(Piece::Streams) * factor(StackConstant::Streams);
-  parts[index(TimePart::Launches)] = each.device * pass.kernels;
+  parts[index(TimePart::Gaps)] = each.gap * pass.kernels;
   parts[index(TimePart::Loss)] = pass.at(Piece::Loss) * factor(StackConstant::Loss);
   parts[index(TimePart::Tensor)] =
       (pass.at(Piece::Tensor) + pass.at(Piece::TensorSums) * factor(StackConstant::Reductions) +
        pass.at(Piece::Beside) * factor(StackConstant::Exposed)) *
-      collectives;
+      each.tensor;
   parts[index(TimePart::Context)] =
-      pass.at(Piece::Context) * collectives + shown(pass.at(Piece::Ring), collectives,
-                                                    parts[index(TimePart::AttentionCores)],
-                                                    factor(StackConstant::Exposed));
+      pass.at(Piece::Context) * each.context + shown(pass.at(Piece::Ring) * each.context,
+                                                     parts[index(TimePart::AttentionCores)],
+                                                     factor(StackConstant::Exposed));
   // What travels to experts while other work runs is hidden by kernels of any kind.
   parts[index(TimePart::Expert)] =
-      (pass.at(Piece::Expert) + pass.at(Piece::Vocabulary)) * collectives +
-      shown(pass.at(Piece::ExpertBeside), collectives,
+      pass.at(Piece::Expert) * each.expert + pass.at(Piece::Vocabulary) * each.stages +
+      shown(pass.at(Piece::ExpertBeside) * each.expert,
             parts[index(TimePart::Products)] + parts[index(TimePart::AttentionCores)] +
-                parts[index(TimePart::Streams)] + parts[index(TimePart::Launches)],
+                parts[index(TimePart::Streams)] + parts[index(TimePart::Gaps)],
             factor(StackConstant::Exposed));
   const double device = sum(parts).value();
   const double host =
-      (each.host * pass.kernels + each.hop * pass.hops + each.module * pass.modules).value();
+      (each.host * pass.calls + each.hop * pass.hops + each.module * pass.modules).value();
   const double both = std::sqrt(std::sqrt(fourth(device) + fourth(host)));
   parts[index(TimePart::Host)] = Seconds(std::max(both - device, 0.0));
   return parts;
@@ -105,7 +106,7 @@ struct Visit {
 };
 
 // `blocking`: the transfer that each pass waits for.
-Visit visit_of(const StagePieces& stage, Seconds blocking, const Launching& each,
+Visit visit_of(const StagePieces& stage, Seconds blocking, const Around& each,
                const StackConstants& stack) {
   Visit visit;
   visit.forward = pass_parts(stage.forward, each, stack);
@@ -195,16 +196,30 @@ Seconds makespan_of(const StepPieces& step, const std::vector<Visit>& kinds,
   return clock ? std::max(*clock, slowest * m) : slowest * m + all * ((p - 1) / (p * v));
 }
 
-// Larger jobs have longer ways and more neighbours.
-double data_factor(const StepPieces& step, const StackConstants& stack) {
+// What gradients and weights take on a stack's links, of which `apart` crosses the network: larger
+// jobs have longer ways and more neighbours there.
+struct DataLinks {
+  double in_node = 1, network = 1;
+  Seconds operator()(Seconds all, Seconds apart) const {
+    return (all - apart) * in_node + apart * network;
+  }
+};
+DataLinks data_links(const StepPieces& step, const StackConstants& stack) {
   const double doublings = std::log2(std::max(1.0, real(step.world) / 64));
-  return stack.at(StackConstant::Data) * (1 + stack.at(StackConstant::DataGrowth) * doublings);
+  return {stack.at(StackConstant::InNode) * stack.at(StackConstant::DataInNode),
+          stack.at(StackConstant::Network) * (1 + stack.at(StackConstant::DataGrowth) * doublings)};
+}
+
+// Of a transfer between stages what the next one waits for.
+Seconds transfer_of(const StepPieces& step, const StackConstants& stack) {
+  const StackConstant links = step.stages_apart ? StackConstant::Network : StackConstant::InNode;
+  return step.transfer * (stack.at(links) * stack.at(StackConstant::Transfer));
 }
 
 // A pass waits for what it gets and sends, all of it or what shows beside other work.
 Seconds blocking_of(const StepPieces& step, const StackConstants& stack) {
-  return step.transfer * (stack.at(StackConstant::Transfer) *
-                          (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0));
+  return transfer_of(step, stack) *
+         (step.transfers_overlap ? stack.at(StackConstant::Exposed) : 1.0);
 }
 
 // A rank between two others sends every result and every gradient, one after the other.
@@ -218,10 +233,15 @@ double waiting_factor(const StepPieces& step, const StackConstants& stack) {
   return 1 + stack.at(StackConstant::Growth) * std::log2(std::max(1.0, real(step.world) / 8));
 }
 
+// Of a machine, and of a vendor's own recipe on it.
+double scale_of(const StepPieces& step, const StackConstants& stack) {
+  return stack.at(StackConstant::Scale) * (step.tuned ? stack.at(StackConstant::Tuned) : 1.0);
+}
+
 // One micro-batch on each kind of stage.
 std::vector<Visit> kind_visits(const StepPieces& step, const StackConstants& stack) {
   const Seconds blocking = blocking_of(step, stack);
-  const Launching each = launching_of(step, stack);
+  const Around each = around_of(step, stack);
   std::vector<Visit> kinds;
   kinds.reserve(step.kinds.size());
   for (const StagePieces& kind : step.kinds) {
@@ -231,7 +251,7 @@ std::vector<Visit> kind_visits(const StepPieces& step, const StackConstants& sta
 }
 
 Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
-  const Seconds transfer = step.transfer * stack.at(StackConstant::Transfer);
+  const Seconds transfer = transfer_of(step, stack);
   const std::vector<Visit> kinds = kind_visits(step, stack);
   std::vector<Visit> ranks(step.ranks.size());
   for (const StepPieces::StageAt& stage : step.stages) {
@@ -243,7 +263,7 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
     rank.backward += visit.backward;
   }
   const double exposed = stack.at(StackConstant::DataExposed);
-  const double data = data_factor(step, stack);
+  const DataLinks data = data_links(step, stack);
   Pipeline pipeline;
   const Visit* slowest = nullptr;
   std::vector<RankSeconds> seconds(ranks.size());
@@ -255,13 +275,14 @@ Pipeline pipeline_of(const StepPieces& step, const StackConstants& stack) {
     rank.forward[index(TimePart::Streams)] += of.copied_forward * streams;
     rank.backward[index(TimePart::Streams)] += of.copied_backward * streams;
     rank.forward[index(TimePart::Data)] +=
-        shown(of.every_forward, data, sum(rank.forward), exposed);
+        shown(data(of.every_forward, of.forward_apart), sum(rank.forward), exposed);
     rank.backward[index(TimePart::Data)] +=
-        shown(of.every_backward, data, sum(rank.backward), exposed);
+        shown(data(of.every_backward, of.backward_apart), sum(rank.backward), exposed);
     for (Parts* pass : {&rank.forward, &rank.backward}) {
       const Seconds hidden = step.offload_overlaps ? sum(*pass) : Seconds(0);
-      (*pass)[index(TimePart::Offload)] = shown(of.offloaded, 1, hidden, 0);
+      (*pass)[index(TimePart::Offload)] = shown(of.offloaded, hidden, 0);
     }
+    rank.backward[index(TimePart::Offload)] += of.crossed;
     seconds[r] = {sum(rank.forward), sum(rank.backward)};
     const Seconds total = seconds[r].forward + seconds[r].backward;
     if (slowest != nullptr && total <= pipeline.visit) continue;
@@ -300,16 +321,17 @@ Seconds least_traffic(const StepPieces& step) {
 
 // Of gradients and weights that travel once a step, what is not hidden.
 Seconds data_shown(const StepPieces& step, std::size_t index_of_rank, const Pipeline& pipeline,
-                   double data, const StackConstants& stack) {
+                   const DataLinks& data, const StackConstants& stack) {
   const RankPieces& rank = step.ranks[index_of_rank];
   const auto left = [&](bool overlaps, Seconds traffic, double layers, double pass) {
-    traffic = traffic * data;
     if (!overlaps) return traffic;
-    return shown(traffic, 1, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
+    return shown(traffic, beside(step, index_of_rank, traffic, pipeline.visit, layers, pass),
                  stack.at(StackConstant::DataExposed));
   };
-  return left(step.reduce_overlaps, rank.reduced, kBehindBackward, kBackward) +
-         left(step.gather_overlaps, rank.gathered, kBehindForward, kForward);
+  return left(step.reduce_overlaps, data(rank.reduced, rank.reduced_apart), kBehindBackward,
+              kBackward) +
+         left(step.gather_overlaps, data(rank.gathered, rank.gathered_apart), kBehindForward,
+              kForward);
 }
 
 }  // namespace
@@ -326,7 +348,9 @@ StepPieces with_idle(StepPieces step, Seconds makespan, Seconds visit) {
 
 PassPieces& PassPieces::operator+=(const PassPieces& more) {
   for (std::size_t i = 0; i < kPieces; ++i) seconds[i] += more.seconds[i];
+  accumulated += more.accumulated;
   kernels += more.kernels;
+  calls += more.calls;
   hops += more.hops;
   modules += more.modules;
   return *this;
@@ -334,7 +358,9 @@ PassPieces& PassPieces::operator+=(const PassPieces& more) {
 
 PassPieces operator*(PassPieces pieces, double times) {
   for (Seconds& one : pieces.seconds) one = one * times;
+  pieces.accumulated = pieces.accumulated * times;
   pieces.kernels *= times;
+  pieces.calls *= times;
   pieces.hops *= times;
   pieces.modules *= times;
   return pieces;
@@ -353,8 +379,7 @@ StepPieces with_makespan(StepPieces step, const StackConstants& stack, Seconds m
 std::optional<DrawnPipeline> drawn_pipeline(const StepPieces& step, const StackConstants& stack,
                                             std::int64_t most) {
   if (step.pp == 1 && !step.order) return std::nullopt;
-  Costs costs =
-      costs_of(step, kind_visits(step, stack), step.transfer * stack.at(StackConstant::Transfer));
+  Costs costs = costs_of(step, kind_visits(step, stack), transfer_of(step, stack));
   if (step.order) return DrawnPipeline{*step.order, std::move(costs)};
   const Shape shape{static_cast<int>(step.pp), static_cast<int>(std::min(step.micro_batches, most)),
                     static_cast<int>(step.vpp)};
@@ -384,16 +409,41 @@ Seconds optimizer_of(const RankPieces& rank, const StackConstants& stack) {
 
 }  // namespace
 
+namespace {
+
+// Of a step that hangs on the network, the host and the power: the shares that show.
+std::array<double, kUnspecified> hanging_on(const StepPieces& step, const StepTime& time) {
+  const auto share = [&](TimePart part) { return time.parts[index(part)] / time.step; };
+  double network = step.regime.nodes > 1 ? share(TimePart::Data) : 0;
+  if (step.tensor_apart) network += share(TimePart::Tensor);
+  if (step.context_apart) network += share(TimePart::Context);
+  if (step.expert_apart) network += share(TimePart::Expert);
+  if (step.stages_apart) network += share(TimePart::Pipeline);
+  return {network, 1 - fourth(1 - share(TimePart::Host)), share(TimePart::Products)};
+}
+
+double unsure_of(const StepPieces& step, const StackConstants& stack, const StepTime& time) {
+  const Seconds timed_alone =
+      time.parts[index(TimePart::Products)] + time.parts[index(TimePart::AttentionCores)];
+  const WidthRule& rule = stack.width;
+  const double width = width_of(rule, step.regime, 1 - timed_alone / time.step);
+  const double middle = stack.spread * width * (1 + rule.slow) / 2;
+  return width * told_narrows(step.regime.told, hanging_on(step, time), middle,
+                              width_of(rule, step.regime, 0) / width);
+}
+
+}  // namespace
+
 StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   const Pipeline pipeline = pipeline_of(step, stack);
   StepTime time;
   time.parts = pipeline.busy;
   time.parts[index(TimePart::Bubble)] = pipeline.makespan - sum(pipeline.busy);
   // The rank with the longest end.
-  const double factor = data_factor(step, stack);
+  const DataLinks links = data_links(step, stack);
   Seconds data, copied, optimizer;
   for (std::size_t r = 0; r < step.ranks.size(); ++r) {
-    const Seconds travels = data_shown(step, r, pipeline, factor, stack) + step.ranks[r].embedding;
+    const Seconds travels = data_shown(step, r, pipeline, links, stack) + step.ranks[r].embedding;
     const Seconds copies = copied_once(step.ranks[r], stack);
     const Seconds steps = optimizer_of(step.ranks[r], stack);
     if (travels + copies + steps > data + copied + optimizer) {
@@ -404,12 +454,12 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
   time.parts[index(TimePart::Data)] += std::max(data, least_traffic(step) - sum(time.parts));
   time.parts[index(TimePart::Optimizer)] = optimizer;
   time.parts[index(TimePart::Waiting)] = sum(time.parts) * (waiting_factor(step, stack) - 1);
-  // However fast a machine was found to be, it does not beat its peak.
-  time.parts = time.parts * std::max(stack.at(StackConstant::Scale), step.bound / sum(time.parts));
+  time.parts[index(TimePart::Fixed)] = Seconds(stack.at(StackConstant::Fixed));
+  // However fast a machine was found to be, it does not beat its peak and its links.
+  const Seconds least = std::max(step.bound, least_traffic(step));
+  time.parts = time.parts * std::max(scale_of(step, stack), least / sum(time.parts));
   time.step = sum(time.parts);
-  const Seconds timed_alone =
-      time.parts[index(TimePart::Products)] + time.parts[index(TimePart::AttentionCores)];
-  time.unsure = width_of(stack.width, step.regime, 1 - timed_alone / time.step);
+  time.unsure = unsure_of(step, stack, time);
   time.low = time.step * std::exp(-stack.spread * time.unsure);
   time.high = time.step * std::exp(stack.spread * time.unsure * stack.width.slow);
   time.bound = step.bound;
@@ -421,29 +471,37 @@ StepTime step_time(const StepPieces& step, const StackConstants& stack) {
 }
 
 LeastStep least_step(const StepPieces& whole, const StackConstants& stack) {
-  const double ranks = real(whole.pp), data = data_factor(whole, stack);
+  const double ranks = real(whole.pp);
+  const DataLinks data = data_links(whole, stack);
   const double exposed = stack.at(StackConstant::DataExposed);
   const RankPieces& of = whole.ranks.front();
-  const Visit visit = visit_of(whole.kinds.front(), Seconds(0), launching_of(whole, stack), stack);
+  const Visit visit = visit_of(whole.kinds.front(), Seconds(0), around_of(whole, stack), stack);
   // A rank has at least one stage, whose passes wait for what they get and send.
   const Seconds waits = whole.pp > 1 ? blocking_of(whole, stack) : Seconds(0);
   const double streams = stack.at(StackConstant::Streams);
   const auto pass = [&](const Parts& parts, Seconds copied, Seconds travels) {
     const Seconds alone = (sum(parts) + copied * streams) * (1 / ranks) + waits;
-    return alone + shown(travels * (1 / ranks), data, alone, exposed);
+    return alone + shown(travels * (1 / ranks), alone, exposed);
   };
-  const Seconds micro_batch = pass(visit.forward, of.copied_forward, of.every_forward) +
-                              pass(visit.backward, of.copied_backward, of.every_backward);
-  const Seconds end = (of.reduced * (data * (whole.reduce_overlaps ? exposed : 1)) +
-                       of.gathered * (data * (whole.gather_overlaps ? exposed : 1)) +
-                       copied_once(of, stack) + optimizer_of(of, stack)) *
-                      (1 / ranks);
-  return {micro_batch, end, whole.bound * (1 / ranks), real(whole.micro_batches),
-          waiting_factor(whole, stack) * stack.at(StackConstant::Scale)};
+  const Seconds micro_batch =
+      pass(visit.forward, of.copied_forward, data(of.every_forward, of.forward_apart)) +
+      pass(visit.backward, of.copied_backward, data(of.every_backward, of.backward_apart)) +
+      of.crossed * (1 / ranks);
+  const Seconds end =
+      (data(of.reduced, of.reduced_apart) * (whole.reduce_overlaps ? exposed : 1) +
+       data(of.gathered, of.gathered_apart) * (whole.gather_overlaps ? exposed : 1) +
+       copied_once(of, stack) + optimizer_of(of, stack)) *
+      (1 / ranks);
+  return {micro_batch,
+          end,
+          whole.bound * (1 / ranks),
+          real(whole.micro_batches),
+          waiting_factor(whole, stack) * scale_of(whole, stack),
+          Seconds(stack.at(StackConstant::Fixed) * scale_of(whole, stack))};
 }
 
 Seconds LeastStep::with_idle(double idle) const {
-  const Seconds step = (micro_batch * (micro_batches + idle) + end) * factor;
+  const Seconds step = (micro_batch * (micro_batches + idle) + end) * factor + fixed;
   // Sums in another order differ in their last digits.
   constexpr double kRounding = 1 - 1e-9;
   return std::max(step, peak) * kRounding;
@@ -465,8 +523,8 @@ double tokens_per_second_per_rank(const StepTime& time) {
 
 std::string_view name_of(TimePart part) {
   constexpr std::array<std::string_view, kTimeParts> kNames = {
-      "products", "attention", "streams", "loss", "launches", "host",      "tensor", "context",
-      "expert",   "pipeline",  "bubble",  "data", "offload",  "optimizer", "waiting"};
+      "products", "attention", "streams", "loss", "gaps",    "host",      "tensor",  "context",
+      "expert",   "pipeline",  "bubble",  "data", "offload", "optimizer", "waiting", "fixed"};
   return kNames[index(part)];
 }
 

@@ -5,12 +5,17 @@
 namespace trainwright::detail {
 namespace {
 
-constexpr double kPasses = 2;  // states, masters and gradients are read, most are written
+constexpr double kPasses = 2;  // what is read and written: states, masters, copies
 // What a host moves in its own memory while it steps an optimizer; the ranks of a node share it.
 // DeepSpeed's CPU Adam took some 10 s for the 18.2 B parameters of an A100 node (its issue 6834)
 // and 8.2 s for 11.6 B (its pull request 735): at 2 x 18 bytes a parameter 65 and 51 GB/s.
 constexpr BytesPerSecond kHostUpdates(58e9);
-constexpr double kSteps = 5;  // unless a run's own settings say otherwise
+// Where many ranks share a node each has few threads: torchrun gives it one. Eight such ranks took
+// 32 ms for a million parameters of each (Megatron-LM fork ISEEKYAN, issue 188), which is 9 GB/s,
+// where the first of the reports above also had eight. Between the two.
+constexpr BytesPerSecond kHostUpdatesOfMany(30e9);
+constexpr std::int64_t kMany = 5;  // ranks of a node
+constexpr double kSteps = 5;       // unless a run's own settings say otherwise
 
 Seconds orthogonalised(const SteppedWeight& weight, const AcceleratorRates& rates) {
   const auto [m, n] = std::minmax(weight.in, weight.out);
@@ -45,27 +50,44 @@ RankPieces stepping(const Stepped& of, const ParameterBytes& bytes, const Steppe
            expert / (cut ? real(sharding.expert.ways) : 1.0);
   };
   const double trained =
-      of_rank(real((held.trained_dense + held.adapter_dense).value()),
-              real((held.trained_expert + held.adapter_expert).value()), sharding.states);
+      of_rank(real((held.dense.trained + held.dense.adapters).value()),
+              real((held.expert.trained + held.expert.adapters).value()), sharding.states);
   const double states =
-      of_rank(real(held.states_dense.value()), real(held.states_expert.value()), sharding.states);
-  const double each = bytes.master + bytes.gradient_at_step + bytes.weight;
-  const double moved = (trained * each + states) * kPasses;
+      of_rank(real(held.dense.states.value()), real(held.expert.states.value()), sharding.states);
+  // Weights without a main copy are read as well; gradients by their norm and by the step.
+  const double weight = bytes.master > 0 ? bytes.weight : bytes.weight * kPasses;
+  const double each = (bytes.master + bytes.gradient_at_step + bytes.gradient) * kPasses + weight;
+  const double moved = trained * each + states * kPasses;
   const auto crossing = [&](double all) { return rounded(RealBytes(all)) / at.host_link; };
   RankPieces rank;
   if (at.away.has(Offload::Optimizer)) {
-    rank.host_step = rounded(RealBytes(moved * real(largest_node(at.cluster)))) / kHostUpdates +
-                     crossing(trained * (bytes.gradient + bytes.weight));
+    // A buffer that is reduced in place stays where it is until the step.
+    const bool added_there = sharding.life != GradientLife::Buffer;
+    const double on_host = trained * (bytes.master + bytes.weight + bytes.gradient) + states;
+    const std::int64_t ranks = largest_node(at.cluster);
+    rank.host_step = rounded(RealBytes(on_host * kPasses * real(ranks))) /
+                         (ranks < kMany ? kHostUpdates : kHostUpdatesOfMany) +
+                     crossing(trained * (bytes.weight + (added_there ? 0.0 : bytes.gradient)));
+    if (added_there) rank.crossed = crossing(trained * bytes.gradient);
   } else {
     rank.optimizer = streamed_time(Bytes(static_cast<std::int64_t>(moved)), false, at.rates);
   }
   rank.orthogonal = of_rank(of.muon.dense, of.muon.expert, sharding.states);
   if (at.away.has(Offload::Parameters)) {
     const double whole =
-        of_rank(real(held.dense.value()), real(held.expert.value()), sharding.weights);
+        of_rank(real(held.dense.all.value()), real(held.expert.all.value()), sharding.weights);
     rank.every_forward = rank.every_backward = crossing(whole * bytes.weight);
   }
   return rank;
+}
+
+bool may_keep_gradients_apart(const Trainer& trainer) {
+  const auto apart = [](const ShardingFacts& facts) {
+    const auto fused = std::find(facts.without.begin(), facts.without.end(),
+                                 KernelKind::FusedGradientAccumulation);
+    return fused != facts.without.end();
+  };
+  return std::any_of(trainer.shardings.begin(), trainer.shardings.end(), apart);
 }
 
 }  // namespace trainwright::detail

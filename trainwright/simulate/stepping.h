@@ -1,11 +1,12 @@
 #pragma once
 // Private: what the optimizer takes on a rank, once a step.
 //
-// On the device it reads its states, main weights and gradients and writes most of them: twice
-// their bytes. States on the host are stepped at the host's pace; gradients go there and weights
-// come back. Muon works on gradients first: five times for each hidden matrix X of m x n numbers, m
-// the lesser, in bf16 (Newton and Schulz' iteration: torch 2.13 optim/_muon.py,
-// Emerging-Optimizers muon_utils.py newton_schulz, which Megatron-Core calls)
+// On the device it reads and writes its states and main weights, writes the weights that kernels
+// read, and reads gradients twice: for their norm and for the step. States on the host are stepped
+// at the host's pace, and weights come back; gradients go there once a step, or in every
+// micro-batch where they are added up there. Muon works on gradients first: five times for each
+// hidden matrix X of m x n numbers, m the lesser, in bf16 (Newton and Schulz' iteration: torch 2.13
+// optim/_muon.py, Emerging-Optimizers muon_utils.py newton_schulz, which Megatron-Core calls)
 //
 //   A = X X^T   m x m x n      B = b A + c A A   m x m x m      X = a X + B X   m x n x m
 //
@@ -41,5 +42,7 @@ struct SteppedAt {
 };
 // Weights on the host come for every pass.
 RankPieces stepping(const Stepped& of, const ParameterBytes& bytes, const SteppedAt& at);
+// Whether a way to share weights makes gradients in the weights' dtype where others add them up.
+bool may_keep_gradients_apart(const Trainer& trainer);
 
 }  // namespace trainwright::detail

@@ -15,7 +15,7 @@
 namespace trainwright::detail {
 
 // A group of ranks on its links, with the times of collectives by kind, bytes and, where tokens are
-// dispatched, ep.
+// dispatched, ep and the backend.
 struct Link {
   GroupPlacement place;
   std::unordered_map<std::array<std::int64_t, 3>, Seconds, NumbersHash> times = {};
@@ -34,6 +34,9 @@ using KnownLinks = std::unordered_map<RankGroup, Link, RankGroupHash>;
 // The groups of layouts with the same degrees, by kind.
 using LinksByKind = std::array<Link*, static_cast<std::size_t>(GroupKind::World) + 1>;
 
+// Of the layers where a token goes to most experts; to none where there are no experts.
+Chosen chosen_of(const Model& model);
+
 // What decides which ranks form groups.
 using Degrees = std::array<std::int64_t, 13>;
 Degrees degrees_of(const Layout& of);
@@ -46,11 +49,13 @@ struct Wires {
   const AcceleratorRates& rates;
   const Chosen& chosen;  // experts of a token
   double busiest;        // rank's share of the rows that experts receive, over the mean
+  bool one_by_one;       // experts without a grouped product
   KnownLinks& known;
   LinksByKind& links;
 
   Link& link(GroupKind kind);
   const GroupPlacement& place(GroupKind kind) { return link(kind).place; }
+  bool leaves_node(GroupKind kind);
   // Most passes make the same calls.
   Seconds time(CollectiveKind kind, GroupKind group, Bytes bytes);
   bool hides(Beside beside) const;

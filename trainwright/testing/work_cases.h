@@ -87,10 +87,14 @@ inline Recipe plain_recipe(Dtype compute = Dtype::Bf16) {
   return recipe;
 }
 
+inline Totals totals_of(const Model& model, const LayerKind& kind, const Slice& slice,
+                        const Recipe& recipe) {
+  const OperatorList list = layer_work(model, kind, slice, recipe);
+  return totals(
+      list, held_parameters(held_weights(layer_weights(model, kind), list, slice, recipe), recipe));
+}
 inline Totals layer_totals(const Model& model, const Slice& slice, const Recipe& recipe) {
-  const LayerKind& kind = model.kinds.front();
-  return totals(layer_work(model, kind, slice, recipe),
-                held_parameters(layer_weights(model, kind), &kind, slice, recipe));
+  return totals_of(model, model.kinds.front(), slice, recipe);
 }
 
 inline Slice recomputed(Slice slice, RecomputeKind kind, Flags<RecomputeModule> modules = {}) {

@@ -50,6 +50,23 @@ struct Kernel {
   std::string setting, source;
 };
 
+struct Overlap {
+  OverlapKind kind = OverlapKind::TensorParallel;
+  Use use = Use::Never;
+  // Of tensor parallelism: buffers of a layer's whole input that stand outside the allocator, to
+  // gather inputs in and to reduce results in.
+  std::int64_t gather_buffers = 0, reduce_buffers = 0;
+  std::string setting, source;
+};
+
+// A backend of the flex dispatcher. ByDefault: it is what flex means; Always: tokens are dispatched
+// so unasked.
+struct FlexBackend {
+  DispatcherKind kind = DispatcherKind::DeepEp;
+  Use use = Use::OptIn;
+  std::string setting, source;
+};
+
 // Head and loss, in bytes per logit (micro-batch x sequence x vocabulary, over tp when split): the
 // most alive in forward, what stays for backward, the most alive in backward; and what earlier
 // micro-batches leave behind in the buffers of the last stage, which is beside the others; and what

@@ -16,7 +16,9 @@ enum class PrecisionKind {
 // What gradients are added up and reduced in: as the trainer does unasked, or as asked.
 enum class GradientDtype { AsTrainer, Fp32, Fp16, Bf16 };
 enum class CpKind { Ring, AllGather, Ulysses, UlyssesRing };  // UlyssesRing: all-to-all inside
-enum class DispatcherKind { AllGather, AllToAll, Flex };      // of tokens to experts
+// Of tokens to experts. Flex: a kernel that sends a token once to each rank, by the backend that the
+// trainer usually takes; the others name it.
+enum class DispatcherKind { AllGather, AllToAll, Flex, DeepEp, HybridEp, NcclEp };
 enum class OptimizerKind {
   AdamW, AdamWPrecisionAware, AdamW8bit, Muon, Adafactor, Sgd, SgdNoMomentum, AdamWFused,
   AdamWForeach,
@@ -31,13 +33,17 @@ enum class RecomputeKind {
 enum class Offload { Optimizer, Activations, Parameters };  // what lives in host memory
 // What the frozen matrices of layers are stored in beside adapters; embedding, head, norms, routers
 // and biases stay as they are (`stored_bytes`, layout.h).
-enum class FrozenBase { AsWeights, Nf4, Int8, Fp8 };
+enum class FrozenBase { AsWeights, Nf4, Int8, Fp8, Mxfp4, Nvfp4 };
+constexpr bool is_four_bits(FrozenBase base) {
+  return base == FrozenBase::Nf4 || base >= FrozenBase::Mxfp4;
+}
 // What is made fp32 of what is not stored in few bits. Peft: all of it (embedding, norms, head,
 // routers), as prepare_model_for_kbit_training of peft does. Trl: all but embedding and head, which
 // TRL before 0.27 casts back after that call. With either, norms give fp32, few-bit matrices give
 // back the dtype of their input, and so what passes from layer to layer is fp32.
 enum class Prepared { AsTrainer, No, Peft, Trl };
 // clang-format on
+constexpr bool is_flex(DispatcherKind kind) { return kind >= DispatcherKind::Flex; }
 
 // How the gradients of a sharding live.
 enum class GradientLife {

@@ -103,7 +103,8 @@ std::span<const std::string_view> all_names(CpKind) {
 }
 
 std::span<const std::string_view> all_names(DispatcherKind) {
-  static constexpr std::string_view kNames[] = {"all-gather", "all-to-all", "flex"};
+  static constexpr std::string_view kNames[] = {"all-gather", "all-to-all", "flex",
+                                                "deepep",     "hybridep",   "nccl-ep"};
   return kNames;
 }
 
@@ -126,7 +127,8 @@ std::span<const std::string_view> all_names(Offload) {
 }
 
 std::span<const std::string_view> all_names(FrozenBase) {
-  static constexpr std::string_view kNames[] = {"as-weights", "nf4", "int8", "fp8"};
+  static constexpr std::string_view kNames[] = {"as-weights", "nf4",   "int8",
+                                                "fp8",        "mxfp4", "nvfp4"};
   return kNames;
 }
 

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "trainwright/base/check.h"
+
 namespace trainwright {
 namespace {
 

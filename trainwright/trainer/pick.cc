@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "trainwright/base/text.h"
 #include "trainwright/trainer/reading.h"
@@ -25,6 +26,7 @@ tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
                                    std::span<const Trainer> trainers) {
   std::vector<std::string> names;
   std::vector<std::string> main_names;
+  std::string_view last;
   for (const Trainer& trainer : trainers) {
     for (const auto& [others, instead] : trainer.elsewhere) {
       for (const std::string_view other : split(others, '|')) {
@@ -33,11 +35,10 @@ tl::unexpected<Error> unknown_name(std::string_view text, std::string_view name,
                     instead);
       }
     }
-    if (main_names.empty() || main_names.back() != trainer.name) {
-      main_names.push_back(trainer.name);
-      names.push_back(trainer.name);
-      names.insert(names.end(), trainer.aliases.begin(), trainer.aliases.end());
-    }
+    if (trainer.name == std::exchange(last, trainer.name)) continue;
+    if (!trainer.unlisted) main_names.push_back(trainer.name);
+    names.push_back(trainer.name);
+    names.insert(names.end(), trainer.aliases.begin(), trainer.aliases.end());
   }
   return fail(std::string(text), fmt::format("unknown trainer '{}'", name),
               did_you_mean(name, names, "known trainers: " + enumerate(main_names)));

@@ -156,7 +156,10 @@ void read(JsonFields& fields, Loss& loss) {
 }
 
 void read(JsonFields& fields, Overlap& overlap) {
+  constexpr IntegerRange kCount{.least = 0, .most = 64};
   overlap.use = use_in(fields);
+  overlap.gather_buffers = fields.optional_integer("gather_buffers", kCount).value_or(0);
+  overlap.reduce_buffers = fields.optional_integer("reduce_buffers", kCount).value_or(0);
   overlap.setting = setting_in(fields);
 }
 
@@ -207,6 +210,11 @@ void read(JsonFields& fields, Choice& choice) { choice.setting = setting_in(fiel
 template <class Kind>
 void read(JsonFields& fields, Offer<Kind>& offer) {
   offer.setting = setting_in(fields);
+}
+
+void read(JsonFields& fields, FlexBackend& backend) {
+  backend.use = use_in(fields);
+  backend.setting = setting_in(fields);
 }
 
 void read(JsonFields& fields, Communicator& communicator) {
@@ -433,12 +441,13 @@ constexpr std::string_view kSettingsOnly[] = {
     "read",         "why",     "vpp_layers",     "uncounted",  "recipes"};
 
 // "recipes.overlap-tp": "experts == 0 ; source": what published recipes of the trainer share, and
-// the layouts for which they do (search/recipes.h).
+// the layouts for which they do (search/recipes.h); of a precision, that it is their fp8 there.
 void check_recipe(JsonFields& fields, const std::string& name, const std::string& value) {
   if (!name.starts_with("recipes.")) return;
   check_name(fields, "settings", name.substr(name.find('.') + 1),
              {"overlap-tp", "overlap-gradient-reduce", "overlap-parameter-gather", "compile",
-              "fp8-parameter-gather", "flex", "te-fused"});
+              "fp8-parameter-gather", "flex", "te-fused", "sharding", "bf16-gradients",
+              "flash-attention", "fp8-tensorwise", "fp8-rowwise", "fp8-blockwise", "mxfp8"});
   const auto end = value.find(';');
   const auto when = parse_expression(std::string_view(value).substr(0, end), name);
   if (!when) {
@@ -523,6 +532,9 @@ void read_facts(JsonFields& fields, Trainer& trainer, Diagnostics& faults) {
   read_all("recomputes", trainer.recomputes);
   read_all("recompute_modules", trainer.recompute_modules);
   read_all("cp_kinds", trainer.cp_kinds);
+  read_all("flex_backends", trainer.flex_backends);
+  std::stable_partition(trainer.flex_backends.begin(), trainer.flex_backends.end(),
+                        [](const FlexBackend& of) { return of.use > Use::OptIn; });
   read_all("offloads", trainer.offloads);
   read_entries(fields, "communicators", trainer.communicators, faults, to_strings(group_names()));
   read_all("buckets", trainer.buckets);

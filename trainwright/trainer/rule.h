@@ -51,7 +51,9 @@ enum class Variable {
   Split, Schedule,
   SplitBackward,  // flag: a backward pass runs in two parts, I and W
   LossChunks,     // pieces in which head and loss are computed; usually 1
-  Placement, Recompute, Precision, Gradients, Optimizer, CpKind, Sharding, Dispatcher,
+  Placement, Recompute, Precision, Gradients, Optimizer, CpKind, Sharding,
+  Dispatcher,   // flex whatever its backend
+  FlexBackend,  // flex where the trainer has no names for backends; else as Dispatcher
   Ulysses,          // ranks that hold different heads of the same tokens inside attention
   RecomputeLayers,  // that are recomputed from one kept input; the n of full, block and every-nth
   // Flags: modules that are recomputed; what is kept is spread over tp.

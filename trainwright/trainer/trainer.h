@@ -31,12 +31,6 @@
 
 namespace trainwright {
 
-struct Overlap {
-  OverlapKind kind = OverlapKind::TensorParallel;
-  Use use = Use::Never;
-  std::string setting, source;
-};
-
 struct TrainerSchedule {
   ScheduleKind kind = ScheduleKind::None;
   std::string name;  // what the trainer calls it
@@ -86,8 +80,8 @@ struct Trainer {
   std::vector<std::string> aliases;
   // Trainers that no file describes, by their names ("slime|miles"), and what to ask for instead.
   std::vector<std::pair<std::string, std::string>> elsewhere;
-  // By which shared rules, fitted constants and exports know it: its name, or that of the trainer
-  // that it starts.
+  bool unlisted = false;  // it is there for a paper's table: known by name, in no list
+  // By which rules, fitted constants and exports know it: its name, or that of what it starts.
   std::string stack;
   Defaults defaults;
   Version from;            // this file holds for from <= version, up to and with `to`, whose
@@ -106,6 +100,7 @@ struct Trainer {
   std::vector<Offer<RecomputeKind>> recomputes;
   std::vector<Choice> recompute_modules;  // by the trainer's own names
   std::vector<Offer<CpKind>> cp_kinds;
+  std::vector<FlexBackend> flex_backends;  // the usual one first
   std::vector<Offer<Offload>> offloads;
   std::vector<Communicator> communicators;  // that a rank opens
   LibraryFacts libraries;
@@ -151,6 +146,9 @@ Use overlap_use(const Trainer& trainer, OverlapKind kind);
 const Kernel* find_kernel(const Trainer& trainer, KernelKind kind);
 const Bucket* find_bucket(const Trainer& trainer, BucketPurpose purpose);
 bool has_rule(const Trainer& trainer, std::string_view id);
+// Where published recipes of the trainer share a thing ("overlap-tp", "mxfp8"), by its file;
+// nullopt where they do not.
+std::optional<Expression> shared_by_recipes(const Trainer& trainer, std::string_view what);
 template <class Entry, class Kind>
 const Entry* find_kind(const std::vector<Entry>& entries, Kind kind) {
   for (const Entry& entry : entries) {

@@ -212,6 +212,7 @@ class Builder {
     // "version" is written by to_json and decided by who asks.
     for (const std::string_view key : kHeadKeys) fields.ignore(key);
     read_elsewhere(fields, trainer);
+    trainer.unlisted = fields.optional_bool("unlisted").value_or(false);
     read_facts(fields, trainer, faults_);
     for (auto& entry : read_rules(fields, faults_)) {
       put_rule(trainer.rules, std::move(entry.rule));

@@ -131,6 +131,8 @@ Json overlaps(const Trainer& trainer) {
   for (const auto& entry : trainer.overlaps) {
     Json json = Json::object();
     json.add("use", Json::of(name_of(entry.use)));
+    if (entry.gather_buffers > 0) json.add("gather_buffers", Json::of(entry.gather_buffers));
+    if (entry.reduce_buffers > 0) json.add("reduce_buffers", Json::of(entry.reduce_buffers));
     all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
@@ -174,6 +176,16 @@ Json choices(const std::vector<Entry>& list) {
   for (const Entry& entry : list) {
     Json json = Json::object();
     all.add(text_of(entry.kind), finish(json, entry.setting, entry.source));
+  }
+  return all;
+}
+
+Json flex_backends(const Trainer& trainer) {
+  Json all = Json::object();
+  for (const FlexBackend& entry : trainer.flex_backends) {
+    Json json = Json::object();
+    json.add("use", Json::of(name_of(entry.use)));
+    all.add(std::string(name_of(entry.kind)), finish(json, entry.setting, entry.source));
   }
   return all;
 }
@@ -351,6 +363,7 @@ Json to_json(const Trainer& trainer) {
       .add("recomputes", choices(trainer.recomputes))
       .add("recompute_modules", choices(trainer.recompute_modules))
       .add("cp_kinds", choices(trainer.cp_kinds))
+      .add("flex_backends", flex_backends(trainer))
       .add("offloads", choices(trainer.offloads))
       .add("communicators", communicators(trainer))
       .add("buckets", buckets(trainer))

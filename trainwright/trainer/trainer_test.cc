@@ -252,7 +252,7 @@ TEST_CASE("a program has its own defaults, and rules, constants and exports of w
 TEST_CASE("an unknown trainer or version is answered with what is known") {
   CHECK(contains(refusal("megatorn"), "did you mean 'megatron'"));
   CHECK(contains(refusal("xyzzy"),
-                 "known trainers: aa-scaling, accelerate, accelerate-deepspeed, axolotl, "
+                 "known trainers: accelerate, accelerate-deepspeed, axolotl, "
                  "axolotl-deepspeed, deepspeed, litgpt"));
   CHECK(contains(refusal("megatron@0.7"), "Megatron-Core 0.7 is not known"));
   CHECK(contains(refusal("megatron@0.7"), "0.8, 0.9, 0.10, 0.11"));

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, kVariableCount> kNames = {
     "first_stage_layers", "last_stage_layers", "least_stage_layers", "count_embedding",
     "count_loss", "vocab_parallel", "mtp_stage", "layers_behind_mtp", "micro_batch_group", "split",
     "schedule", "split_backward", "loss_chunks", "placement", "recompute", "precision", "gradients", "optimizer", "cp_kind", "sharding",
-    "dispatcher", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
+    "dispatcher", "flex_backend", "ulysses", "recompute_layers", "recompute_core_attention", "recompute_norm",
     "recompute_mlp", "recompute_mla_up_projection", "recompute_moe", "recompute_moe_activation",
     "recompute_shared_experts", "distribute_saved", "offload_optimizer", "offload_activations",
     "offload_parameters", "prepared", "base", "overlap_tp", "overlap_gradient_reduce", "overlap_parameter_gather",
@@ -56,7 +56,9 @@ std::span<const std::string_view> symbols(Variable variable) {
   if (variable == Variable::CpKind) return all_names(CpKind{});
   if (variable == Variable::FrozenBase) return all_names(FrozenBase{});
   if (variable == Variable::Sharding) return all_names(ShardingKind{});
-  if (variable == Variable::Dispatcher) return all_names(DispatcherKind{});
+  if (variable == Variable::Dispatcher || variable == Variable::FlexBackend) {
+    return all_names(DispatcherKind{});
+  }
   return {};
 }
 

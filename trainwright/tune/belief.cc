@@ -24,13 +24,13 @@ double quantile(double share) {
   return (low + high) / 2;
 }
 
-// exp(-|x_a - x_b|^2 / 2)
-double nearness(const Trial& a, const Trial& b) {
+// exp(-|x_a - x_b|^2 / 2 reach^2)
+double nearness(const Trial& a, const Trial& b, double reach) {
   double apart = 0;
   for (std::size_t k = 0; k < a.place.size(); ++k) {
     apart += (a.place[k] - b.place[k]) * (a.place[k] - b.place[k]);
   }
-  return std::exp(-apart / 2);
+  return std::exp(-apart / (2 * reach * reach));
 }
 
 double covariance(const Trial& a, const Trial& b, const Doubt& doubt) {
@@ -38,9 +38,9 @@ double covariance(const Trial& a, const Trial& b, const Doubt& doubt) {
            "trials of several kinds");
   double sum = doubt.scale * doubt.scale;
   for (std::size_t k = 0; k < a.slopes.size(); ++k) {
-    sum += doubt.constants * doubt.constants * a.slopes[k] * b.slopes[k];
+    sum += a.slopes[k] * b.slopes[k];
   }
-  return sum + doubt.residual * doubt.residual * nearness(a, b);
+  return sum + doubt.residual * doubt.residual * nearness(a, b, doubt.reach);
 }
 
 // A lower triangle, by rows.
@@ -128,7 +128,7 @@ MemoryErrors unknown_errors(std::span<const Trial> trials, const Doubt& doubt) {
   const double near = 1 - doubt.memory_shared - doubt.memory_own;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
-      errors.covariance[i][j] = doubt.memory_shared + near * nearness(trials[i], trials[j]);
+      errors.covariance[i][j] = doubt.memory_shared + near * nearness(trials[i], trials[j], 1);
     }
     errors.covariance[i][i] += doubt.memory_own;
   }

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,8 +159,9 @@ Held::~Held() {
 }
 
 void Held::let_go() {
+  // A watcher that was killed meanwhile reads nothing, and is found to be gone like any other.
   const char go = 'g';
-  while (write(gate_, &go, 1) < 0 && errno == EINTR) {
+  while (send(gate_, &go, 1, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
   close(gate_);
   gate_ = -1;
@@ -176,7 +178,8 @@ Result<Held> hold(const Launch& launch) {
                 "make room on the disk, then `trainwright tune resume`; nothing is lost");
   }
   std::array<int, 2> gate{};
-  if (pipe2(gate.data(), O_CLOEXEC) != 0) return fail("tune", strerror(errno));
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate.data()) != 0)
+    return fail("tune", strerror(errno));
   const pid_t pid = fork();
   if (pid < 0) {
     close(gate[0]);

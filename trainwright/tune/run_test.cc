@@ -416,6 +416,17 @@ TEST_CASE("what is said anew replaces what a history was begun with, and nothing
   CHECK(History::look(path)->asked().value() == "second");
 }
 
+TEST_CASE("a watcher that is killed before it may go on does not end the tuner") {
+  const Folder folder;
+  auto held = hold({.words = {"true"}, .folder = folder.path, .time_limit = Seconds(60)});
+  REQUIRE(held);
+  const Watcher watcher = held->watcher();
+  kill(static_cast<pid_t>(watcher.pid), SIGKILL);
+  while (is_alive(watcher)) usleep(1000);
+  held->let_go();  // Nobody reads it, and it is no SIGPIPE.
+  CHECK(!end_of(folder.path, watcher));
+}
+
 TEST_CASE("what a killed watcher leaves behind is found by its mark and ended") {
   const Folder folder;
   const std::string command = "setsid sh -c 'sleep 1000 & sleep 1000' & sleep 1000";

@@ -8,16 +8,17 @@
 //
 // for every layout that could be run, the errors are jointly normal beforehand, with covariance
 //
-//   K_ij = scale^2 + sum_k a_ik a_jk + residual^2 exp(-|x_i - x_j|^2 / 2) + own^2 [i = j]
+//   K_ij = scale^2 + sum_k a_ik a_jk + residual^2 exp(-|x_i - x_j|^2 / 2 reach^2) + own^2 [i = j]
 //
 //   scale       machines of one stack differ as a whole
-//   a_ik        d log(step_i) / d log(c_k) of a constant of the stack (stack.h), times how far it
-//               is known
+//   a_ik        d log(step_i) / d log(c_k) of a constant of the stack, times how far a machine that
+//               nobody has measured is from it (StackPrior::machine); and the same of what starts a
+//               kernel, which stacks do not have as a constant
 //   residual    what no constant explains; x: place of a layout, neighbours are one apart
 //   own         what not even neighbours share,
 //
 // and learning is conditioning on what was measured: the linear form of the fit of calibrate's
-// time.h, with its priors, that also tells how sure each prediction still is. Where steps are
+// time.h that also tells how sure each prediction still is. Where steps are
 // further off than two standard deviations in the mean, all doubts grow by what they were off.
 //
 // Memory likewise: a layout runs out of memory if its error exceeds its room. Part of the errors is
@@ -65,7 +66,7 @@ struct Trial {
   double oom = 0;              // chance, before any trial
   std::optional<TrialMemory> memory = {};
 };
-// Nudges every constant of the stack.
+// Nudges every constant of the stack, and the start of kernels.
 Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
                double oom);
 Trial trial_of(const Layout& layout, const StepPieces& pieces, const StackConstants& stack,
@@ -112,10 +113,10 @@ struct TrialOutcome {
 };
 
 // Standard deviations of logarithms. `scale` is what machines of one stack differ by (time.h), the
-// others are what is left of an error when neighbours are measured (docs/tune.md).
+// others are what is left of an error when neighbours are measured (docs/dev/tune.md).
 struct Doubt {
-  double scale = 0.14, constants = 0.5;  // the second: of a prior's width
-  double residual = 0.05, own = 0.01, measuring = 0.01;
+  double scale = 0.14;
+  double residual = 0.05, reach = 2, own = 0.01, measuring = 0.01;  // the second: in places
   double memory_shared = 0.5, memory_own = 0.1;  // of the variance; the rest is that of neighbours
   double memory_measuring = 0.1;                 // of the standard deviation: ranks, rounding
 };

@@ -22,8 +22,8 @@ std::vector<Trial> far_apart(std::vector<double> predicted, std::vector<double> 
 }
 
 constexpr Doubt kPlain{.scale = 0.3,
-                       .constants = 1,
                        .residual = 0.4,
+                       .reach = 1,
                        .own = 0,
                        .measuring = 0,
                        .memory_shared = 0.5,

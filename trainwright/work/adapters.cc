@@ -164,7 +164,7 @@ void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) 
   op.unsharded = unsharded_bytes(adapters->base, op.matrix.in, op.matrix.out) * op.matrices;
   op.forward.read = op.input_gradient.read = op.stored;
   // Made whole, written and read.
-  const bool whole_forward = adapters->base == FrozenBase::Nf4;
+  const bool whole_forward = is_four_bits(adapters->base);
   if (whole_forward) op.forward.converted = whole * 2 * op.matrices;
   if (adapters->base != FrozenBase::AsWeights)
     op.input_gradient.converted = whole * 2 * op.matrices;
@@ -172,7 +172,9 @@ void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op) 
   const Bytes input = Bytes(b.at(x).elements);  // one byte a number
   switch (adapters->base) {
     case FrozenBase::AsWeights: break;
-    case FrozenBase::Nf4: op.workspace += whole; break;
+    case FrozenBase::Nf4:
+    case FrozenBase::Mxfp4:
+    case FrozenBase::Nvfp4: op.workspace += whole; break;
     case FrozenBase::Int8:
       op.workspace += input * 3;
       op.saves.push_back({x, Half::Input, of_input(0)});

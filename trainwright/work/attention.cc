@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "trainwright/work/eager.h"
 
@@ -96,29 +97,66 @@ TensorId repeated(Builder& b, TensorId x, std::int64_t times) {
   return y;
 }
 
+// One number for each head scales what it attended to.
+TensorId gated_by_head(Builder& b, TensorId attended, TensorId x, std::int64_t heads) {
+  const Output out{"head_gate", heads};
+  const TensorId gate = columns(b, {.name = "head_gate", .in = b.model.hidden}, x, {&out, 1})[0];
+  return gated(b, attended, gate);
+}
+
+// Keys and values that an earlier layer has made: nothing is made of x but the queries.
+TensorId borrowed(Builder& b, TensorId x, std::string_view name, std::int64_t width,
+                  std::int64_t copies) {
+  const TensorId taken = b.tensor(name, b.recipe.compute, checked_mul(b.rows.inner, width), copies);
+  b.add("take_shared", OperatorKind::Elementwise, {x}, {taken});
+  return taken;
+}
+
+struct Projected {
+  TensorId query, key, value, gate;
+};
+Projected projected(Builder& b, const SoftmaxAttention& a, TensorId x) {
+  const std::int64_t heads = share(a.heads, b.slice.tp);
+  const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
+  const std::int64_t copies = copies_of(a.kv_heads, b.slice.tp);
+  std::vector<Output> outputs = {{"query", heads * a.head_dim}};
+  if (!a.shared_kv) {
+    outputs.push_back({"key", kv_heads * a.head_dim, copies});
+    if (!a.value_is_key) outputs.push_back({"value", kv_heads * a.value_width(), copies});
+  }
+  if (a.output_gate) outputs.push_back({"attention_gate", heads * a.head_dim});
+  const auto made =
+      columns(b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x, outputs);
+  Projected of{made[0], made[0], made[0], made[made.size() - 1]};
+  if (a.shared_kv) {
+    of.key = borrowed(b, x, "key_shared", kv_heads * a.head_dim, copies);
+    of.value = borrowed(b, x, "value_shared", kv_heads * a.value_width(), copies);
+  } else {
+    of.key = made[1];
+    of.value = a.value_is_key ? made[1] : made[2];
+  }
+  return of;
+}
+
 TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAttention& a,
                            TensorId x) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
   const std::int64_t kv_heads = share(a.kv_heads, b.slice.tp);
-  const std::int64_t kv_copies = copies_of(a.kv_heads, b.slice.tp);
-  const Output query{"query", heads * a.head_dim};
-  const Output gate{"attention_gate", heads * a.head_dim};
-  const Output key{"key", kv_heads * a.head_dim, kv_copies};
-  const Output value{"value", kv_heads * a.head_dim, kv_copies};
-  const std::array<Output, 4> outputs = {query, key, value, gate};
-  const Few<TensorId, 6> made =
-      columns(b, {.name = "query_key_value", .in = b.model.hidden, .bias = a.qkv_bias}, x,
-              std::span(outputs).first(a.output_gate ? 4 : 3));
-  Rotated turned{made[0], made[1]};
+  const Projected made = projected(b, a, x);
+  Rotated turned{made.query, made.key};
   if (a.qk_norm != Norm::None) {
     const auto normed = [&](std::string_view name, TensorId of, std::int64_t all) {
       return a.qk_norm_per_head ? norm(b, name, a.qk_norm, of, a.head_dim)
                                 : norm_of_split_rows(b, name, a.qk_norm, of, all);
     };
-    turned.query = normed("query_norm", turned.query, query.width);
-    turned.key = normed("key_norm", turned.key, key.width);
+    turned.query = normed("query_norm", turned.query, heads * a.head_dim);
+    if (!a.shared_kv) turned.key = normed("key_norm", turned.key, kv_heads * a.head_dim);
   }
-  TensorId values = made[2];
+  if (a.indexer) index(b, whole, *a.indexer, x, x);
+  TensorId values = made.value;
+  if (a.value_norm != Norm::None && !a.shared_kv) {
+    values = norm(b, "value_norm", a.value_norm, values, a.value_width());
+  }
   std::optional<CopiedHeads> copied;
   if (b.recipe.code.copies_heads) {
     copied = copied_heads(b, {turned.query, turned.key, values}, a.rotary);
@@ -139,16 +177,17 @@ TensorId softmax_attention(Builder& b, const Attention& whole, const SoftmaxAtte
                             .kv_heads = repeats ? kv_heads * times : kv_heads,
                             .all_heads = a.heads,
                             .key_dim = a.head_dim,
-                            .value_dim = a.head_dim});
+                            .value_dim = a.value_width()});
   // Several sequences are copied for the products of unfused attention, and the views go.
   if (b.slice.mbs == 1 || b.slice.attention == AttentionKernel::Flash) {
-    keep_together(b, made[2], {made[0], made[1]});
+    keep_together(b, made.value, {made.query, made.key});
   }
   y = reordered(b, y);
   if (copied && a.heads == a.kv_heads) keep_beside_queries(b, *copied);
-  if (a.output_gate) y = gated(b, y, made[3]);
-  return rows(b, {.name = "attention_output", .in = heads * a.head_dim, .bias = a.output_bias}, y,
-              "attention_out");
+  if (a.output_gate) y = gated(b, y, made.gate);
+  if (a.head_gate) y = gated_by_head(b, y, x, heads);
+  return rows(b, {.name = "attention_output", .in = heads * a.value_width(), .bias = a.output_bias},
+              y, "attention_out");
 }
 
 // Down projections are whole on every rank of tp and work on the outer rows; the up projections are
@@ -172,9 +211,11 @@ TensorId latent_attention(Builder& b, const Attention& whole, const LatentAttent
   const TensorId key_rope = gathered(b, "key_rope_gathered", down[1]);
   const InModule module(b, RecomputeModule::MlaUpProjection);
   if (a.query_rank > 0) query = norm(b, "query_down_norm", a.latent_norm, query, a.query_rank);
+  const TensorId query_latent = query;
   const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
   query = columns(b, {.name = a.query_rank > 0 ? "query_up" : "query", .in = query_in}, query,
                   {&query_heads, 1})[0];
+  if (a.indexer) index(b, whole, *a.indexer, x, query_latent);
   const TensorId latent = norm(b, "kv_down_norm", a.latent_norm, down[0], a.kv_rank);
   // One matrix whatever the recipe joins: keys and values come from one latent.
   const Output kv{"key_value", heads * (a.nope_dim + a.value_dim)};
@@ -188,7 +229,7 @@ TensorId latent_attention(Builder& b, const Attention& whole, const LatentAttent
                                          .nope_dim = a.nope_dim,
                                          .rope_dim = a.rope_dim});
   b.modules = {};
-  return latent_output(b, whole, a, turned, value);
+  return latent_output(b, whole, a, x, turned, value);
 }
 
 // What passing keys and values around costs, on the operators of the core.
@@ -271,18 +312,19 @@ TensorId spread_core(Builder& b, const Attention& attention, const CoreHeads& x)
   return exchanged(b, y, "attended_exchanged", b.rows.inner * x.heads * x.value_dim, cp.ulysses);
 }
 
-TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention& a, Rotated turned,
-                       TensorId value) {
+TensorId latent_output(Builder& b, const Attention& whole, const LatentAttention& a, TensorId x,
+                       Rotated turned, TensorId value) {
   const std::int64_t heads = share(a.heads, b.slice.tp);
-  const TensorId y = spread_core(b, whole,
-                                 {.query = turned.query,
-                                  .key = turned.key,
-                                  .value = value,
-                                  .heads = heads,
-                                  .kv_heads = heads,
-                                  .all_heads = a.heads,
-                                  .key_dim = a.nope_dim + a.rope_dim,
-                                  .value_dim = a.value_dim});
+  TensorId y = spread_core(b, whole,
+                           {.query = turned.query,
+                            .key = turned.key,
+                            .value = value,
+                            .heads = heads,
+                            .kv_heads = heads,
+                            .all_heads = a.heads,
+                            .key_dim = a.nope_dim + a.rope_dim,
+                            .value_dim = a.value_dim});
+  if (a.head_gate) y = gated_by_head(b, y, x, heads);
   return rows(b, {.name = "attention_output", .in = heads * a.value_dim, .bias = a.output_bias}, y,
               "attention_out");
 }
@@ -292,7 +334,7 @@ TensorId attention(Builder& b, const Attention& attention, TensorId x) {
   // As the modules of transformers are written.
   const bool plain = !b.recipe.code.permutes_tokens;
   if (const auto* a = std::get_if<SoftmaxAttention>(&attention)) {
-    const bool joined = plain && eager_style(b.model.family).joined_attention;
+    const bool joined = plain && b.model.style.joined_attention;
     return joined ? eager_joined_attention(b, attention, *a, x)
                   : softmax_attention(b, attention, *a, x);
   }
@@ -300,7 +342,12 @@ TensorId attention(Builder& b, const Attention& attention, TensorId x) {
     return plain ? eager_latent_attention(b, attention, *a, x)
                  : latent_attention(b, attention, *a, x);
   }
+  if (std::holds_alternative<CompressedAttention>(attention)) {
+    return compressed_attention(b, attention, x);
+  }
   if (std::holds_alternative<GatedDeltaNet>(attention)) return gated_delta_net(b, attention, x);
+  if (const auto* a = std::get_if<Mamba1>(&attention)) return mamba1(b, *a, x);
+  if (const auto* a = std::get_if<ShortConvolution>(&attention)) return short_convolution(b, *a, x);
   if (const auto* a = std::get_if<Mamba2>(&attention)) return mamba2(b, *a, x);
   return lightning_attention(b, attention, x);
 }

@@ -135,6 +135,15 @@ struct WorkCache::State {
     of.slice.recompute.n = 1;
     return find(of);
   }
+  Portion beside_layers(StageWeight weight, const Slice& of_stage) {
+    ListOf of{What::Copy, LayerKindId(0), of_stage};
+    if (weight == StageWeight::EmbeddingShare) of.what = What::EmbeddingShare;
+    if (weight == StageWeight::HeadShare) {
+      of.what = What::HeadShare;
+      of.slice = slice_at(of_stage, static_cast<std::int64_t>(model.layers.size()));
+    }
+    return find(of);
+  }
   // Of `left` layers of a kind from the i-th of the model on, `at` in its stage, so many have the
   // same list.
   std::int64_t alike(const Slice& of_stage, std::int64_t i, std::int64_t at,
@@ -228,18 +237,14 @@ std::vector<Portion> WorkCache::stage(const Stage& stage, const Slice& slice) {
 
 std::vector<Portion> WorkCache::shares(const Stage& stage, const Slice& slice) {
   std::vector<Portion> portions;
-  if (stage.embedding_share) {
-    portions.push_back(state_->find({What::EmbeddingShare, LayerKindId(0), slice}));
-  }
-  if (stage.head_share) {
-    const auto layers = static_cast<std::int64_t>(state_->model.layers.size());
-    portions.push_back(
-        state_->find({What::HeadShare, LayerKindId(0), state_->slice_at(slice, layers)}));
-  }
-  if (const auto copies = embedding_copies(stage, state_->model, state_->recipe); copies > 0) {
-    Portion copy = state_->find({What::Copy, LayerKindId(0), slice});
-    copy.count = copies;
-    portions.push_back(copy);
+  for (const StageWeight weight :
+       weights_beside_layers(stage, state_->model, state_->recipe.code)) {
+    const Portion one = state_->beside_layers(weight, slice);
+    if (!portions.empty() && portions.back().totals == one.totals) {
+      ++portions.back().count;
+    } else {
+      portions.push_back(one);
+    }
   }
   return portions;
 }

@@ -1,6 +1,7 @@
 // Sums of sums: what a stage does, from what its layers do.
 #include <algorithm>
 
+#include "trainwright/base/check.h"
 #include "trainwright/work/work.h"
 
 namespace trainwright {
@@ -46,26 +47,22 @@ void add(Effort& sum, const Effort& one, std::int64_t times) {
 
 }  // namespace
 
+void HeldGroup::add(const HeldGroup& other, std::int64_t times) {
+  all += other.all * times;
+  adapters += other.adapters * times;
+  trained += other.trained * times;
+  low_precision += other.low_precision * times;
+  quantised += other.quantised * times;
+  stored += other.stored * times;
+  unsharded += other.unsharded * times;
+  states += other.states * times;
+  step += other.step * times;
+}
+
 void HeldParameters::add(const HeldParameters& other, std::int64_t times) {
-  dense += other.dense * times;
-  expert += other.expert * times;
-  trained_dense += other.trained_dense * times;
-  trained_expert += other.trained_expert * times;
-  adapter_dense += other.adapter_dense * times;
-  adapter_expert += other.adapter_expert * times;
-  quantised_dense += other.quantised_dense * times;
-  quantised_expert += other.quantised_expert * times;
-  stored_dense += other.stored_dense * times;
-  stored_expert += other.stored_expert * times;
-  unsharded_dense += other.unsharded_dense * times;
-  unsharded_expert += other.unsharded_expert * times;
-  states_dense += other.states_dense * times;
-  states_expert += other.states_expert * times;
-  step_dense += other.step_dense * times;
-  step_expert += other.step_expert * times;
+  dense.add(other.dense, times);
+  expert.add(other.expert, times);
   replicated += other.replicated * times;
-  low_precision_dense += other.low_precision_dense * times;
-  low_precision_expert += other.low_precision_expert * times;
 }
 
 HeldParameters& HeldParameters::operator+=(const HeldParameters& other) {
@@ -102,10 +99,14 @@ Traffic TrafficTable::at(GroupKind group, CollectiveKind kind, Pass pass) const 
 }
 
 void add_shapes(StandIns& all, const StandIns& more) {
+  if (all == more) return;
+  if (all.empty()) {
+    all = more;
+    return;
+  }
   for (const MatrixShape& shape : more) {
     const bool known = std::find(all.begin(), all.end(), shape) != all.end();
-    // No model has so many; the rest would be small.
-    if (!known && all.size() < 16) all.push_back(shape);
+    if (!known) all.push_back(shape);
   }
 }
 

@@ -5,8 +5,8 @@
 // Storages are those of real tensors (tests/oracle/test_kept_storages.py): a cast to the dtype that
 // is there already gives the same one, and so does a view.
 //
-// What runs is not all in the config: families spell the same function differently. EagerStyle is
-// what their files say.
+// What runs is not all in the config: families spell the same function differently, which CodeStyle
+// (model/shape.h) says of each.
 #include <cstdint>
 #include <string_view>
 
@@ -14,24 +14,6 @@
 #include "trainwright/work/steps.h"
 
 namespace trainwright::detail {
-
-// Where the gain of an RMS norm is applied: to the result cast back, to fp32 before the cast, or
-// there as 1 + gain, which is a tensor of its own.
-enum class GainPlace { AfterCast, BeforeCast, OnePlusBeforeCast };
-
-struct EagerStyle {
-  GainPlace gain = GainPlace::AfterCast;
-  bool one_plus_norm_gain = false;   // 1 + gain also in layer norms
-  bool joined_attention = false;     // query, key and value are views of one product's result
-  bool joined_feed_forward = false;  // gate and up are
-  bool softmax_in_fp32 = true;       // else in the dtype of the scores
-  bool rotates_part = false;         // of a head; the rest is joined to it anew, heads outermost
-  bool tanh_gelu_in_steps = false;   // "gelu_new" instead of PyTorch's kernel
-  bool router_in_fp32 = false;       // its product too, not only the scores
-  // Norms and rotations are flash-attention's where that is, rotations over copies in fp32.
-  bool takes_flash_kernels = false;
-};
-EagerStyle eager_style(std::string_view family);
 
 // x in that dtype: x itself if it is there already.
 TensorId cast(Builder& b, std::string_view name, TensorId x, Dtype dtype);

@@ -52,11 +52,12 @@ TensorId activated(Builder& b, Activation activation, TensorId x, std::int64_t e
     case Activation::SquaredRelu: return squared_relu(b, x, name);
     case Activation::QuickGelu: return quick_gelu(b, x, name);
     case Activation::GeluTanh:
-      if (eager_style(b.model.family).tanh_gelu_in_steps) return gelu_in_steps(b, x, name);
+      if (b.model.style.tanh_gelu_in_steps) return gelu_in_steps(b, x, name);
       break;
     case Activation::Silu:
     case Activation::Gelu:
-    case Activation::Relu: break;
+    case Activation::Relu:
+    case Activation::Xielu: break;
   }
   const TensorId result = b.tensor(name, b.at(x).dtype, elements, b.at(x).copies);
   // relu alone is undone by its result, the others by their argument.

@@ -25,7 +25,7 @@ bool is_latent(const Core& core) { return std::holds_alternative<LatentAttention
 // Whether queries and keys lie in memory head by head, so that all heads of all sequences are one
 // batch of matrices. Else, after a product and a transposition, they lie token by token.
 bool lie_by_head(const Builder& b, const Core& core) {
-  return is_latent(core) || eager_style(b.model.family).rotates_part;
+  return is_latent(core) || b.model.style.rotates_part;
 }
 // torch.matmul wants one batch; of several sequences that lie token by token it needs a copy.
 bool copied_for_product(const Builder& b, const Core& core, std::int64_t tokens, bool by_head) {
@@ -133,7 +133,8 @@ TensorId tokens_outermost(Builder& b, const Core& core, TensorId x) {
   return copy(b, core, "attended", x, b.at(x).dtype, b.at(x).elements);
 }
 
-// PyTorch's fused CPU kernel: no dropout, and keys as wide as values.
+// PyTorch's fused kernels: no dropout, and keys as wide as values. A causal mask that is told as
+// such is never made, and what it hides is not computed on accelerators.
 bool has_fused_kernel(const Builder& b, const Core& core) {
   return !drops_out(b) && core.key_dim == core.value_dim;
 }
@@ -142,8 +143,11 @@ bool has_fused_kernel(const Builder& b, const Core& core) {
 // numbers inside the layer, and heads are repeated.
 std::optional<std::int64_t> mask_elements(const Builder& b, const Core& core) {
   const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
-  if (softmax == nullptr || softmax->reach == Reach::Full) return std::nullopt;
-  if (core.key_tokens < softmax->window) return std::nullopt;
+  const auto* latent = std::get_if<LatentAttention>(&core.attention);
+  const bool chosen =
+      (softmax != nullptr && softmax->indexer) || (latent != nullptr && latent->indexer);
+  if (!chosen && (softmax == nullptr || softmax->reach == Reach::Full)) return std::nullopt;
+  if (!chosen && core.key_tokens < softmax->window) return std::nullopt;
   return checked_mul(b.slice.mbs, checked_mul(core.query_tokens, core.key_tokens));
 }
 
@@ -163,7 +167,8 @@ TensorId fused_sdpa(Builder& b, const Core& core, const Sizes& sizes) {
       b.constant("log_sum_exp", Dtype::Fp32, sizes.query / core.key_dim, b.at(core.query).copies);
   Operator& op = b.add("attention_core", OperatorKind::AttentionCore, {core.query, key, value},
                        {attended, statistic});
-  op.forward.matmul = core_flops(b, core, AttentionPairs::Full);
+  const AttentionPairs pairs = masked ? AttentionPairs::Full : AttentionPairs::Causal;
+  op.forward.matmul = core_flops(b, core, pairs);
   op.input_gradient.matmul = op.forward.matmul * 2.0;
   op.head_width = (core.key_dim + core.value_dim) / 2;
   op.keys = core.query_tokens;
@@ -224,7 +229,7 @@ TensorId eager_core(Builder& b, const Core& core) {
   if (is_soft_capped(core)) logits = soft_capped(b, logits);
   const TensorId masked = b.like(scores, "scores_masked");
   in_core(each(b, "mask", {logits}, masked));
-  const bool wide = b.recipe.wide || eager_style(b.model.family).softmax_in_fp32;
+  const bool wide = b.recipe.wide || b.model.style.softmax_in_fp32;
   TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
   if (b.at(weights).dtype != dtype || (wide && b.recipe.code.casts_copy)) {
     weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);

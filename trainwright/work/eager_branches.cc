@@ -69,6 +69,7 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
                        {&latent, 1})[0];
     query = norm(b, "query_down_norm", a.latent_norm, query, a.query_rank);
   }
+  if (a.indexer) index(b, whole, *a.indexer, x, query);
   const Output query_heads{"query", heads * (a.nope_dim + a.rope_dim)};
   query = columns(b,
                   {.name = a.query_rank > 0 ? "query_up" : "query",
@@ -87,7 +88,7 @@ TensorId eager_latent_attention(Builder& b, const Attention& whole, const Latent
                                                .heads = heads,
                                                .nope_dim = a.nope_dim,
                                                .rope_dim = a.rope_dim});
-  return latent_output(b, whole, a, turned, up);
+  return latent_output(b, whole, a, x, turned, up);
 }
 
 }  // namespace trainwright::detail

@@ -26,7 +26,7 @@ Operator& routing(Operator& op) {
 
 // The router's product. In fp32 it needs a copy of its weight too, which then stays for backward.
 TensorId logits(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed& routed) {
-  const bool wide = eager_style(b.model.family).router_in_fp32;
+  const bool wide = b.model.style.router_in_fp32;
   const TensorId input = wide ? cast(b, "router_input", x, Dtype::Fp32) : x;
   const TensorId result = b.tensor("router_logits", b.at(input).dtype,
                                    checked_mul(routed.tokens, m.experts), routed.copies);
@@ -103,11 +103,10 @@ TensorId grouped(Builder& b, const MixtureOfExperts& m, std::string_view name, T
   op.trained = b.trains();
   op.has_weight = true;
   const Matrix matrix{.name = name, .in = in, .copies = share(m.experts, b.slice.ep)};
-  op.matrix = {in, out};
-  op.matrices = matrix.copies;
-  quantise(b, matrix, x, op);
   Output output{name, out, copies};
   if (name == "expert_gate_up") output.matrices = {LayerMatrix::ExpertGate, LayerMatrix::ExpertUp};
+  set_matrix(op, matrix, {&output, 1});
+  quantise(b, matrix, x, op);
   return adapted(b, matrix, x, {&output, 1}, {result}, cut)[0];
 }
 

@@ -1,3 +1,4 @@
+#include "trainwright/base/check.h"
 #include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
@@ -38,8 +39,8 @@ TensorId root_mean_square(Builder& b, const View& part, TensorId scaled, std::in
 // The gain of what is normed in fp32, and the way back to the dtype of the input.
 TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int64_t width,
                 Dtype dtype) {
-  const GainPlace place = eager_style(b.model.family).gain;
-  if (place == GainPlace::AfterCast) {
+  const CodeStyle::Gain place = b.model.style.gain;
+  if (place == CodeStyle::Gain::AfterCast) {
     const TensorId narrow = cast(b, "normalized", normalized, dtype);
     const TensorId normed = b.like(narrow, "normed", b.recipe.wide ? Dtype::Fp32 : dtype);
     gain(b, name, narrow, normed);
@@ -47,7 +48,7 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
   }
   const TensorId scaled = b.like(normalized, "normed");
   gain(b, name, normalized, scaled);
-  if (place == GainPlace::OnePlusBeforeCast) {
+  if (place == CodeStyle::Gain::OnePlusBeforeCast) {
     // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
     const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
@@ -81,7 +82,7 @@ TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x
   op.saves = {{x, half}, {mean, half}, {inverse, half}};
   op.trained = has_gain && b.trains();
   op.has_weight = delayed;
-  if (eager_style(b.model.family).one_plus_norm_gain) {
+  if (b.model.style.one_plus_norm_gain) {
     const TensorId sum = b.tensor("one_plus_gain", b.recipe.weight, width, b.slice.tp * b.slice.cp);
     b.last().outputs.push_back(sum);
     b.last().saves.push_back({sum, Half::Input, of_input(0)});

@@ -36,7 +36,7 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
   if (b.recipe.code.keeps_factors) sine.saves.push_back({turned, Half::Input});
   const TensorId sum = b.like(by_cosine, names.rotated);
   each(b, "rotate", {by_cosine, by_sine}, sum);
-  if (!eager_style(b.model.family).rotates_part) return sum;
+  if (!b.model.style.rotates_part) return sum;
   const TensorId joined = b.like(sum, names.joined);
   each(b, "join", {sum, x.storage}, joined, 0);
   return joined;
@@ -45,8 +45,8 @@ TensorId rotated(Builder& b, const View& x, const RotationNames& names) {
 // The same by one kernel, which saves nothing but the tables.
 TensorId rotated_at_once(Builder& b, const View& x, const RotationNames& names) {
   const Tensor whole = b.at(x.storage);
-  const bool widens = eager_style(b.model.family).takes_flash_kernels && !b.slice.compiled &&
-                      whole.dtype != Dtype::Fp32;
+  const bool widens =
+      b.model.style.takes_flash_kernels && !b.slice.compiled && whole.dtype != Dtype::Fp32;
   TensorId from = x.storage;
   if (widens) {
     from = b.tensor(names.turned, Dtype::Fp32, x.elements, whole.copies);

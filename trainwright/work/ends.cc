@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainwright/work/attention.h"
 #include "trainwright/work/eager.h"
 #include "trainwright/work/steps.h"
+#include "trainwright/work/streams.h"
 #include "trainwright/work/vocabulary.h"
 
 namespace trainwright {
@@ -174,7 +176,9 @@ TensorId embedded(Builder& b, TensorId tokens) {
   if (!gives_stream(b)) x = cast(b, "hidden", x, b.stream());
   b.part = Part::Norm;
   x = norm(b, "embedding_norm", b.model.embedding_norm, x, b.model.hidden);
-  return dropped(b, x);
+  make_layer_inputs(b, tokens, x);
+  for (const Extra& one : b.model.embedding_extras) x = extra(b, one, x, x);
+  return spread_streams(b, dropped(b, x));
 }
 
 // Logits of every token on every rank of tp, each for its share of the vocabulary or all of it.
@@ -262,6 +266,7 @@ TensorId head_and_loss(Builder& b, std::string_view norm_name, TensorId x) {
   b.part = Part::Norm;
   x = norm(b, norm_name, b.model.final_norm, x, b.model.hidden);
   b.part = Part::Head;
+  for (const Extra& one : b.model.head_extras) x = extra(b, one, x, x);
   if (b.model.embedding_width != b.model.hidden) {
     const Output narrow{"narrowed", b.model.embedding_width};
     x = replicated(b, {.name = "embedding_down", .in = b.model.hidden, .low_precision = false}, x,
@@ -298,6 +303,12 @@ TensorId hidden_input(Builder& b) {
                   b.rows.outer_copies);
 }
 
+TensorId streams_input(Builder& b) {
+  return b.tensor("hidden", b.stream(),
+                  checked_mul(checked_mul(b.rows.outer, b.model.hidden), b.model.streams),
+                  b.rows.outer_copies);
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -310,7 +321,7 @@ OperatorList embedding_work(const Model& model, const Slice& slice, const Recipe
 
 OperatorList head_work(const Model& model, const Slice& slice, const Recipe& recipe) {
   detail::Builder b(model, slice, recipe);
-  const TensorId x = detail::hidden_input(b);
+  const TensorId x = detail::joined_streams(b, detail::streams_input(b));
   const TensorId y = detail::head_and_loss(b, "final_norm", x);
   return detail::finished_end(std::move(b), y);
 }

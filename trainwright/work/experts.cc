@@ -37,11 +37,9 @@ Routing routing(const Builder& b, const MixtureOfExperts& m) {
   return r;
 }
 
-// DeepEP sends a token once to every rank, however many of its experts are there; at most as many
-// as it has experts, and the copies are made on arrival.
-bool sends_tokens(const Builder& b) {
-  return b.slice.dispatcher == DispatcherKind::Flex && b.slice.ep > 1;
-}
+// DeepEP and its like send a token once to every rank, however many of its experts are there; at
+// most as many as it has experts, and the copies are made on arrival.
+bool sends_tokens(const Builder& b) { return is_flex(b.slice.dispatcher) && b.slice.ep > 1; }
 
 struct Routed {
   TensorId scores, rows;  // one number per row; where each row came from
@@ -145,6 +143,16 @@ TensorId dispatched(Builder& b, const MixtureOfExperts& m, const Routing& r, con
                : rows;
 }
 
+// Scores that are in the rows before the second product are not in its bias, so that Megatron-Core
+// scales and adds it for each expert by itself, in fp32 (0.19.2 transformer/moe/experts.py
+// _apply_bias). Bytes of a number: the scaled bias 4, its sum 10, their concatenation 8, the cast
+// back 6; backward two casts 12, the concatenation of gradients 4, those of bias and scores 24.
+void add_scaled_bias(Operator& op, const Tensor& rows) {
+  constexpr std::int64_t kForward = 28, kBackward = 40;
+  op.forward.converted += Bytes(checked_mul(rows.elements, kForward));
+  op.input_gradient.converted += Bytes(checked_mul(rows.elements, kBackward));
+}
+
 TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, TensorId scores,
                    TensorId rows) {
   const std::int64_t width = share(m.expert.width, b.slice.etp);
@@ -172,6 +180,7 @@ TensorId worked_on(Builder& b, const MixtureOfExperts& m, const Routing& r, Tens
   const Output out{"expert_out", r.width, r.seen_by};
   const Matrix second{.name = "expert_down", .in = width, .copies = held, .bias = m.expert.bias};
   const auto worked = product(b, second, activated, r.received, 1, {&out, 1}).outputs;
+  if (m.expert.bias && scale) add_scaled_bias(b.last(), b.at(worked[0]));
   return adapted(b, second, activated, {&out, 1}, worked, Cut::Rows)[0];
 }
 

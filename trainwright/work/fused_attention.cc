@@ -27,10 +27,19 @@ TensorId softmax_dropout(Builder& b, TensorId probabilities) {
   return dropped;
 }
 
+// Of a sequence a query sees half in the mean, of a window all.
+std::int64_t keys_seen(const Core& core) {
+  const auto* softmax = std::get_if<SoftmaxAttention>(&core.attention);
+  if (softmax == nullptr || softmax->reach == Reach::Full) return core.query_tokens;
+  return std::min(core.query_tokens, softmax->window * 2);
+}
+
 }  // namespace
 
 Flops core_flops(const Builder& b, const Core& core, AttentionPairs pairs) {
-  const Flops token = attention_core_flops(core.attention, Tokens(b.slice.seq), pairs);
+  const Tokens sequence(b.slice.seq);
+  const Flops token = attention_core_flops(core.attention, sequence, pairs) -
+                      index_flops(core.attention, sequence, pairs);
   return token * (real(b.slice.mbs) * real(b.slice.seq) * core.share);
 }
 
@@ -53,7 +62,7 @@ TensorId flash_core(Builder& b, const Core& core) {
   op.forward.matmul = core_flops(b, core, AttentionPairs::Causal);
   op.input_gradient.matmul = op.forward.matmul * 2;
   op.head_width = (core.key_dim + core.value_dim) / 2;
-  op.keys = core.query_tokens;
+  op.keys = keys_seen(core);
   return y;
 }
 

@@ -11,46 +11,47 @@
 
 namespace trainwright {
 
-// Weights one rank holds, without those of adapters, which are in the list (`totals` adds them).
-// Expert weights are sharded over another group (edp), hence apart.
-struct HeldParameters {
-  Params dense, expert;
-  Params trained_dense, trained_expert;      // of these, those that get gradients
-  Params adapter_dense, adapter_expert;      // beside these: low-rank adapters, all trained
-  Params quantised_dense, quantised_expert;  // of the first two, or prepared, and their bytes
-  Bytes stored_dense, stored_expert;
-  Bytes unsharded_dense, unsharded_expert;  // of these, scales that no sharding cuts
-  Bytes states_dense, states_expert;        // that an optimizer makes for what is trained
-  Bytes step_dense, step_expert;            // temporaries of its step
-  Params replicated;  // of `dense`: the same on every rank of tp (norms, router, ...)
-  // Of the first two: matrices that low-precision products take.
-  Params low_precision_dense, low_precision_expert;
-  void add(const HeldParameters& other, std::int64_t times);
-  HeldParameters& operator+=(const HeldParameters& other);
-  friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
-};
-// One weight as from layer_weights (of that kind), embedding_weights, head_weights or mtp_weights
-// (no kind). A tied head counts nothing: see embedding_copies.
-HeldParameters held_parameters(const Weight& weight, const LayerKind* kind, const Slice& slice,
-                               const Recipe& recipe);
-HeldParameters held_parameters(std::span<const Weight> weights, const LayerKind* kind,
-                               const Slice& slice, const Recipe& recipe);
-
-// Copies of the embedding's table that a stage holds: one for a tied head on another pipeline rank,
-// one for MTP modules on another stage where the trainer makes it. The gradients of the table and
-// of one copy on each rank are summed up once a step.
-std::int64_t embedding_copies(const Stage& stage, const Model& model, const Recipe& recipe);
-
-// Equal tensors of weights that a rank holds.
+// An entry: a weight as one rank holds it, or equal ones. Matrices that one product multiplies with
+// are one entry; adapters and trained copies of frozen weights have their own.
 struct HeldWeight {
   SteppedWeight tensor;
   std::int64_t copies = 1;  // experts that have one each
   bool expert = false, trained = true, adapter = false;
-  Bytes stored;  // of one, where it is quantised
+  bool replicated = false;     // the same on every rank of tp: norms, router, ...
+  bool low_precision = false;  // multiplied in 8 or 4 bits by recipes that do so
+  Bytes stored;                // of one, where it is quantised or prepared, and
+  Bytes unsharded;             // of these, scales that no sharding cuts
 };
-std::vector<HeldWeight> held_weights(std::span<const Weight> weights, const LayerKind* kind,
+// Of `weights` as from layer_weights, embedding_weights, head_weights or mtp_weights, which the
+// products of `list` multiply with: first matrices in the order of the products, with adapters;
+// then tables, vectors and biases. A tied head is no entry: see StageWeight.
+std::vector<HeldWeight> held_weights(std::span<const Weight> weights, const OperatorList& list,
                                      const Slice& slice, const Recipe& recipe);
-// Adds what an optimizer makes for them.
-void add_states(HeldParameters& held, std::span<const HeldWeight> weights, const Recipe& recipe);
+
+// Sums over the weights that one rank holds, by the group of ranks that share them: experts are
+// sharded over another one (edp).
+struct HeldGroup {
+  Params all;            // the model's: what is beside these are
+  Params adapters;       // low-rank adapters and copies of their dtype, all trained
+  Params trained;        // of `all`, those that get gradients
+  Params low_precision;  // of `all`
+  Params quantised;      // of `all`, and their bytes:
+  Bytes stored, unsharded;
+  Bytes states, step;  // that an optimizer makes for what is trained; temporaries of its step
+  void add(const HeldGroup& other, std::int64_t times);
+  friend bool operator==(const HeldGroup&, const HeldGroup&) = default;
+};
+struct HeldParameters {
+  HeldGroup dense, expert;
+  Params replicated;
+  void add(const HeldParameters& other, std::int64_t times);
+  HeldParameters& operator+=(const HeldParameters& other);
+  friend bool operator==(const HeldParameters&, const HeldParameters&) = default;
+};
+// A sum of both groups.
+constexpr auto both(const HeldParameters& held, auto HeldGroup::* of) {
+  return held.dense.*of + held.expert.*of;
+}
+HeldParameters held_parameters(std::span<const HeldWeight> weights, const Recipe& recipe);
 
 }  // namespace trainwright

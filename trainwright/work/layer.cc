@@ -4,6 +4,7 @@
 #include "trainwright/work/attention.h"
 #include "trainwright/work/eager.h"
 #include "trainwright/work/steps.h"
+#include "trainwright/work/streams.h"
 
 namespace trainwright {
 namespace detail {
@@ -12,8 +13,7 @@ TensorId feed_forward(Builder& b, const Mlp& mlp, TensorId x, const MlpNames& na
   const std::int64_t width = share(mlp.width, b.slice.tp);
   std::array<Output, 2> outputs = {Output{names.gate, width}, Output{names.up, width}};
   std::size_t used = mlp.gated ? 2 : 1;
-  if (mlp.gated && !b.recipe.code.permutes_tokens &&
-      eager_style(b.model.family).joined_feed_forward) {
+  if (mlp.gated && !b.recipe.code.permutes_tokens && b.model.style.joined_feed_forward) {
     // Of which gate and up are views.
     outputs.back() = {.name = names.joined,
                       .width = 2 * width,
@@ -107,16 +107,39 @@ TensorId joined(Builder& b, const LayerKind& kind, std::string_view name, Norm a
   return added(b, x, layer_norm(b, name, after, branch));
 }
 
+bool is_of_attention(const Extra& extra) { return extra.part == Extra::Part::SelfAttention; }
+
+// Weights that the family has beside those of its branches.
+TensorId with_extras(Builder& b, const LayerKind& kind, bool of_attention, TensorId x, TensorId y) {
+  for (const Extra& one : kind.extras) {
+    if (is_of_attention(one) == of_attention) y = extra(b, one, x, y);
+  }
+  return y;
+}
+
 TensorId sequential_layer(Builder& b, const LayerKind& kind, TensorId x) {
   TensorId y = x;
   if (!std::holds_alternative<NoAttention>(kind.attention)) {
-    y = mixed(b, kind, norm_before_attention(b, kind, x));
+    y = norm_before_attention(b, kind, x);
+    y = with_extras(b, kind, true, y, mixed(b, kind, y));
     x = joined(b, kind, "after_attention", kind.after_attention, x, y);
   }
   if (std::holds_alternative<NoFeedForward>(kind.feed_forward)) return x;
   y = norm_before_feed_forward(b, kind, x);
-  y = feed_forward_branch(b, kind.feed_forward, y);
+  y = with_extras(b, kind, false, y, feed_forward_branch(b, kind.feed_forward, y));
   return joined(b, kind, "after_feed_forward", kind.after_feed_forward, x, y);
+}
+
+// Around each branch the streams are collapsed, and its result is laid on all of them.
+TensorId layer_of_streams(Builder& b, const LayerKind& kind, TensorId streams) {
+  Collapsed in = collapse(b, "attention_mix", streams);
+  TensorId y = mixed(b, kind, norm_before_attention(b, kind, in.hidden));
+  y = layer_norm(b, "after_attention", kind.after_attention, y);
+  streams = expand(b, streams, with_extras(b, kind, true, in.hidden, y), in.weights);
+  in = collapse(b, "feed_forward_mix", streams);
+  y = feed_forward_branch(b, kind.feed_forward, norm_before_feed_forward(b, kind, in.hidden));
+  y = layer_norm(b, "after_feed_forward", kind.after_feed_forward, y);
+  return expand(b, streams, with_extras(b, kind, false, in.hidden, y), in.weights);
 }
 
 // Only a part of the input is kept, and gathered over tp before the layer is run again.
@@ -138,13 +161,17 @@ OperatorList layer_work(const Model& model, const LayerKind& kind, const Slice& 
                         const Recipe& recipe) {
   using namespace detail;
   Builder b(model, slice, recipe);
-  TensorId x =
-      b.tensor("hidden", b.stream(), checked_mul(b.rows.outer, model.hidden), b.rows.outer_copies);
+  TensorId x = b.tensor("hidden", b.stream(),
+                        checked_mul(checked_mul(b.rows.outer, model.hidden), model.streams),
+                        b.rows.outer_copies);
   const bool in_parts = slice.recompute.kind == RecomputeKind::Full && slice.distribute_saved &&
                         slice.tp > 1 && !slice.sp;
   if (in_parts) x = input_in_parts(b, x);
-  const TensorId y = kind.parallel ? parallel_layer(b, kind, x) : sequential_layer(b, kind, x);
-  return finished_layer(std::move(b), y);
+  const TensorId y = model.streams > 1 ? layer_of_streams(b, kind, x)
+                     : kind.parallel   ? parallel_layer(b, kind, x)
+                                       : sequential_layer(b, kind, x);
+  const TensorId output = with_layer_input(b, kind, y);
+  return finished_layer(std::move(b), output);
 }
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 // Triton kernels of flash-linear-attention run them. With cp, heads are exchanged for tokens, as
 // Megatron-Core does for its state-space layers.
 #include <array>
+#include <vector>
 
 #include "trainwright/work/attention.h"
 
@@ -39,8 +40,9 @@ TensorId gated(Builder& b, TensorId normed, TensorId gate) {
   return y;
 }
 
-// A short convolution over the tokens of each channel, with silu, in one kernel that keeps its
-// input.
+}  // namespace
+
+// With silu where there is one, in one kernel that keeps its input.
 TensorId convolved(Builder& b, TensorId x, std::int64_t taps, std::string_view name) {
   const TensorId y = b.like(x, name);
   Operator& op = b.add("convolution", OperatorKind::Matmul, {x}, {y});
@@ -52,26 +54,44 @@ TensorId convolved(Builder& b, TensorId x, std::int64_t taps, std::string_view n
   return y;
 }
 
+namespace {
+
 struct DeltaInputs {
   TensorId query, key, value;
-  TensorId beta_decay;  // two numbers per token and value head
+  TensorId beta;   // numbers per token and value head: two, the decay among them, or
+  TensorId decay;  // one, and a rate for each channel of a key
 };
 
 TensorId delta_core(Builder& b, const Attention& attention, const GatedDeltaNet& a,
                     const DeltaInputs& x, std::int64_t heads) {
   const InModule module(b, RecomputeModule::CoreAttention);
-  const std::int64_t rows = b.at(x.beta_decay).elements / 2;
-  const TensorId log_decay = b.constant("decay_sum", Dtype::Fp32, rows);
+  const std::int64_t rows = b.at(x.beta).elements / (a.channel_decay ? 1 : 2);
+  const std::int64_t rates = a.channel_decay ? b.at(x.decay).elements : rows;
+  const TensorId log_decay = b.constant("decay_sum", Dtype::Fp32, rates);
   const TensorId inverse = b.constant("chunk_inverse", b.recipe.compute, rows * kChunk);
   const TensorId y = b.like(x.value, "attended");
-  Operator& op = b.add("delta_rule", OperatorKind::AttentionCore,
-                       {x.query, x.key, x.value, x.beta_decay}, {y, log_decay, inverse});
-  for (const TensorId saved : {x.query, x.key, x.value, x.beta_decay, log_decay, inverse}) {
-    op.saves.push_back({saved, Half::Input});
-  }
+  Few<TensorId, 8> inputs = {x.query, x.key, x.value, x.beta};
+  if (a.channel_decay) inputs.push_back(x.decay);
+  Operator& op = b.add("delta_rule", OperatorKind::AttentionCore, {}, {y, log_decay, inverse});
+  op.inputs = inputs;
+  for (const TensorId saved : inputs) op.saves.push_back({saved, Half::Input});
+  for (const TensorId saved : {log_decay, inverse}) op.saves.push_back({saved, Half::Input});
   op.forward.matmul = state_flops(b, attention, heads, a.value_heads);
   op.input_gradient.matmul = op.forward.matmul * 2;
   return y;
+}
+
+}  // namespace
+
+namespace {
+
+// By way of a latent, or straight.
+TensorId by_way_of(Builder& b, std::string_view down, const Output& out, std::int64_t rank,
+                   TensorId x, bool bias) {
+  if (rank == 0) return columns(b, {.name = out.name, .in = b.model.hidden}, x, {&out, 1})[0];
+  const Output narrow{"latent", rank};
+  const TensorId latent = replicated(b, {.name = down, .in = b.model.hidden}, x, {&narrow, 1})[0];
+  return columns(b, {.name = out.name, .in = rank, .bias = bias}, latent, {&out, 1})[0];
 }
 
 }  // namespace
@@ -81,24 +101,36 @@ TensorId gated_delta_net(Builder& b, const Attention& attention, TensorId x) {
   const std::int64_t value_heads = share(a.value_heads, b.slice.tp);
   const std::int64_t keys = share(a.key_heads, b.slice.tp) * a.key_dim;
   const std::int64_t values = value_heads * a.value_dim;
-  const std::array<Output, 5> outputs = {
-      Output{"query", keys}, Output{"key", keys}, Output{"value", values},
-      Output{"attention_gate", values},
-      Output{.name = "beta_decay",
-             .width = 2 * value_heads,
-             .matrices = {LayerMatrix::Beta, LayerMatrix::Decay}}};
+  const Output gate{"attention_gate", values};
+  const Output rates{"decay", value_heads * a.key_dim};
+  const Output joint{.name = "beta_decay",
+                     .width = 2 * value_heads,
+                     .matrices = {LayerMatrix::Beta, LayerMatrix::Decay}};
+  std::vector<Output> outputs = {{"query", keys}, {"key", keys}, {"value", values}};
+  if (a.gated && a.gate_rank == 0) outputs.push_back(gate);
+  outputs.push_back(a.channel_decay ? Output{"beta", value_heads} : joint);
   const auto made = columns(b, {.name = "query_key_value", .in = b.model.hidden}, x, outputs);
   const auto spread = [&](TensorId of, std::string_view name) {
     return exchanged(b, of, name, b.at(of).elements, ways(b));
   };
-  const DeltaInputs inputs{
+  DeltaInputs inputs{
       .query = convolved(b, spread(made[0], "query_exchanged"), a.convolution, "query_convolved"),
       .key = convolved(b, spread(made[1], "key_exchanged"), a.convolution, "key_convolved"),
       .value = convolved(b, spread(made[2], "value_exchanged"), a.convolution, "value_convolved"),
-      .beta_decay = spread(made[4], "beta_decay_exchanged")};
+      .beta = spread(made[made.size() - 1], "beta_decay_exchanged"),
+      .decay = {}};
+  if (a.channel_decay) {
+    inputs.decay =
+        spread(by_way_of(b, "decay_down", rates, a.decay_rank, x, false), "decay_spread");
+  }
   const TensorId attended = delta_core(b, attention, a, inputs, value_heads);
   const TensorId back = spread(attended, "attended_exchanged");
-  const TensorId y = gated(b, norm(b, "output_norm", Norm::Rms, back, a.value_dim), made[3]);
+  TensorId y = norm(b, "output_norm", Norm::Rms, back, a.value_dim);
+  if (a.gated) {
+    const TensorId gating =
+        a.gate_rank == 0 ? made[3] : by_way_of(b, "gate_down", gate, a.gate_rank, x, a.gate_bias);
+    y = gated(b, y, gating);
+  }
   return rows(b, {.name = "attention_output", .in = values}, y, "attention_out");
 }
 

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "trainwright/base/few.h"
+#include "trainwright/base/four_bits.h"
 #include "trainwright/base/ids.h"
 #include "trainwright/base/units.h"
 #include "trainwright/layout/layout.h"
@@ -37,10 +38,16 @@ namespace trainwright {
 using TensorId = Id<struct TensorTag>;      // an index into OperatorList::tensors
 using OperatorId = Id<struct OperatorTag>;  // an index into OperatorList::operators
 
-enum class Dtype : std::uint8_t { Fp32, Bf16, Fp16, Fp8, Int64, Int32, Bool };
-constexpr std::int64_t byte_size(Dtype dtype) {  // of one number
+// Those in 4 bits last, in the order of FourBits.
+enum class Dtype : std::uint8_t { Fp32, Bf16, Fp16, Fp8, Int64, Int32, Bool, Nvfp4, Mxfp4, Nf4 };
+constexpr std::int64_t byte_size(Dtype dtype) {  // of one number, where it has whole bytes
   constexpr std::array<std::int64_t, 7> kSizes = {4, 2, 2, 1, 8, 4, 1};
-  return kSizes[static_cast<std::size_t>(dtype)];
+  return kSizes.at(static_cast<std::size_t>(dtype));
+}
+constexpr Bytes bytes_of(Dtype dtype, std::int64_t numbers) {  // with scales of blocks
+  if (dtype < Dtype::Nvfp4) return Bytes(checked_mul(numbers, byte_size(dtype)));
+  const int format = static_cast<int>(dtype) - static_cast<int>(Dtype::Nvfp4);
+  return bytes_of(static_cast<FourBits>(format), numbers);
 }
 std::string_view name_of(Dtype dtype);
 
@@ -53,7 +60,7 @@ struct Tensor {
   std::int64_t copies = 1;
   bool has_gradient = true;  // false for masks, indices, statistics, and where nothing is trained
 
-  Bytes bytes() const { return Bytes(checked_mul(elements, byte_size(dtype))); }
+  Bytes bytes() const { return bytes_of(dtype, elements); }
 };
 
 // Which half of the backward pass needs a saved tensor.
@@ -151,6 +158,7 @@ struct Operator {
   Bytes weight_workspace;        // so much more where its weights are trained
   MatrixShape matrix;            // the weight of a product; 0 x 0: none
   std::int64_t matrices = 1;     // of that shape: experts of this rank
+  Flags<LayerMatrix> weights;    // of a layer that it joins; none: that of the operator's name
   Bytes stored;                  // of all of them with their scales, where they are quantised
   Bytes unsharded;               // of these, what no sharding cuts (`unsharded_bytes`)
   Bytes waiting;                 // gradients of its weights that stay until the pass has ended

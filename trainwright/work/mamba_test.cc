@@ -97,7 +97,7 @@ TEST_CASE("one rank of two holds half of a mixer but for the layer's norm") {
   Slice tp = kSlice;
   tp.tp = 2;
   const std::int64_t all = parameters(layer_weights(model, kind)).total().value();
-  CHECK(layer_totals(model, tp, paper_recipe()).parameters.dense.value() * 2 == all + 64);
+  CHECK(layer_totals(model, tp, paper_recipe()).parameters.dense.all.value() * 2 == all + 64);
 }
 
 TEST_CASE("layers of one branch have that branch's operators alone") {
@@ -116,7 +116,7 @@ TEST_CASE("layers of one branch have that branch's operators alone") {
   for (std::size_t pass = 0; pass < 3; ++pass) {
     CHECK(fed.effort[pass].matmul + attended.effort[pass].matmul == both.effort[pass].matmul);
   }
-  CHECK(fed.parameters.dense + attended.parameters.dense == both.parameters.dense);
+  CHECK(fed.parameters.dense.all + attended.parameters.dense.all == both.parameters.dense.all);
 }
 
 TEST_CASE("mixers side by side each keep a scaled copy of what the norm made") {

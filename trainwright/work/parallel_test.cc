@@ -182,10 +182,16 @@ TEST_CASE("key and value heads beyond their number are copied") {
     if (tensor.name == "query") CHECK(tensor.copies == 1);
   }
   // Each rank holds one of two key heads, so four times the key weights in all.
-  const auto held =
-      held_parameters(Weight{.name = "key", .part = Part::SelfAttention, .in = kHidden, .out = 256},
-                      &kind, slice_with(8), paper_recipe());
-  CHECK(held.dense == Params(kHidden * 128));
+  const Weight key{.name = "key",
+                   .part = Part::SelfAttention,
+                   .in = kHidden,
+                   .out = 256,
+                   .cut = WeightCut::Columns,
+                   .unit = 128};
+  const auto held = held_weights({&key, 1}, {}, slice_with(8), paper_recipe());
+  REQUIRE(held.size() == 1);
+  CHECK(held.front().tensor.in == kHidden);
+  CHECK(held.front().tensor.out == 128);
 }
 
 TEST_CASE("a ring passes keys and values cp - 1 times, and twice that backward") {
@@ -244,7 +250,7 @@ TEST_CASE("expert parallelism sends every row there and back") {
   const Traffic both{2, Bytes(2 * 4 * kRow)};
   CHECK(moved(spread, GroupKind::Ep, CollectiveKind::AllToAll, Pass::Forward) == both);
   CHECK(moved(spread, GroupKind::Ep, CollectiveKind::AllToAll, Pass::InputGradient) == both);
-  CHECK(spread.parameters.expert * 8 == alone.parameters.expert);
+  CHECK(spread.parameters.expert.all * 8 == alone.parameters.expert.all);
   CHECK(spread.effort[0].matmul == alone.effort[0].matmul);  // as many rows, of other ranks
   slice.dispatcher = DispatcherKind::AllGather;
   const Totals gathers = layer_totals(model, slice, paper_recipe());
@@ -360,7 +366,7 @@ TEST_CASE("the facts of Megatron-Core in fp8 keep fp8 inputs of matrices") {
   const Totals sum = layer_totals(model, slice, recipe);
   CHECK(sum.kept == Bytes(2048 * (15 * 4096 + 5 * 11008) + 4 * 32 * 2048 + 2 * 4 * 2048));
   // Every matrix of the layer is cast; what is gathered is the fp8 copy.
-  CHECK(sum.parameters.low_precision_dense == sum.parameters.dense - Params(2 * 4096));
+  CHECK(sum.parameters.dense.low_precision == sum.parameters.dense.all - Params(2 * 4096));
   CHECK(moved(sum, GroupKind::Tp, CollectiveKind::AllGather, Pass::Forward) ==
         Traffic{2, Bytes(2 * 4096 * 4096)});
 }
@@ -377,6 +383,25 @@ TEST_CASE("what experts keep grows with the rows they receive") {
   // Rows as sent to the experts, gate, up and their product.
   CHECK(sum.kept_of_experts == Bytes(4 * kRow + 4 * kTokens * 3 * 1024 * 2));
   CHECK(of(slice).kept_of_experts == Bytes(0));
+}
+
+TEST_CASE("scores in the rows leave the bias of experts to be scaled and added by itself") {
+  const auto casts = [](bool bias, ExpertScores scores, std::size_t pass) {
+    const MixtureOfExperts experts{.experts = 16,
+                                   .experts_per_token = 4,
+                                   .expert = {.width = 1024, .gated = true, .bias = bias},
+                                   .shared = {}};
+    Recipe recipe = paper_recipe();
+    recipe.code.expert_scores = scores;
+    const Slice slice{.ep = 4, .mbs = 2, .seq = 8192};
+    return layer_totals(with_experts(llama(), experts), slice, recipe).effort[pass].converted;
+  };
+  // Of each number of the rows that four experts of a token give: 28 bytes forward, 40 backward.
+  const std::int64_t numbers = 4 * kTokens * kHidden;
+  CHECK(casts(true, ExpertScores::InActivation, 0) == Bytes(28 * numbers));
+  CHECK(casts(true, ExpertScores::InActivation, 1) == Bytes(40 * numbers));
+  CHECK(casts(false, ExpertScores::InActivation, 0) == Bytes(0));
+  CHECK(casts(true, ExpertScores::AtCombine, 0) == Bytes(0));
 }
 
 TEST_CASE("weight gradients that can wait hold the inputs of matrices and what enters them") {
@@ -424,25 +449,10 @@ TEST_CASE("the gate of shared experts is no low-precision product, however exper
 }
 
 TEST_CASE("data parallelism: what ZeRO and FSDP move") {
-  HeldParameters held{.dense = Params(1000),
-                      .expert = Params(600),
-                      .trained_dense = Params(1000),
-                      .trained_expert = Params(600),
-                      .adapter_dense = Params(0),
-                      .adapter_expert = Params(0),
-                      .quantised_dense = Params(0),
-                      .quantised_expert = Params(0),
-                      .stored_dense = Bytes(0),
-                      .stored_expert = Bytes(0),
-                      .unsharded_dense = Bytes(0),
-                      .unsharded_expert = Bytes(0),
-                      .states_dense = Bytes(0),
-                      .states_expert = Bytes(0),
-                      .step_dense = Bytes(0),
-                      .step_expert = Bytes(0),
-                      .replicated = Params(10),
-                      .low_precision_dense = Params(900),
-                      .low_precision_expert = Params(600)};
+  HeldParameters held;
+  held.dense.all = held.dense.trained = Params(1000);
+  held.dense.low_precision = Params(900);
+  held.expert.all = held.expert.trained = held.expert.low_precision = Params(600);
   const ParameterBytes model{.weight = 2, .gradient = 4, .master = 4, .states = {}};
   const TrainedBytes bytes{.model = model, .adapter = model};
   Layout layout;
@@ -481,13 +491,13 @@ TEST_CASE("data parallelism: what ZeRO and FSDP move") {
   CHECK(traffic()[7].group == GroupKind::ExpertReplicate);
   CHECK(traffic()[7].bytes == Bytes(600));
   // Frozen weights are gathered all the same, but only the others' gradients travel.
-  held.trained_dense = Params(300);
+  held.dense.trained = Params(300);
   CHECK(traffic()[0].bytes == Bytes(2000));
   CHECK(traffic()[2].bytes == Bytes(1200));
   layout.zero = 0;
   layout.dp_replicate = 1;
   layout.sharding = ShardingKind::Ddp;
-  held.trained_expert = Params(0);
+  held.expert.trained = Params(0);
   REQUIRE(traffic().size() == 1);
   CHECK(traffic()[0].bytes == Bytes(1200));
 }

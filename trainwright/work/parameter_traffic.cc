@@ -12,42 +12,34 @@ Bytes times(Params count, double bytes) {
   return Bytes(std::llround(static_cast<double>(count.value()) * bytes));
 }
 
-// Weights of one sort and who shares them.
-struct Shared {
-  Params count, low_precision;
-  Params trained, adapters, quantised;
-  Bytes stored;  // of the quantised ones, without what every rank has
-  const Sharers& sharers;
-};
-
 double adapter_bytes(const Recipe& recipe) {
   const auto& adapters = recipe.training.adapters;
   return adapters ? static_cast<double>(byte_size(adapters->dtype)) : 0;
 }
 
 // As the backward pass makes them: in the dtype of the weights.
-Bytes made_gradients(const Shared& weights, const Recipe& recipe) {
+Bytes made_gradients(const HeldGroup& weights, const Recipe& recipe) {
   return times(weights.trained, static_cast<double>(byte_size(recipe.weight))) +
          times(weights.adapters, adapter_bytes(recipe));
 }
 
 // Of gathered weights: in fp8 if asked for and taken. Those that are not cut are gathered when the
 // step has changed them.
-Bytes gathered_bytes(const Shared& weights, const Sharding& sharding, const Recipe& recipe) {
-  const Params count = sharding.weights ? weights.count : weights.trained;
+Bytes gathered_bytes(const HeldGroup& weights, const Sharding& sharding, const Recipe& recipe) {
+  const Params count = sharding.weights ? weights.all : weights.trained;
   const double whole = static_cast<double>(byte_size(recipe.weight));
   const double adapter = adapter_bytes(recipe);
   const Params low = sharding.fp8_gather ? std::min(count, weights.low_precision) : Params(0);
   const Params quantised = sharding.weights ? weights.quantised : Params(0);
-  const Bytes stored = sharding.weights ? weights.stored : Bytes(0);
+  const Bytes stored = sharding.weights ? weights.stored - weights.unsharded : Bytes(0);
   return times(low, 1) + times(count - low - quantised, whole) + stored +
          times(weights.adapters, adapter);
 }
 
-void add_traffic(std::vector<ParameterTraffic>& list, const Shared& weights, std::int64_t units,
-                 const Sharding& sharding, const Recipe& recipe, const TrainedBytes& bytes) {
-  if (weights.count == Params(0)) return;
-  const Sharers& among = weights.sharers;
+void add_traffic(std::vector<ParameterTraffic>& list, const HeldGroup& weights,
+                 const Sharers& among, std::int64_t units, const Sharding& sharding,
+                 const Recipe& recipe, const TrainedBytes& bytes) {
+  if (weights.all == Params(0)) return;
   const std::int64_t calls = sharding.by_unit ? units : 1;
   const bool every = sharding.reduce == Reduce::MicroBatch;
   const Bytes gradients = times(weights.trained, bytes.model.gradient) +
@@ -83,15 +75,8 @@ std::vector<ParameterTraffic> parameter_traffic(const HeldParameters& stage, std
                                                 const TrainedBytes& bytes) {
   std::vector<ParameterTraffic> list;
   list.reserve(8);  // four of either sort at most
-  add_traffic(list,
-              {stage.dense, stage.low_precision_dense, stage.trained_dense, stage.adapter_dense,
-               stage.quantised_dense, stage.stored_dense - stage.unsharded_dense, sharding.dense},
-              units, sharding, recipe, bytes);
-  add_traffic(
-      list,
-      {stage.expert, stage.low_precision_expert, stage.trained_expert, stage.adapter_expert,
-       stage.quantised_expert, stage.stored_expert - stage.unsharded_expert, sharding.expert},
-      units, sharding, recipe, bytes);
+  add_traffic(list, stage.dense, sharding.dense, units, sharding, recipe, bytes);
+  add_traffic(list, stage.expert, sharding.expert, units, sharding, recipe, bytes);
   return list;
 }
 

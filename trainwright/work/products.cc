@@ -20,8 +20,11 @@ std::int64_t width_of(std::span<const Output> outputs) {
 TensorId saved_of(Builder& b, const Matrix& matrix, TensorId x) {
   const double copy = b.recipe.input_copy;
   if (copy <= 0 || !matrix.low_precision) return x;
-  const std::int64_t bytes = std::llround(std::ceil(copy * real(b.at(x).elements)));
-  return b.constant("input_copy", Dtype::Fp8, bytes, b.at(x).copies);
+  // Of numbers in 4 bits each has its share of a block's scale.
+  const bool four_bits = b.slice.precision == PrecisionKind::Nvfp4;
+  const double numbers = copy / (four_bits ? 9.0 / 16.0 : 1.0) * real(b.at(x).elements);
+  return b.constant("input_copy", four_bits ? Dtype::Nvfp4 : Dtype::Fp8,
+                    std::llround(std::ceil(numbers)), b.at(x).copies);
 }
 
 // The calls of a column-parallel product: it gathers its input, and its input's gradient is summed.
@@ -132,6 +135,17 @@ std::optional<TensorId> cast_factors(Builder& b, const Matrix& matrix, TensorId&
 
 }  // namespace
 
+void set_matrix(Operator& op, const Matrix& matrix, std::span<const Output> outputs) {
+  op.matrix = {matrix.in, width_of(outputs)};
+  op.matrices = matrix.copies;
+  if (matrix.adapter || layer_matrix(matrix.name)) return;
+  for (const Output& output : outputs) {
+    const auto named = layer_matrix(output.name);
+    if (named) op.weights.insert(*named);
+    op.weights.bits |= output.matrices.bits;
+  }
+}
+
 Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_count,
                 std::int64_t row_copies, std::span<const Output> outputs) {
   const std::optional<TensorId> weights = cast_factors(b, matrix, x, outputs);
@@ -152,8 +166,7 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
   op.trained = matrix.adapter || b.trains();
   op.has_weight = true;
   const std::int64_t width = width_of(outputs);
-  op.matrix = {matrix.in, width};
-  op.matrices = matrix.copies;
+  set_matrix(op, matrix, outputs);
   op.low_precision = matrix.low_precision;
   const Flops flops(2 * real(row_count) * real(matrix.in) * real(width));
   op.forward.matmul = op.input_gradient.matmul = op.weight_gradient.matmul = flops;

@@ -156,14 +156,14 @@ Recipe settled(Recipe recipe, const Model& model, const Slice& slice) {
   recipe.code.gradient_stand_ins &= recipe.accumulates_in_product;
   if (recipe.code.expert_scores == ExpertScores::AsModel) {
     recipe.code.expert_scores =
-        model.family == "llama4_text" ? ExpertScores::BeforeExperts : ExpertScores::AtCombine;
+        model.style.scores_before_experts ? ExpertScores::BeforeExperts : ExpertScores::AtCombine;
   }
   recipe.autocast = slice.autocast && recipe.stored_wide && !recipe.training.adapters;
   if (recipe.autocast) recipe.weight = Dtype::Fp32;
   const auto& adapters = recipe.training.adapters;
   recipe.wide = recipe.autocast || (adapters && adapters->prepared != Prepared::No);
-  const bool by_family = detail::eager_style(model.family).takes_flash_kernels &&
-                         slice.attention == AttentionKernel::Flash && !recipe.norm;
+  const bool by_family =
+      model.style.takes_flash_kernels && slice.attention == AttentionKernel::Flash && !recipe.norm;
   if (by_family || slice.compiled) {
     recipe.norm = FusedKeeps{.input = true, .row_bytes = 4};
     recipe.rope = FusedKeeps{};

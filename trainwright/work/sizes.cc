@@ -29,6 +29,9 @@ void widen(Widths& widths, const Attention& attention) {
   if (const auto* mamba = std::get_if<Mamba2>(&attention)) {
     widths.channels = std::max(widths.channels, scanned_per_token(*mamba));
   }
+  if (const auto* mamba = std::get_if<Mamba1>(&attention)) {
+    widths.channels = std::max(widths.channels, real(mamba->width) * (real(mamba->state) + 1));
+  }
   const auto heads = [](const auto& of) {
     if constexpr (requires { of.heads; }) return real(of.heads);
     if constexpr (requires { of.value_heads; }) return real(of.value_heads);
@@ -43,9 +46,10 @@ void widen(Widths& widths, const Attention& attention) {
 
 Widths widths_of(const Model& model, const Job& job) {
   const double rank = job.lora ? real(job.lora->rank) : 0;
-  Widths widths{.channels = std::max(real(model.vocabulary), 8 * real(model.hidden)),
-                .heads = 1,
-                .layers = real(std::ssize(model.layers) + 1)};
+  Widths widths{
+      .channels = std::max(real(model.vocabulary), 8 * real(model.hidden)) * real(model.streams),
+      .heads = 1,
+      .layers = real(std::ssize(model.layers) + 1)};
   for (const LayerKind& kind : model.kinds) {
     for (const Weight& weight : layer_weights(model, kind)) {
       widths.channels =

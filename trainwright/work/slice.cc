@@ -53,7 +53,8 @@ Slice slice_of(const Layout& layout, const Trainer& trainer, std::int64_t stage,
               .sp = layout.sp,
               .cp_kind = layout.cp_kind,
               .cp_ulysses = layout.cp_ulysses,
-              .dispatcher = layout.dispatcher,
+              // Lists are those of flex whatever its backend.
+              .dispatcher = is_flex(layout.dispatcher) ? DispatcherKind::Flex : layout.dispatcher,
               .precision = layout.precision,
               .distribute_saved = asks(layout, Switch::DistributeSaved, trainer),
               .gradients_wait = accumulates(sharding_of(layout, trainer).life),
@@ -99,7 +100,8 @@ std::string_view name_of(AttentionKernel kernel) {
   return name_in<4>({"flash", "fused-softmax", "eager", "sdpa"}, kernel);
 }
 std::string_view name_of(Dtype dtype) {
-  return name_in<7>({"fp32", "bf16", "fp16", "fp8", "int64", "int32", "bool"}, dtype);
+  return name_in<10>(
+      {"fp32", "bf16", "fp16", "fp8", "int64", "int32", "bool", "nvfp4", "mxfp4", "nf4"}, dtype);
 }
 std::string_view name_of(OperatorKind kind) {
   return name_in<9>({"matmul", "attention", "norm", "elementwise", "lookup", "route", "permute",

@@ -48,10 +48,11 @@ TEST_CASE("the ranks of a spread vocabulary do the work of one head and hold one
   CHECK(flops(share) * 8 == flops(whole));
   CHECK(flops(cache.head(spread(8))) == Flops(0));
   // V / p rows and columns; the ends keep positions and the final norm's gain and bias.
-  CHECK(share.parameters.dense == Params(kVocabulary / 8 * kHidden));
-  CHECK(embedding_share(cache, spread(8)).parameters.dense == Params(kVocabulary / 8 * kHidden));
-  CHECK(cache.embedding(spread(8)).parameters.dense == Params(2048 * kHidden));
-  CHECK(cache.head(spread(8)).parameters.dense == Params(2 * kHidden));
+  CHECK(share.parameters.dense.all == Params(kVocabulary / 8 * kHidden));
+  CHECK(embedding_share(cache, spread(8)).parameters.dense.all ==
+        Params(kVocabulary / 8 * kHidden));
+  CHECK(cache.embedding(spread(8)).parameters.dense.all == Params(2048 * kHidden));
+  CHECK(cache.head(spread(8)).parameters.dense.all == Params(2 * kHidden));
 }
 
 TEST_CASE("rows are padded over tp first and then cut over the pipeline") {
@@ -61,7 +62,7 @@ TEST_CASE("rows are padded over tp first and then cut over the pipeline") {
   Recipe recipe = paper_recipe();
   recipe.code.vocabulary_multiple = 128;
   WorkCache cache(model, recipe);
-  CHECK(head_share(cache, spread(4, 2)).parameters.dense == Params(6304 * kHidden));
+  CHECK(head_share(cache, spread(4, 2)).parameters.dense.all == Params(6304 * kHidden));
 }
 
 TEST_CASE("the first stage keeps the sum it begins with, and a dropout mask") {

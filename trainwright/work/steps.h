@@ -49,6 +49,8 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
 // Of frozen matrices that are stored in few bits: what they are read as, and what working with them
 // takes. `op` multiplies x with them.
 void quantise(const Builder& b, const Matrix& matrix, TensorId x, Operator& op);
+// Sets what `op` multiplies with.
+void set_matrix(Operator& op, const Matrix& matrix, std::span<const Output> outputs);
 // What a product has made of x, with adapters beside the matrices that the job names (adapters.cc).
 // Where one product makes several outputs and all are named, they share one adapter.
 // How the matrix is cut: Columns over tp; Rows over etp, by ranks that sum up later.

@@ -30,19 +30,6 @@ void add_traffic(const OperatorList& list, Totals& sum) {
   }
 }
 
-// Adapters, and which weights are quantised, stand in the list only.
-void add_parameters(const OperatorList& list, HeldParameters& sum) {
-  for (const Operator& op : list.operators) {
-    const bool expert = op.part == Part::RoutedExperts;
-    const Params numbers = Params(checked_mul(op.matrix.in, op.matrix.out)) * op.matrices;
-    if (op.adapter) (expert ? sum.adapter_expert : sum.adapter_dense) += numbers;
-    if (op.stored == Bytes(0)) continue;
-    (expert ? sum.quantised_expert : sum.quantised_dense) += numbers;
-    (expert ? sum.stored_expert : sum.stored_dense) += op.stored;
-    (expert ? sum.unsharded_expert : sum.unsharded_dense) += op.unsharded;
-  }
-}
-
 void add_kept(const OperatorList& list, const std::vector<Stay>& stays, Totals& sum) {
   for (std::size_t i = 0; i < stays.size(); ++i) {
     const Stay& stay = stays[i];
@@ -100,7 +87,6 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   sum.input = list.at(list.input).bytes();
   sum.output = list.at(list.output).bytes();
   sum.parameters = parameters;
-  add_parameters(list, sum.parameters);
   add_efforts(list, sum);
   add_traffic(list, sum);
   for (const Operator& op : list.operators) {

@@ -89,10 +89,10 @@ TEST_CASE("prepared weights are fp32, and so is what a layer that is run again k
   const auto more = [&](What what, Prepared prepared) {
     const HeldParameters held = of(what, prepared).parameters;
     const HeldParameters before = of(what, Prepared::No).parameters;
-    CHECK(held.dense == before.dense);
-    CHECK(held.stored_dense - before.stored_dense ==
-          Bytes(4 * (held.quantised_dense - before.quantised_dense).value()));
-    return held.quantised_dense - before.quantised_dense;
+    CHECK(held.dense.all == before.dense.all);
+    CHECK(held.dense.stored - before.dense.stored ==
+          Bytes(4 * (held.dense.quantised - before.dense.quantised).value()));
+    return held.dense.quantised - before.dense.quantised;
   };
   CHECK(more(What::Layer, Prepared::Peft) == Params(2 * kHidden));
   CHECK(more(What::Layer, Prepared::Trl) == Params(2 * kHidden));
@@ -141,36 +141,37 @@ TEST_CASE("experts have adapters each, and they are expert parameters") {
   const Recipe recipe = with_adapters(paper_recipe(), "expert_down");
   Slice slice = slice_of_tokens();
   slice.ep = 4;
-  const Totals sum = totals(layer_work(model, model.kinds[0], slice, recipe));
-  CHECK(sum.parameters.adapter_expert == Params(2 * kRank * (kWidth + kHidden)));
-  CHECK(sum.parameters.adapter_dense == Params(0));
+  const Totals sum = layer_totals(model, slice, recipe);
+  CHECK(sum.parameters.expert.adapters == Params(2 * kRank * (kWidth + kHidden)));
+  CHECK(sum.parameters.dense.adapters == Params(0));
 }
 
 TEST_CASE("weights that are not trained make no gradient, wide adapters keep wide inputs") {
   // Beside the down projection alone, fp32: its input is 4 bytes wide, not 2, and so is A's result.
-  const Totals narrow = totals(layer(slice_of_tokens(), with_adapters(plain_recipe(), "down")));
+  const Totals narrow =
+      layer_totals(llama(), slice_of_tokens(), with_adapters(plain_recipe(), "down"));
   const Totals wide =
       totals(layer(slice_of_tokens(), with_adapters(plain_recipe(), "down", Dtype::Fp32)));
   CHECK(wide.kept - narrow.kept == Bytes(2 * kTokens * (kWidth + kRank)));
   const auto weights = static_cast<std::size_t>(Pass::WeightGradient);
   CHECK(narrow.effort[weights].matmul == Flops(2.0 * kTokens * kRank * (kWidth + kHidden)));
-  CHECK(narrow.parameters.adapter_dense == Params(kRank * (kWidth + kHidden)));
+  CHECK(narrow.parameters.dense.adapters == Params(kRank * (kWidth + kHidden)));
 }
 
 TEST_CASE("a quantised base is stored in few bits and made whole for the gradient of its input") {
   Recipe recipe = with_adapters(plain_recipe(), "down", Dtype::Fp32);
   const Totals wide = totals(layer(slice_of_tokens(), recipe));
-  CHECK(wide.parameters.stored_dense == Bytes(0));
+  CHECK(wide.parameters.dense.stored == Bytes(0));
   for (const FrozenBase base : {FrozenBase::Nf4, FrozenBase::Int8, FrozenBase::Fp8}) {
     recipe.training.adapters->base = base;
     const OperatorList list = layer(slice_of_tokens(), recipe);
-    const Totals sum = totals(list);
+    const Totals sum = layer_totals(llama(), slice_of_tokens(), recipe);
     // Query and output, key and value, gate, up and down; norms and biases are not.
     const Bytes matrices =
         stored_bytes(base, kHidden, kHidden) * 2 + stored_bytes(base, kHidden, kKeys) * 2 +
         stored_bytes(base, kHidden, kWidth) * 2 + stored_bytes(base, kWidth, kHidden);
-    CHECK(sum.parameters.stored_dense == matrices);
-    CHECK(sum.parameters.quantised_dense ==
+    CHECK(sum.parameters.dense.stored == matrices);
+    CHECK(sum.parameters.dense.quantised ==
           Params(kHidden * (2 * kHidden + 2 * kKeys + 3 * kWidth)));
     for (std::size_t pass = 0; pass < 3; ++pass) {
       CHECK(sum.effort[pass].matmul == wide.effort[pass].matmul);
@@ -190,17 +191,18 @@ TEST_CASE("plain PyTorch: experts cut over tp are stored, multiplied and summed 
   Recipe recipe = with_adapters(plain_recipe(), "query");
   recipe.training.adapters->base = FrozenBase::Nf4;
   Slice slice = slice_of_tokens();
-  const auto sums = [&] { return totals(layer_work(model, model.kinds[1], slice, recipe)); };
+  const auto sums = [&] { return totals_of(model, model.kinds[1], slice, recipe); };
   const auto forward = static_cast<std::size_t>(Pass::Forward);
   const Totals whole = sums();
   for (const bool sp : {false, true}) {
     slice.tp = slice.etp = 4;
     slice.sp = sp;
     const Totals part = sums();
-    CHECK(part.parameters.quantised_expert * 4 == whole.parameters.quantised_expert);
+    CHECK(whole.parameters.expert.quantised > Params(0));
+    CHECK(part.parameters.expert.quantised * 4 == whole.parameters.expert.quantised);
     slice.etp = 1;  // every rank has whole experts, for its own tokens with sequence parallelism
     const Totals uncut = sums();
-    CHECK(uncut.parameters.quantised_expert == whole.parameters.quantised_expert);
+    CHECK(uncut.parameters.expert.quantised == whole.parameters.expert.quantised);
     // Two experts a token, three matrices each.
     const Flops experts(2.0 * 2 * 3 * kTokens * static_cast<double>(model.hidden) * kWidth);
     const Flops more = uncut.effort[forward].matmul - part.effort[forward].matmul;
@@ -257,6 +259,22 @@ TEST_CASE("a stage knows which of its layers are frozen and into which a gradien
   CHECK(!adapted.stage(stage, slice_of_tokens())[1].list->slice.input_gradient);
   const Slice again = recomputed(slice_of_tokens(), RecomputeKind::Full);
   CHECK(adapted.stage(stage, again)[1].list->slice.input_gradient);
+}
+
+TEST_CASE("a tied head is no weight of its list, the copy that is trained in its place is one") {
+  Model model = llama();
+  model.tied = true;
+  Recipe recipe = with_adapters(plain_recipe(), "query");
+  const ListOf of{ListOf::What::Head, LayerKindId(0), slice_of_tokens()};
+  const auto tables = [&] {
+    const auto held = held_weights(model, recipe, of, make_list(model, recipe, of));
+    return std::count_if(held.begin(), held.end(), [&](const HeldWeight& weight) {
+      return weight.trained && weight.tensor.out == model.vocabulary;
+    });
+  };
+  CHECK(tables() == 0);
+  recipe.training.adapters->trained.insert(Part::Head);
+  CHECK(tables() == 1);
 }
 
 }  // namespace trainwright

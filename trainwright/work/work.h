@@ -22,6 +22,7 @@
 
 #include "trainwright/base/json.h"
 #include "trainwright/work/held.h"
+#include "trainwright/work/inventory.h"
 #include "trainwright/work/list.h"
 #include "trainwright/work/slice.h"
 
@@ -124,8 +125,7 @@ struct ListOf {
 };
 // Of layers that are run again together, the list of one.
 OperatorList make_list(const Model& model, const Recipe& recipe, const ListOf& of);
-// `list`: as made. Matrices as its products have them (one where several weights are joined), with
-// adapters; then tables, vectors and biases.
+// Its weights; `list`: as made.
 std::vector<HeldWeight> held_weights(const Model& model, const Recipe& recipe, const ListOf& of,
                                      const OperatorList& list);
 // The sums of that list with what a rank holds for it.
@@ -167,7 +167,7 @@ class WorkCache {
   // and into which a gradient flows, is settled here. With `full:n`, layers that are alike and
   // follow each other are grouped.
   std::vector<Portion> stage(const Stage& stage, const Slice& slice);
-  // What a stage has besides: shares of a spread vocabulary, copies of the embedding.
+  // Of the weights that a stage holds besides (weights_beside_layers).
   std::vector<Portion> shares(const Stage& stage, const Slice& slice);
   const Totals& embedding_copy(const Slice& slice);
   std::size_t size() const;  // lists made

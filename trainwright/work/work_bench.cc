@@ -23,8 +23,9 @@ void make_slices(benchmark::State& state, const Model& model, RecomputeKind kind
   for (auto _ : state) {
     slice.seq = slice.seq == 8192 ? 4096 : 8192;
     const auto weights = layer_weights(model, layer);
-    benchmark::DoNotOptimize(totals(layer_work(model, layer, slice, recipe),
-                                    held_parameters(weights, &layer, slice, recipe)));
+    const OperatorList list = layer_work(model, layer, slice, recipe);
+    benchmark::DoNotOptimize(
+        totals(list, held_parameters(held_weights(weights, list, slice, recipe), recipe)));
   }
   state.counters["slices"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

@@ -133,23 +133,22 @@ Json traffic_json(const TrafficTable& traffic) {
 
 Json parameters_json(const HeldParameters& held) {
   Json json = Json::object();
-  json.add("dense", Json::of(held.dense.value()))
-      .add("expert", Json::of(held.expert.value()))
-      .add("trained_dense", Json::of(held.trained_dense.value()))
-      .add("trained_expert", Json::of(held.trained_expert.value()))
-      .add("adapter_dense", Json::of(held.adapter_dense.value()))
-      .add("adapter_expert", Json::of(held.adapter_expert.value()))
-      .add("quantised_dense", Json::of(held.quantised_dense.value()))
-      .add("quantised_expert", Json::of(held.quantised_expert.value()))
-      .add("stored_dense", bytes(held.stored_dense))
-      .add("stored_expert", bytes(held.stored_expert))
-      .add("states_dense", bytes(held.states_dense))
-      .add("states_expert", bytes(held.states_expert))
-      .add("step_dense", bytes(held.step_dense))
-      .add("step_expert", bytes(held.step_expert))
-      .add("replicated", Json::of(held.replicated.value()))
-      .add("low_precision",
-           Json::of((held.low_precision_dense + held.low_precision_expert).value()));
+  const auto numbers = [&](const std::string& name, Params HeldGroup::* of) {
+    json.add(name + "dense", Json::of((held.dense.*of).value()))
+        .add(name + "expert", Json::of((held.expert.*of).value()));
+  };
+  const auto sizes = [&](const std::string& name, Bytes HeldGroup::* of) {
+    json.add(name + "_dense", bytes(held.dense.*of)).add(name + "_expert", bytes(held.expert.*of));
+  };
+  numbers("", &HeldGroup::all);
+  numbers("trained_", &HeldGroup::trained);
+  numbers("adapter_", &HeldGroup::adapters);
+  numbers("quantised_", &HeldGroup::quantised);
+  sizes("stored", &HeldGroup::stored);
+  sizes("states", &HeldGroup::states);
+  sizes("step", &HeldGroup::step);
+  json.add("replicated", Json::of(held.replicated.value()))
+      .add("low_precision", Json::of(both(held, &HeldGroup::low_precision).value()));
   return json;
 }
 

@@ -6,6 +6,7 @@
 
 #include "trainwright/testing/slow_work.h"
 #include "trainwright/testing/work_cases.h"
+#include "trainwright/work/formula.h"
 
 namespace trainwright {
 namespace {
@@ -182,6 +183,21 @@ double flops(const Totals& sum) {
 
 }  // namespace
 
+TEST_CASE("matrices that products multiply with are the weights that a rank holds") {
+  CHECK(rc::check([] {
+    const Model model = any_model();
+    const Slice slice = partly_trained(any_slice());
+    const Recipe recipe = partly_trained(any_bool() ? any_recipe() : plain_recipe());
+    const std::vector<Weight> weights = layer_weights(model, model.kinds.front());
+    const auto held = [&](const OperatorList& list) {
+      HeldParameters sum = held_parameters(held_weights(weights, list, slice, recipe), recipe);
+      sum.dense.adapters = sum.expert.adapters = Params(0);
+      return sum;
+    };
+    RC_ASSERT(held(list_of(model, slice, recipe)) == held({}));
+  }));
+}
+
 TEST_CASE("kept bytes and peaks equal those of the obvious count") {
   CHECK(rc::check([] {
     const Model model = any_model();
@@ -199,6 +215,27 @@ TEST_CASE("kept bytes and peaks equal those of the obvious count") {
     RC_ASSERT(sum.kept == slow.kept);
     RC_ASSERT(sum.forward.bytes == slow.forward);
     RC_ASSERT(sum.backward.bytes == slow.backward);
+  }));
+}
+
+TEST_CASE("a formula says what four times the sequence keeps, term by term") {
+  CHECK(rc::check([] {
+    const Model model = any_model();
+    const Recipe recipe = any_recipe();
+    ListOf layer{ListOf::What::Layer, LayerKindId(0), partly_trained(any_slice())};
+    const KeptFormula formula = kept_formula(model, recipe, layer);
+    RC_ASSERT(formula.bytes == totals(make_list(model, recipe, layer)).kept);
+    layer.slice.seq *= 4;
+    const KeptFormula longer = kept_formula(model, recipe, layer);
+    RC_ASSERT(longer.terms.size() == formula.terms.size());
+    RC_ASSERT(longer.text == formula.text);
+    for (std::size_t i = 0; i < formula.terms.size(); ++i) {
+      const KeptTerm& term = formula.terms[i];
+      if (term.width == TermWidth::Fixed) continue;
+      const std::int64_t times = term.width == TermWidth::Scores ? 16 : 4;
+      RC_LOG() << term.tensor << ' ' << term.text << '\n';
+      RC_ASSERT(longer.terms[i].bytes == term.bytes * times);
+    }
   }));
 }
 
@@ -405,6 +442,8 @@ TEST_CASE("the largest that the guard of sizes lets through is counted, of any m
         {&first, 1}, {&layer, std::ssize(model.layers)}, {&head, 1}};
     RC_ASSERT(compose(portions).kept >= layer.kept);
     RC_ASSERT(totals(mtp_work(model, slice, recipe)).kept > Bytes(0));
+    const ListOf one{ListOf::What::Layer, LayerKindId(0), slice};
+    RC_ASSERT(kept_formula(model, recipe, one).bytes == layer.kept);
   }));
 }
 

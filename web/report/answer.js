@@ -1,58 +1,70 @@
-// The answer in one screen.
+// The decision in one screen: the configuration, whether it fits, what it costs, and how to run it.
 import {scaleLinear} from "d3-scale";
-import {el, gib, percent, picture, seconds, section, whole} from "./tools.js";
+import {MEMORY, TIME, grouped} from "./families.js";
+import {copyButton, el, folded, gib, legend, percent, picture, seconds, section, stack, whole} from "./tools.js";
 
 export function card(name, big, ...rest) {
   return el("div.card", el("h3", name), el("div.big", big), ...rest);
 }
 
-// A bar with an interval on it, and a mark where the limit is.
-function interval(low, at, high, most, limit) {
+const NEAR = 0.01;  // an OOM probability from which on an answer that fits is near the limit
+export const standing = (oom, risk) => oom > risk ? ["bad", "Does not fit"] : oom >= NEAR ? ["warn", "Fits, near the limit"] : ["good", "Fits"];
+
+// One bar of families with its 90 % interval above, and a mark at a limit.
+function families(name, groups, text, {low, high, most, limit}) {
+  return picture(name, (svg, width) => {
+    const x = scaleLinear().domain([0, most]).range([0, width]), top = 12, height = 26;
+    svg.append("rect").attr("class", "free").attr("y", top).attr("width", x(limit || most)).attr("height", height);
+    let at = 0;
+    stack(svg, x, top, height, groups.map(([family, kind, , sum]) => [kind, (at += sum) - sum, sum, [`${family} ${text(sum)}`, text(sum)], family, text(sum)]));
+    for (const [x1, x2, y1, y2] of [[low, high, 5, 5], [low, low, 1, 9], [high, high, 1, 9]]) {
+      svg.append("line").attr("class", "whisker").attr("x1", Math.min(width - 1, x(x1))).attr("x2", Math.min(width - 1, x(x2))).attr("y1", y1).attr("y2", y2);
+    }
+    if (limit) svg.append("line").attr("class", "limit").attr("x1", x(limit)).attr("x2", x(limit)).attr("y1", top - 2).attr("y2", top + height + 4);
+    return top + height + 4;
+  });
+}
+const keys = groups => legend(groups.map(([family, kind]) => [kind, family]));
+
+export function memoryPanel(memory, verdict = "") {
+  const worst = memory.classes[memory.worst], groups = grouped(MEMORY, worst.bytes);
+  return el("div.card.wide", el("h3", "Peak memory"), el(`div.big${verdict}`, gib(worst.driver), el("span.of", `of ${gib(memory.capacity)} usable`)),
+    families("Peak memory by family", groups, gib, {low: memory.low, high: memory.high, most: Math.max(memory.capacity, memory.high) * 1.02, limit: memory.capacity}),
+    keys(groups), el("div.small.soft", `90 % interval ${gib(memory.low)} to ${gib(memory.high)}`));
+}
+
+function timePanel(time) {
+  const groups = grouped(TIME, time.parts), share = s => percent(s / time.step);
+  return el("div.card.wide", el("h3", "Step time"), el("div.big", seconds(time.step), el("span.of", "per step")),
+    families("Step time by family", groups, share, {low: time.low, high: time.high, most: time.high * 1.02}),
+    keys(groups), el("div.small.soft", `90 % interval ${seconds(time.low)} to ${seconds(time.high)}`));
+}
+
+// A share of one, as a bar; `mark` is what is allowed of it.
+function gauge(share, most, kind, mark) {
   return picture("", (svg, width) => {
     svg.attr("aria-hidden", "true").attr("role", null);
-    const x = scaleLinear().domain([0, most]).range([0, width]);
-    svg.append("rect").attr("class", "gauge").attr("y", 5).attr("width", width).attr("height", 8).attr("rx", 4);
-    svg.append("rect").attr("class", limit && at > limit ? "gauge-over" : "gauge-full").attr("y", 5).attr("width", Math.min(width, x(at))).attr("height", 8).attr("rx", 4);
-    svg.append("line").attr("stroke", "var(--ink)").attr("stroke-width", 2).attr("x1", x(low)).attr("x2", Math.min(width, x(high))).attr("y1", 9).attr("y2", 9);
-    for (const end of [low, high]) {
-      svg.append("line").attr("stroke", "var(--ink)").attr("stroke-width", 2).attr("x1", Math.min(width - 1, x(end))).attr("x2", Math.min(width - 1, x(end))).attr("y1", 4).attr("y2", 14);
-    }
-    if (limit) svg.append("line").attr("stroke", "var(--bad)").attr("stroke-width", 2).attr("x1", x(limit)).attr("x2", x(limit)).attr("y1", 0).attr("y2", 18);
-    return 18;
+    const x = scaleLinear().domain([0, most]).range([0, width]).clamp(true);
+    svg.append("rect").attr("class", "gauge").attr("y", 3).attr("width", width).attr("height", 8).attr("rx", 4);
+    if (share > 0) svg.append("rect").attr("class", kind).attr("y", 3).attr("width", Math.max(3, x(share))).attr("height", 8).attr("rx", 4);
+    if (mark) svg.append("line").attr("class", "limit").attr("x1", x(mark)).attr("x2", x(mark)).attr("y1", 0).attr("y2", 14);
+    return 14;
   });
 }
 
 function cards(plan, one, detail) {
-  const {time, memory} = one;
-  const worst = memory.classes[memory.worst];
-  const holder = el("div.cards",
-    card("Step time", seconds(time.step), interval(time.low, time.step, time.high, time.high * 1.05),
-      el("div.small.soft", `90 % interval ${seconds(time.low)} to ${seconds(time.high)}`)),
-    card("Model FLOPs utilization (MFU)", percent(time.mfu), el("div.small.soft", `${whole(time.tokens_per_second_per_rank)} tokens/s per accelerator`)),
-    card("Fullest rank", gib(worst.driver), interval(memory.low, worst.driver, memory.high, Math.max(memory.capacity, memory.high) * 1.02, memory.capacity),
-      el("div.small.soft", `of ${gib(memory.capacity)} usable; 90 % interval ${gib(memory.low)} to ${gib(memory.high)}`)),
-    card("Chance of out of memory", detail.oom, el("div.small.soft", `up to ${plan.details.risk} counts as fitting`)));
+  const {time, memory} = one, [kind] = standing(memory.oom, plan.risk);
+  const holder = el("div.cards", timePanel(time), memoryPanel(memory),
+    card("Throughput", whole(time.tokens_per_second_per_rank), el("div.small.soft", "tokens/s/device")),
+    card("Model FLOPs utilization (MFU)", percent(time.mfu), gauge(time.mfu, 1, "gauge-full"), el("div.small.soft", "of the device's peak")),
+    card("OOM probability", el(`span.${kind}`, detail.oom), gauge(memory.oom, Math.max(0.1, 2 * plan.risk), `gauge-${kind}`, plan.risk),
+      el("div.small.soft", `up to ${plan.details.risk} counts as fitting`)));
   if (plan.run) {
-    const cost = plan.run.cost ? `; ${whole(plan.run.cost)} at the given price` : "";
-    holder.append(card("Whole run, layout 1", `${plan.run.days.toFixed(1)} days`,
-      el("div.small.soft", `${whole(plan.run.steps)} steps, ${whole(plan.run.accelerator_hours)} accelerator-hours${cost}`)));
-    holder.lastChild.classList.add("wide");
+    const cost = plan.run.cost ? `, ${whole(plan.run.cost)} at the given price` : "";
+    holder.append(card("Whole run, layout 1", `${plan.run.days < 100 ? plan.run.days.toFixed(1) : whole(plan.run.days)} days`,
+      el("div.small.soft", `${whole(plan.run.steps)} steps, ${whole(plan.run.accelerator_hours)} device-hours${cost}`)));
   }
   return holder;
-}
-
-function copied(button, text) {
-  const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = "Copy"; }, 1500); };
-  const byHand = () => {
-    const area = el("textarea", text);
-    document.body.append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-    done();
-  };
-  // Pages opened from disk may not write the clipboard the new way.
-  if (navigator.clipboard) navigator.clipboard.writeText(text).then(done, byHand); else byHand();
 }
 
 // Lines end behind a comma or a blank, inside a word only where it is longer than a line.
@@ -64,13 +76,9 @@ function breakable(command) {
   return code;
 }
 
+const line = (does, command) => el("div.line", breakable(command), copyButton("Copy", `Copy: ${does}`, () => command));
 export function commands(list) {
-  return list.map(({does, command}) => {
-    const button = el("button", "Copy");
-    button.setAttribute("aria-label", `Copy the command: ${does}`);
-    button.addEventListener("click", () => copied(button, command));
-    return el("div.command", el("div.small.soft", does[0].toUpperCase() + does.slice(1)), el("div.line", breakable(command), button));
-  });
+  return list.map(({does, command}) => el("div.command", el("div.small.soft", does[0].toUpperCase() + does.slice(1)), line(does, command)));
 }
 
 export function words(list) {
@@ -79,22 +87,30 @@ export function words(list) {
   return node;
 }
 
+// The question above, the configuration large, and the verdict beside it.
+export function hero(plan, config, kind, verdict) {
+  const {details} = plan;
+  return [el("p.eyebrow", el(`span.chip.${kind}`, verdict), details.title, el("span.soft", ` · ${details.asked}`)),
+    el("h1", ...config.split(" ").flatMap((word, i) => [i ? " " : "", el("span.word", word)]))];
+}
+
 // What the trainer has no setting for, so that `export` refuses the layout.
 const unsayable = plan => (plan.cannot_be_said || []).map(one => el("p.warn", `Export cannot write ${one.what}: ${one.why}`));
 
-const note = (plan, about) => plan.details.notes.filter(one => one.about === about).map(one => one.text);
-
 export function answer(plan) {
-  const {details} = plan;
-  const one = plan.best[plan.recommended], detail = details.layouts[plan.recommended];
-  const node = section("answer", "", el("p.headline", detail.headline), cards(plan, one, detail),
-    ...note(plan, "tight").map(text => el("p.warn", text)),
-    details.offloads ? el("p.warn", "Nothing fits without offloading to the host.") : null,
-    el("div.columns",
-      el("div", el("h3", "The layout in words"), words(detail.words)),
-      el("div", el("h3", "Go on from here"), ...unsayable(plan), ...commands(details.commands))));
-  const place = plan.recommended ? `layout ${plan.recommended + 1}, recommended` : "layout 1";
-  node.querySelector("h2").replaceWith(el("h1", details.title, details.tight ? el("span.chip.warn", "Tight") : el("span.chip.good", "Fits")), el("p.soft", `${details.asked}; ${place}. ${details.assumed}.${details.recipes ? ` As published recipes have it, where it is legal: ${details.recipes}.` : ""}`));
-  for (const text of [...note(plan, "measured"), ...note(plan, "experts"), ...note(plan, "within")]) node.append(el("p", text));
+  const {details} = plan, one = plan.best[plan.recommended], detail = details.layouts[plan.recommended];
+  const note = (...about) => details.notes.filter(text => about.includes(text.about)).map(text => text.text);
+  const node = section("answer", "");
+  const [kind, verdict] = details.tight ? ["warn", "Marginal"] : standing(one.memory.oom, plan.risk);
+  node.querySelector("h2").replaceWith(...hero(plan, detail.short, kind, verdict));
+  node.append(...note("recommended").map(text => el("p", text.split(" Layout string:")[0])),
+    el("div.command", el("div.small.soft", "Layout string"), line("the layout string", detail.settings)),
+    ...note("tight").map(text => el("p.warn", text)),
+    ...(details.offloads ? [el("p.warn", "Nothing fits without CPU offload.")] : []),
+    cards(plan, one, detail), ...unsayable(plan),
+    ...note("measured", "experts", "within").map(text => el("p", text)),
+    el("h3", "Next steps"), el("div.columns", ...commands(details.commands.slice(0, 2))),
+    folded("Configuration explained", el("div", el("p", detail.headline), words(detail.words),
+      el("p.small.soft", `${details.assumed}.${details.shared ? ` All layouts with ${details.shared}.` : ""}`))));
   return node;
 }

@@ -1,8 +1,8 @@
 // What --pareto found: step time against free memory, a line for each number of accelerators.
 import {scaleLinear, scaleLog} from "d3-scale";
-import {axis, el, gib, legend, picture, seconds, section, table, tells, whole} from "./tools.js";
+import {axis, el, gib, legend, picture, seconds, section, sheet, tells, whole} from "./tools.js";
 
-const colours = ["f-F", "f-W", "f-B", "f-step"];
+const colours = ["g-states", "g-communication", "g-kept", "g-compute"];
 
 function draw(svg, width, rows, sizes) {
   const left = 60, right = 20, top = 26, height = Math.min(320, Math.max(220, width * 0.35));
@@ -16,13 +16,13 @@ function draw(svg, width, rows, sizes) {
     svg.append("text").attr("x", left - 6).attr("y", y(tick) + 4).attr("text-anchor", "end").text(seconds(tick));
   }
   svg.append("text").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text("step");
-  svg.append("text").attr("x", width - right).attr("y", top + height + 32).attr("text-anchor", "end").text("free on the fullest rank");
+  svg.append("text").attr("x", width - right).attr("y", top + height + 32).attr("text-anchor", "end").text("free memory");
   sizes.forEach((size, i) => {
     const of = rows.filter(one => one.accelerators === size).sort((a, b) => a.free - b.free);
     if (of.length > 1) svg.append("path").attr("class", "joined").attr("d", "M" + of.map(one => `${x(one.free / 2 ** 30)},${y(one.step)}`).join("L"));
     for (const one of of) {
       const dot = svg.append("circle").attr("class", colours[i % colours.length]).attr("cx", x(one.free / 2 ** 30)).attr("cy", y(one.step)).attr("r", 5.5);
-      tells(dot.node(), () => [`${one.cluster}: ${seconds(one.step)} a step`, one.short, `${gib(one.free)} free, chance of out of memory ${one.oom}`]);
+      tells(dot.node(), () => [`${one.cluster}: ${seconds(one.step)}/step`, one.short, `${gib(one.free)} free, OOM probability ${one.oom}`]);
     }
   });
   return top + height + 38;
@@ -32,10 +32,10 @@ export function front(plan) {
   const rows = plan.details.pareto;
   if (!rows) return null;
   const sizes = [...new Set(rows.map(one => one.accelerators))].sort((a, b) => b - a);
-  return section("front", "With more memory left, or on fewer accelerators",
-    el("p", "None is at once faster, with more memory free and on fewer accelerators than these."),
+  return section("front", "Pareto frontier",
+    el("p", "No other layout is faster with at least as much memory free on no more devices."),
     picture("Step time against free memory by number of accelerators", (svg, width) => draw(svg, width, rows, sizes)),
-    legend(sizes.map((size, i) => [colours[i % colours.length], `${whole(size)} accelerators`, "dot"])),
-    table([["cluster", ""], ["layout", "mono"], ["step", "n"], ["tokens/s each", "n"], ["free", "n"], ["OOM", "n"]],
+    legend(sizes.map((size, i) => [colours[i % colours.length], `${whole(size)} devices`, "dot"])),
+    sheet("Pareto frontier", [["cluster", ""], ["layout", "mono"], ["step", "n"], ["tokens/s/device", "n"], ["free", "n"], ["OOM", "n"]],
       rows.map(one => [one.cluster, one.short, seconds(one.step), whole(one.tokens_per_second_per_rank), gib(one.free), one.oom])));
 }

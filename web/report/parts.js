@@ -1,5 +1,6 @@
-// The parts of a page about a plan, in order, with their names: [["Answer", section], ...].
+// The parts of a page about a plan, in order, with their names: [["Summary", section], ...].
 import {answer} from "./answer.js";
+import {choice} from "./chosen.js";
 import {front} from "./front.js";
 import {memory} from "./memory.js";
 import {nothing} from "./nothing.js";
@@ -12,13 +13,13 @@ import {timeline} from "./timeline.js";
 import {today} from "./today.js";
 
 export function parts(plan) {
-  const layouts = plan.best.length ? plan.best : plan.smallest ? [plan.smallest] : [];
-  const list = [["Answer", plan.best.length ? answer(plan) : nothing(plan)]];
+  const found = plan.best.length > 0, layouts = found ? plan.best : plan.smallest ? [plan.smallest] : [];
+  const chosen = choice(found ? plan.recommended : 0);
+  const list = [["Summary", found ? answer(plan) : nothing(plan)]];
   if (plan.details.today) list.push(["Today", today(plan)]);
-  if (layouts.length) {
-    list.push(["Memory", memory(plan, layouts, plan.best.length ? plan.recommended : 0)]);
-    if (plan.best.length) list.push(["Time", time(plan, layouts, plan.recommended)], ["Timeline", timeline(plan)], ["Others", others(plan)], ["Front", front(plan)], ["Scaling", scaling(plan)]);
-    list.push(["Search", search(plan)], ["How sure", sure(plan)]);
-  }
+  if (found) list.push(["Alternatives", others(plan, chosen)]);
+  if (layouts.length) list.push(["Memory", memory(plan, layouts, chosen)]);
+  if (found) list.push(["Time", time(plan, layouts, chosen)], ["Timeline", timeline(plan)], ["Pareto", front(plan)], ["Scaling", scaling(plan)]);
+  if (layouts.length) list.push(["Search", search(plan)], ["Accuracy", sure(plan)]);
   return list.filter(([, node]) => node);
 }

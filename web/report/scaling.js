@@ -1,6 +1,6 @@
 // The same step on fewer and more accelerators.
 import {scaleLog} from "d3-scale";
-import {el, folded, percent, picture, seconds, section, table, tells, whole} from "./tools.js";
+import {el, folded, percent, picture, seconds, section, sheet, tells, whole} from "./tools.js";
 
 const rate = n => n >= 1e6 ? `${(n / 1e6).toPrecision(3)} M/s` : n >= 1e3 ? `${(n / 1e3).toPrecision(3)} k/s` : `${whole(n)}/s`;
 
@@ -15,7 +15,7 @@ function draw(svg, width, rows, here) {
     svg.append("text").attr("x", left - 6).attr("y", y(one.tokens_per_second) + 4).attr("text-anchor", "end").text(rate(one.tokens_per_second));
     svg.append("text").attr("x", x(one.accelerators)).attr("y", top + height + 18).attr("text-anchor", "middle").text(whole(one.accelerators));
   }
-  svg.append("text").attr("x", width - right).attr("y", top + height + 34).attr("text-anchor", "end").text("accelerators");
+  svg.append("text").attr("x", width - right).attr("y", top + height + 34).attr("text-anchor", "end").text("devices");
   svg.append("text").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text("tokens");
   svg.append("line").attr("class", "rule").attr("x1", x(first.accelerators)).attr("y1", y(first.tokens_per_second)).attr("x2", x(last.accelerators)).attr("y2", y(ideal(last.accelerators)));
   const end = Math.min(y(ideal(last.accelerators)), y(last.tokens_per_second));  // more accelerators may gain more than their share
@@ -23,7 +23,7 @@ function draw(svg, width, rows, here) {
   svg.append("path").attr("class", "curve").attr("d", "M" + rows.map(one => `${x(one.accelerators)},${y(one.tokens_per_second)}`).join("L"));
   for (const one of rows) {
     const dot = svg.append("circle").attr("class", "p-best").attr("cx", x(one.accelerators)).attr("cy", y(one.tokens_per_second)).attr("r", one.accelerators === here ? 7 : 5);
-    tells(dot.node(), () => [`${whole(one.accelerators)} accelerators: ${seconds(one.step)} a step`, one.short, `MFU ${percent(one.mfu)}`]);
+    tells(dot.node(), () => [`${whole(one.accelerators)} devices: ${seconds(one.step)}/step`, one.short, `MFU ${percent(one.mfu)}`]);
     svg.append("text").attr("class", one.accelerators === here ? "strong" : "").attr("x", x(one.accelerators) + (one === last ? 0 : 4)).attr("y", y(one.tokens_per_second) + 21)
       .attr("text-anchor", one === last ? "middle" : "start").text(seconds(one.step));
   }
@@ -33,13 +33,13 @@ function draw(svg, width, rows, here) {
 export function scaling(plan) {
   const {points: rows, says} = plan.details.scaling;
   if (!says) return null;
-  if (rows.length < 2) return section("scaling", "Fewer and more accelerators", el("p", says));
+  if (rows.length < 2) return section("scaling", "Scaling", el("p", says));
   const here = plan.best[0].time.ranks;
   const lost = rows[rows.length - 1], first = rows[0];
   const kept = lost.tokens_per_second / lost.accelerators / (first.tokens_per_second / first.accelerators);
-  return section("scaling", "Fewer and more accelerators",
-    el("p", `${says} An accelerator of ${whole(lost.accelerators)} does ${percent(kept)} of the work that one of ${whole(first.accelerators)} does.`),
-    picture("Tokens a second by number of accelerators", (svg, width) => draw(svg, width, rows, here)),
-    folded("Show the numbers", table([["accelerators", "n"], ["layout", "mono"], ["step", "n"], ["tokens/s", "n"], ["MFU", "n"]],
+  return section("scaling", "Scaling",
+    el("p", `${says} On ${whole(lost.accelerators)} devices each does ${percent(kept)} of the work that it does on ${whole(first.accelerators)}.`),
+    picture("Tokens per second by number of devices", (svg, width) => draw(svg, width, rows, here)),
+    folded("Show the numbers", sheet("scaling", [["devices", "n"], ["layout", "mono"], ["step", "n"], ["tokens/s", "n"], ["MFU", "n"]],
       rows.map(one => [whole(one.accelerators), one.short, seconds(one.step), whole(one.tokens_per_second), percent(one.mfu)]), rows.findIndex(one => one.accelerators === here))));
 }

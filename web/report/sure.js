@@ -1,6 +1,6 @@
 // How sure the numbers are: how far such predictions were off, and what is assumed.
 import {scaleLinear, scaleLog} from "d3-scale";
-import {axis, el, folded, picture, section, table, whole} from "./tools.js";
+import {axis, el, folded, picture, section, sheet, whole} from "./tools.js";
 
 // Names stand beside the bars, on a narrow screen above them.
 function draw(svg, width, rows) {
@@ -48,17 +48,17 @@ function times(accuracy) {
   const left = accuracy.time.filter(one => one.off && one.off.length);
   return [el("h3", `Step time, software like this (“${accuracy.stack}”): mean error`),
     picture("Mean error of step times by source", (svg, width) => draw(svg, width, accuracy.time)),
-    folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))),
+    folded("Show the numbers", sheet("accuracy", [["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))),
     ...(left.length ? runByRun("Step time", left, ["predicted too short", "too long"]) : [])];
 }
 
 export function sure(plan) {
   const {details} = plan, {accuracy} = details;
   if (!accuracy) return null;
-  return section("sure", "How sure this is", el("p", "Nothing was run: these are predictions. The bars show how far such predictions were off on published runs that had no part in them."),
+  return section("sure", "Prediction accuracy", el("p", "Nothing was run: these are predictions. The bars show how far such predictions were off on published runs that had no part in them."),
     ...times(accuracy),
     el("h3", "Memory, all software: mean error"), picture("Mean error of memory by source", (svg, width) => draw(svg, width, accuracy.memory)),
-    folded("Show the numbers", table([["published runs", ""], ["runs", "n"], ["mean error", "n"]], accuracy.memory.map(one => [one.source, whole(one.runs), `${one.error} %`]))),
+    folded("Show the numbers", sheet("accuracy", [["published runs", ""], ["runs", "n"], ["mean error", "n"]], accuracy.memory.map(one => [one.source, whole(one.runs), `${one.error} %`]))),
     ...(accuracy.memory_runs.length ? runByRun("Memory", accuracy.memory_runs, ["predicted too little", "too much"]) : []),
     el("h3", "What is assumed"), el("p", `${details.assumed}.`),
     ...(accuracy.assumed ? [el("p", "Some facts about this trainer's memory are assumed or learned, not read in its source: the interval is wider for it.")] : []),

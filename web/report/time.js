@@ -1,46 +1,73 @@
-// Where the time of a step goes, layout by layout on one scale.
+// Where the time of a step goes, and which parts make the other layouts faster or slower.
 import {scaleLinear} from "d3-scale";
-import {axis, el, folded, legend, percent, picture, seconds, section, table, tells} from "./tools.js";
+import {TIME, grouped, inOrder, shade} from "./families.js";
+import {alike, axis, el, folded, legend, percent, picture, seconds, section, sheet, signed, stack, tells} from "./tools.js";
 
-const colour = part => part === "context" ? "context_time" : part;
+function draw(svg, width, time, names) {
+  const top = 24, height = 40, x = scaleLinear().domain([0, time.step]).range([0, width - 1]);
+  axis(svg, x, top, height + 4, alike([time.step], undefined, 3), width < 500 ? 3 : 8, true);
+  let at = 0;
+  stack(svg, x, top, height, inOrder(TIME, time.parts).map(([part, length]) => [shade(TIME, part), (at += length) - length, length,
+    [`${names[part]} ${percent(length / time.step)}`, names[part], percent(length / time.step)], `${names[part]}: ${seconds(length)}`, `${percent(length / time.step)} of the step`]));
+  const bound = x(time.bound);
+  svg.append("line").attr("class", "rule").attr("x1", bound).attr("x2", bound).attr("y1", top - 6).attr("y2", top + height + 6);
+  svg.append("text").attr("class", "strong").attr("x", Math.min(Math.max(bound, 100), width - 100)).attr("y", 12).attr("text-anchor", "middle").text(`compute lower bound: ${seconds(time.bound)}`);
+  return top + height + 24;
+}
 
-function draw(svg, width, rows, names, marked) {
-  const left = 30, right = 58, row = 30, gap = 8, top = 22;
-  const x = scaleLinear().domain([0, Math.max(...rows.map(one => one.time.step)) * 1.02]).range([left, width - right]);
+// Parts that take longer than in the chosen layout to the right, shorter ones to the left; the diamond is the sum.
+function drawDifferences(svg, width, rows, names) {
+  const narrow = width < 640, left = narrow ? 26 : 34, right = 64, row = 22, gap = 8, top = 8;
+  const sums = rows.map(one => one.parts.reduce(([less, more], [, by]) => by < 0 ? [less + by, more] : [less, more + by], [0, 0]));
+  const x = scaleLinear().domain([Math.min(...sums.map(one => one[0])) * 1.02, Math.max(...sums.map(one => one[1])) * 1.02 || 1e-9]).range([left, width - right]);
   const height = rows.length * (row + gap);
-  axis(svg, x, top, height, tick => `${tick} s`, width < 500 ? 4 : 8);
-  rows.forEach(({time, place}, i) => {
-    const y = top + i * (row + gap);
-    svg.append("text").attr("class", place === marked ? "strong" : "").attr("x", left - 8).attr("y", y + row / 2 + 4).attr("text-anchor", "end").text(place + 1);
-    let at = 0;
-    for (const [part, name] of Object.entries(names)) {
-      const length = time.parts[part];
-      if (!(length > 0)) continue;
-      const rect = svg.append("rect").attr("class", `seg f-${colour(part)}`).attr("x", x(at)).attr("y", y).attr("width", Math.max(0.5, x(at + length) - x(at))).attr("height", row);
-      tells(rect.node(), () => [`${name}: ${seconds(length)}`, `${percent(length / time.step)} of layout ${place + 1}'s step`]);
-      at += length;
+  const text = alike([Math.max(...sums.map(([less, more]) => more - less))], undefined, 3);
+  axis(svg, x, top, height, one => one === 0 ? "0" : `${one > 0 ? "+" : "−"}${text(Math.abs(one))}`, narrow ? 3 : 8);
+  rows.forEach((one, i) => {
+    const y = top + i * (row + gap), ends = {less: 0, more: 0};
+    svg.append("text").attr("x", left - 8).attr("y", y + row / 2 + 4).attr("text-anchor", "end").text(`#${one.place + 1}`);
+    for (const [part, by] of one.parts) {
+      const side = by < 0 ? "less" : "more", from = by < 0 ? (ends.less += by) : (ends.more += by) - by;
+      const rect = svg.append("rect").attr("class", `seg ${shade(TIME, part)}`).attr("x", x(from)).attr("y", y).attr("width", Math.max(0.5, x(from + Math.abs(by)) - x(from))).attr("height", row);
+      tells(rect.node(), () => [`${names[part]}: ${by < 0 ? "−" : "+"}${seconds(Math.abs(by))}`, `layout ${one.place + 1}: ${one.short}`, side === "less" ? "shorter here" : "longer here"]);
     }
-    svg.append("text").attr("class", place === marked ? "strong" : "").attr("x", x(time.step) + 5).attr("y", y + row / 2 + 4).text(seconds(time.step));
-    svg.append("line").attr("class", "rule").attr("x1", x(time.bound)).attr("x2", x(time.bound)).attr("y1", y - 3).attr("y2", y + row + 3);
+    const middle = x(one.more), h = y + row / 2;
+    svg.append("path").attr("class", "net").attr("d", `M${middle - 6},${h}L${middle},${h - 7}L${middle + 6},${h}L${middle},${h + 7}Z`);
+    svg.append("text").attr("class", "strong").attr("x", x(Math.max(ends.more, one.more)) + 11).attr("y", h + 4).text(signed(one.share));
   });
-  const bound = rows[0].time.bound;
-  svg.append("text").attr("class", "strong").attr("x", x(bound)).attr("y", 12).attr("text-anchor", x(bound) > width / 2 ? "end" : "middle").text("limit of the chips");
+  const zero = x(0);
+  svg.append("line").attr("class", "zero").attr("x1", zero).attr("x2", zero).attr("y1", top - 4).attr("y2", top + height);
   return top + height + 22;
 }
 
-export function time(plan, layouts, first) {
-  const names = plan.details.names.parts;
-  const rows = layouts.map((one, place) => ({time: one.time, place})).slice(0, 10);
-  if (first >= rows.length) rows.push({time: layouts[first].time, place: first});
-  const of = layouts[first].time;
-  const used = Object.entries(names).filter(([part]) => rows.some(one => one.time.parts[part] > one.time.step * 2e-3));
-  const parts = Object.entries(of.parts).filter(([, s]) => s > 0).sort((a, b) => b[1] - a[1]);
-  const best = parts.slice(0, 3).map(([part, s]) => `${names[part]} ${seconds(s)} (${Math.round(100 * s / of.step)} %)`).join(", ");
-  return section("time", "Where the time goes",
-    el("p", `A step takes ${seconds(of.step)}. Most of it, on the slowest pipeline rank: ${best}. At the peak of the chips the matrix products alone would take ${seconds(of.bound)}: the dashed line, which no software beats.`),
-    picture("Parts of the step time of each layout", (svg, width) => draw(svg, width, rows, Object.fromEntries(used), first)),
-    legend(used.map(([part, name]) => [`f-${colour(part)}`, name])),
-    el("p.small.soft", `${layouts.length > 1 ? "One bar for each layout of the table below, by its number" : "One bar: the only layout"}. All parts are of the pipeline rank that takes longest; faster ranks wait for it.`),
-    folded("Show the numbers", table([["layout", "n"], ["step", "n"], ["limit", "n"], ...used.map(([, name]) => [name, "n"])],
-      rows.map(one => [`${one.place + 1}`, seconds(one.time.step), seconds(one.time.bound), ...used.map(([part]) => seconds(one.time.parts[part]))]), first)));
+function differences(plan, layouts, at) {
+  const base = layouts[at].time;
+  return layouts.slice(0, 10).map(({time}, place) => ({place, short: plan.details.layouts[place].short, more: time.step - base.step, share: time.step / base.step - 1,
+    parts: TIME.flatMap(([, , keys]) => keys).map(part => [part, (time.parts[part] || 0) - (base.parts[part] || 0)]).filter(([, by]) => Math.abs(by) > base.step * 5e-4)})).filter(one => one.place !== at);
+}
+
+function numbers(plan, layouts, names) {
+  const rows = layouts.slice(0, plan.details.layouts.length).map(one => one.time);
+  const used = Object.keys(names).filter(part => rows.some(time => time.parts[part] > time.step * 2e-3)), step = alike(rows.map(time => time.step));
+  return sheet("parts of the step", [["layout", "n"], ["step", "n"], ["lower bound", "n"], ...used.map(part => [names[part], "n"])],
+    rows.map((time, i) => [`${i + 1}`, step(time.step), step(time.bound), ...used.map(part => step(time.parts[part]))]), plan.recommended);
+}
+
+export function time(plan, layouts, chosen) {
+  const {names} = plan.details, words = el("p"), keys = el("div"), more = el("div"), title = el("h3");
+  const drawing = picture("Parts of the step time", (svg, width) => draw(svg, width, layouts[chosen.at()].time, names.parts));
+  const others = picture("Differences of step time by part", (svg, width) => drawDifferences(svg, width, differences(plan, layouts, chosen.at()), names.parts));
+  const show = () => {
+    const at = chosen.at(), of = layouts[at].time, groups = grouped(TIME, of.parts);
+    words.textContent = `Layout ${at + 1} takes ${seconds(of.step)} per step: ${groups.map(([family, , , sum]) => `${family.toLowerCase()} ${percent(sum / of.step)}`).join(", ")}. The dashed line is the GEMMs alone at the peak of the device.`;
+    keys.replaceChildren(legend(inOrder(TIME, of.parts).filter(([, s]) => s > of.step * 2e-3).map(([part, s]) => [shade(TIME, part), `${names.parts[part]} ${seconds(s)}`])));
+    title.textContent = `What makes the others slower or faster than layout ${at + 1}`;
+    drawing.redraw();
+    others.redraw();
+  };
+  chosen.follow(show);
+  if (layouts.length > 1) more.append(title, others, el("p.small.soft", "Bars are the parts that differ, to the right what takes longer; the diamond is the difference of the whole step."));
+  const node = section("time", "Step time breakdown", words, drawing, keys, el("p.small.soft", "All parts are of the pipeline rank that takes longest; faster ranks wait for it."), more, folded("Show the numbers", numbers(plan, layouts, names.parts)));
+  show();
+  return node;
 }

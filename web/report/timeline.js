@@ -16,6 +16,16 @@ function actionsOf(rank) {
   return list;
 }
 
+// Warm-up is what is before the first backward, cool-down what is behind the last forward; the micro-batches
+// that are not drawn belong in the middle of what is between them.
+function phasesOf(line) {
+  const all = line.ranks.flatMap(actionsOf), forwards = all.filter(one => one.kind === "F"), backwards = all.filter(one => one.kind !== "F");
+  const from = Math.min(...backwards.map(one => one.start)), until = Math.max(...forwards.map(one => one.start + one.length));
+  const cut = line.left_out > 0 ? (until > from ? (from + until) / 2 : from) : Infinity;
+  const steady = until > from ? [["steady", from, until]] : [];
+  return {cut, list: [["warm-up", 0, Math.min(from, until)], ...steady, ["cool-down", Math.max(from, until), line.makespan]]};
+}
+
 function memoryPath(points, end, x, y) {
   let path = `M${x(0)},${y(0)}`;
   for (let i = 0; i < points.length; i += 2) {
@@ -25,8 +35,24 @@ function memoryPath(points, end, x, y) {
   return `${path}L${x(end)},${y(0)}Z`;
 }
 
+// Brackets above the ranks, and a break where micro-batches are left out.
+function drawPhases(holder, x, {cut, list}, line, {left, right, top, bottom}) {
+  holder.selectAll("*").remove();
+  for (const [name, from, until] of list) {
+    const a = Math.max(left, x(from)), b = Math.min(right, x(until));
+    if (b - a < 12) continue;
+    holder.append("path").attr("class", "bracket").attr("d", `M${a + 1},${top - 3}V${top - 8}H${b - 1}V${top - 3}`);
+    if (b - a > name.length * 7 + 8) holder.append("text").attr("x", (a + b) / 2).attr("y", top - 12).attr("text-anchor", "middle").text(name);
+  }
+  const at = x(cut);
+  if (!(at > left && at < right)) return;
+  let zigzag = `M${at - 3},${top - 2}`;
+  for (let y = top - 2, side = 1; y < bottom; y += 6, side = -side) zigzag += `L${at + 3 * side},${Math.min(y + 6, bottom)}`;
+  holder.append("path").attr("class", "break").attr("d", zigzag);
+}
+
 function draw(svg, width, line, state) {
-  const left = width < 500 ? 34 : 60, right = 8, row = line.ranks.length > 10 ? 17 : 24, gap = 2, top = 6, track = 96;
+  const left = width < 500 ? 34 : 60, right = 8, row = line.ranks.length > 10 ? 17 : 24, gap = 2, top = 26, track = 96;
   const base = scaleLinear().domain([0, line.makespan]).range([left, width - right]);
   const rows = line.ranks.length * (row + gap), below = top + rows + 46;
   const clip = `clip-${Math.random().toString(36).slice(2)}`;
@@ -43,7 +69,7 @@ function draw(svg, width, line, state) {
   const most = Math.max(line.capacity, shown.peak) * 1.05;
   const y = scaleLinear().domain([0, most]).range([below + track, below]);
   const live = body.append("path").attr("class", "live");
-  const ticks = svg.append("g");
+  const ticks = svg.append("g"), brackets = svg.append("g"), phases = phasesOf(line);
   for (const [mib, name] of [[line.capacity, "usable"], [shown.peak, "peak"]]) {
     svg.append("line").attr("class", name === "usable" ? "rule" : "axis").attr("x1", left).attr("x2", width - right).attr("y1", y(mib)).attr("y2", y(mib));
   }
@@ -57,10 +83,11 @@ function draw(svg, width, line, state) {
     texts.exit().remove();
     texts.enter().append("text").attr("text-anchor", "middle").attr("class", "inside").text(one => one.batch).merge(texts)
       .attr("x", one => (x(one.start) + x(one.start + one.length)) / 2).attr("y", one => top + one.row * (row + gap) + row / 2 + 3.5);
+    drawPhases(brackets, x, phases, line, {left, right: width - right, top, bottom: top + rows});
     ticks.selectAll("*").remove();
     for (const tick of x.ticks(width < 500 ? 4 : 8)) {
       if (x(tick) < left || x(tick) > width - right) continue;
-      ticks.append("text").attr("x", x(tick)).attr("y", top + rows + 14).attr("text-anchor", "middle").text(seconds(tick / 1e6));
+      ticks.append("text").attr("x", x(tick)).attr("y", top + rows + 14).attr("text-anchor", "middle").text(seconds((tick > phases.cut ? tick + line.left_out : tick) / 1e6));
     }
   };
   const zooms = zoom().scaleExtent([1, Math.max(8, data.length / line.ranks.length / 4)]).extent([[left, 0], [width - right, 1]]).translateExtent([[left, 0], [width - right, 1]])
@@ -93,23 +120,23 @@ function trace(line) {
 }
 
 function says(line) {
-  const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn with ${whole(line.micro_batches_drawn)} of ${whole(line.micro_batches)} micro-batches: the middle repeats${line.fills_on ? ", and memory grows with each" : ""}.` : "";
+  const part = line.micro_batches_drawn < line.micro_batches ? ` Drawn are ${whole(line.micro_batches_drawn)} of ${whole(line.micro_batches)} micro-batches${line.left_out ? `: at the break the steady part repeats for ${seconds(line.left_out / 1e6)} more` : ""}${line.fills_on ? ", and memory grows with each" : ""}.` : "";
   const ranks = line.ranks.length < line.pipeline_ranks ? ` ${line.ranks.length} of ${line.pipeline_ranks} pipeline ranks are shown.` : "";
-  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, the fullest rank ${(line.driver / 2 ** 30).toFixed(1)} GiB (chance of out of memory ${line.oom}). Over the whole step pipeline ranks are idle for ${line.idle} of the pipeline's time, on average over all of them; "Where the time goes" is of the slowest one, which waits least.${part}${ranks}`;
+  return `${line.schedule}: ${line.what}. With it a step takes ${seconds(line.step)}, peak memory is ${(line.driver / 2 ** 30).toFixed(1)} GiB (OOM probability ${line.oom}). Over the whole step the mean pipeline rank is idle for ${line.idle} of the pipeline's time ("Step time breakdown" is of the slowest rank, which waits least).${part}${ranks}`;
 }
 
 export function timeline(plan) {
   const lines = plan.details.timelines || [];
   if (!lines.length) return null;
   let line = lines[0];
-  const fullest = () => line.ranks.reduce((best, one, i) => one.peak > line.ranks[best].peak ? i : best, 0);
-  const state = {rank: fullest(), transform: zoomIdentity};
+  const highest = () => line.ranks.reduce((best, one, i) => one.peak > line.ranks[best].peak ? i : best, 0);
+  const state = {rank: highest(), transform: zoomIdentity};
   const words = el("p"), keys = el("div"), ranks = el("span");
   const drawing = picture("Actions of every pipeline rank over time", (svg, width) => draw(svg, width, line, state));
   const show = () => {
     words.textContent = says(line);
     const kinds = [...new Set(line.ranks.flatMap(rank => actionsOf(rank).map(one => one.kind)))];
-    keys.replaceChildren(legend([...kinds.map(kind => [`f-${kind}`, names[kind]]), ["idle", "idle"], ["live", "memory while micro-batches are in flight"]]));
+    keys.replaceChildren(legend([...kinds.map(kind => [`f-${kind}`, names[kind]]), ["idle", "idle"], ["live", "memory while micro-batches are in flight"], ...(line.left_out > 0 ? [["break-key", "break: micro-batches not drawn"]] : [])]));
     ranks.replaceChildren(chooser("Memory of pipeline rank", line.ranks.map(rank => rank.rank), state.rank, i => state.choose(i)));
     drawing.redraw();
   };
@@ -121,11 +148,11 @@ export function timeline(plan) {
     return node;
   };
   const buttons = lines.length > 1 ? lines.map((one, i) => {
-    const node = el("button", `${one.schedule}${one.chunks > 1 ? ` x${one.chunks}` : ""}: ${seconds(one.step)}${{tight: ", tight", "does-not-fit": ", does not fit"}[one.fit] || ""}`);
+    const node = el("button", `${one.schedule}${one.chunks > 1 ? ` x${one.chunks}` : ""}: ${seconds(one.step)}${{tight: ", marginal", "does-not-fit": ", does not fit"}[one.fit] || ""}`);
     node.setAttribute("aria-pressed", i === 0);
     node.addEventListener("click", () => {
       line = one;
-      state.rank = fullest();
+      state.rank = highest();
       state.transform = zoomIdentity;
       buttons.forEach(other => other.setAttribute("aria-pressed", other === node));
       show();

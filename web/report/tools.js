@@ -3,8 +3,15 @@ import {select} from "d3-selection";
 
 export const gib = bytes => bytes >= 2 ** 40 ? `${(bytes / 2 ** 40).toFixed(2)} TiB` : `${(bytes / 2 ** 30).toFixed(1)} GiB`;
 export const seconds = s => s === 0 ? "0 s" : s >= 100 ? `${Math.round(s)} s` : s >= 1 ? `${s.toPrecision(3)} s` : s >= 1e-3 ? `${(s * 1e3).toPrecision(3)} ms` : `${(s * 1e6).toPrecision(3)} µs`;
+// Numbers of one column or axis: the same unit and decimals, so many digits of the smallest.
+export function alike(values, units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]], digits = 4) {
+  const least = Math.min(...values.filter(one => one > 0)), [size, unit] = units.find(([one]) => least >= one) || units[units.length - 1];
+  const decimals = Math.min(4, Math.max(0, digits - 1 - Math.floor(Math.log10(least / size))));
+  return value => `${(value / size).toLocaleString("en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals})} ${unit}`;
+}
+export const signed = share => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)} %`;
 export const percent = share => `${(100 * share).toFixed(1)} %`;
-export const whole = n => Math.floor(n).toLocaleString("en-US");
+export const whole = n => Math.round(n).toLocaleString("en-US");
 
 // el("p.soft", "text", child, ...): an element with classes and content.
 export function el(what, ...content) {
@@ -123,6 +130,52 @@ export function legend(names) {
   return list;
 }
 
+export function copyButton(name, label, text) {
+  const button = el("button.save", name);
+  button.setAttribute("aria-label", label);
+  const done = () => { button.textContent = "Copied"; setTimeout(() => { button.textContent = name; }, 1500); };
+  const byHand = () => {
+    const area = el("textarea");
+    area.value = text();
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+    done();
+  };
+  // Pages opened from disk may not write the clipboard the new way.
+  button.addEventListener("click", () => { if (navigator.clipboard) navigator.clipboard.writeText(text()).then(done, byHand); else byHand(); });
+  return button;
+}
+
+const quoted = text => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+const SIZES = {"µs": 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40};
+// "1,234.5 GiB" as a number to sort by; text as it is.
+function rank(text) {
+  const found = text.replace(/\u00a0/g, " ").replace(/[,<~]/g, "").replace("−", "-").match(/^\+?(-?[\d.]+)(?: ?([A-Za-zµ]+))?/);
+  return found ? Number(found[1]) * (SIZES[found[2]] || 1) : text;
+}
+
+// A table whose columns sort at a press of their name, and that is copied as CSV.
+export function sheet(name, columns, rows, chosen = -1) {
+  const node = table(columns, rows, chosen), body = node.tBodies[0], lines = [...body.rows];
+  const csv = () => [columns.map(([title]) => title), ...[...body.rows].map(line => [...line.cells].map(cell => cell.textContent.replace(/\u00a0/g, " ")))]
+    .map(cells => cells.map(quoted).join(",")).join("\n") + "\n";
+  [...node.tHead.rows[0].cells].forEach((head, i) => {
+    const button = el("button.sort", columns[i][0]);
+    if (columns[i][0]) head.replaceChildren(button);
+    button.addEventListener("click", () => {
+      const falls = head.getAttribute("aria-sort") === "ascending";
+      for (const other of node.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+      head.setAttribute("aria-sort", falls ? "descending" : "ascending");
+      const key = line => rank(line.cells[i].textContent);
+      const order = (a, b) => typeof a === typeof b ? (a < b ? -1 : a > b ? 1 : 0) : typeof a === "number" ? -1 : 1;
+      body.append(...lines.slice().sort((a, b) => (falls ? -1 : 1) * order(key(a), key(b))));
+    });
+  });
+  return el("div.sheet", copyButton("Copy as CSV", `Copy as CSV: ${name}`, csv), node);
+}
+
 // columns: [[name, "n" for numbers, "mono" or ""], ...]; on a narrow screen each row is a block.
 export function table(columns, rows, chosen = -1) {
   const head = el("tr");
@@ -155,6 +208,18 @@ export function chooser(label, names, at, chosen) {
   list.value = at;
   list.addEventListener("change", () => chosen(Number(list.value)));
   return el("label", label, list);
+}
+
+// A stacked bar: pieces [[class, from, length, name, lines for the tip], ...]; the name is written on pieces that hold it.
+const LETTER = 6.3;  // pixels of a letter on a bar, on average
+export function stack(svg, x, y, height, pieces, named = true) {
+  for (const [kind, from, length, name, ...lines] of pieces) {
+    const left = x(from), wide = Math.max(0.5, x(from + length) - left);
+    const rect = svg.append("rect").attr("class", `seg ${kind}`).attr("x", left).attr("y", y).attr("width", wide).attr("height", height);
+    tells(rect.node(), () => lines);
+    const label = named && height > 13 ? [].concat(name).find(text => text && text.length * LETTER + 8 < wide) : "";
+    if (label) svg.append("text").attr("class", "inside").attr("text-anchor", "middle").attr("pointer-events", "none").attr("x", left + wide / 2).attr("y", y + height / 2 + 4).text(label);
+  }
 }
 
 // Where a number behind a bar begins: behind a line that would cross it, too.

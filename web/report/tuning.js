@@ -1,7 +1,7 @@
 // Trials that were run: over time, against their predictions, and what they taught about the others.
 import {scaleLinear} from "d3-scale";
-import {card, commands} from "./answer.js";
-import {axis, el, folded, legend, percent, picture, seconds, section, table, tells} from "./tools.js";
+import {card, commands, hero} from "./answer.js";
+import {axis, el, folded, legend, percent, picture, seconds, section, sheet, tells} from "./tools.js";
 
 const duration = s => s < 120 ? seconds(s) : s < 7200 ? `${(s / 60).toPrecision(3)} min` : `${(s / 3600).toPrecision(3)} h`;
 const ran = one => one.end === "ok";
@@ -73,7 +73,7 @@ function beliefs(svg, width, rows) {
     label(svg, narrow ? 0 : left, narrow ? y - 10 : y + 4, name, narrow ? "start" : "end");
     const bar = svg.append("rect").attr("class", "gauge-full").attr("x", x(one.low_seconds)).attr("y", y - 3).attr("width", Math.max(2, x(one.high_seconds) - x(one.low_seconds))).attr("height", 6);
     tells(bar.node(), () => [one.layout, `expected ${seconds(one.expected_seconds)} (${seconds(one.low_seconds)} to ${seconds(one.high_seconds)})`, `before any trial ${seconds(one.predicted_seconds)}`,
-      one.measured ? `measured ${seconds(one.measured)}` : "not tried", `chance of out of memory ${percent(one.oom)}`]);
+      one.measured ? `measured ${seconds(one.measured)}` : "not tried", `OOM probability ${percent(one.oom)}`]);
     dot(svg, "p-tight bound", x(one.predicted_seconds), y, 4.5);
     if (one.measured) dot(svg, "p-best", x(one.measured), y);
   });
@@ -82,16 +82,16 @@ function beliefs(svg, width, rows) {
 
 function answer(tuned, good) {
   const {details, best} = tuned, node = section("answer", "");
-  node.querySelector("h2").replaceWith(el("h1", details.title, el(best ? "span.chip.good" : "span.chip.bad", best ? tuned.stopped || "goes on" : "nothing ran")), el("p.soft", details.asked));
+  node.querySelector("h2").replaceWith(...hero(tuned, best ? best.layout : "No trial ran to its end", best ? "good" : "bad", best ? tuned.stopped || "goes on" : "nothing ran"));
   const spent = tuned.trials.reduce((sum, one) => sum + (one.took_seconds ?? 0), 0);
   if (best) {
-    node.append(el("p.headline.mono", best.layout), el("div.cards",
+    node.append(el("div.cards",
       card("Fastest measured", seconds(best.step_seconds), el("div.small.soft", `trial ${best.trial}; predicted ${seconds(best.predicted_seconds)}`)),
       card("First that ran", seconds(good[0].step_seconds), el("div.small.soft", `${percent(1 - best.step_seconds / good[0].step_seconds)} gained since`)),
       card("Trials", `${tuned.trials.length}`, el("div.small.soft", `${good.length} ran to their end`)),
       card("Time in trials", duration(spent), el("div.small.soft", `${details.node_hours} node-hours`))));
   }
-  node.append(el("p", tuned.stopped ? `Stopped: ${tuned.why}.` : `Next: ${tuned.next}. ${tuned.why}.`), el("h3", "Go on from here"), ...commands(details.commands));
+  node.append(el("p", tuned.stopped ? `Stopped: ${tuned.why}.` : `Next: ${tuned.next}. ${tuned.why}.`), el("h3", "Next steps"), ...commands(details.commands));
   return node;
 }
 
@@ -102,22 +102,22 @@ export function tuning(tuned) {
   const measured = new Map(good.map(one => [one.layout, one.step_seconds]));
   const known = candidates.map(one => ({...one, measured: measured.get(one.layout)})).sort((a, b) => a.expected_seconds - b.expected_seconds);
   const shown = known.filter((one, i) => i < 16 || one.measured);
-  const list = [["Answer", answer(tuned, good)],
+  const list = [["Summary", answer(tuned, good)],
     ["Trials", trials.length ? section("trials", "Trials over time",
       good.length ? picture("Measured steps over the time of the trials", (svg, width) => overTime(svg, width, trials, good[0].step_seconds)) : null,
       good.length ? legend([["p-fits", "ran"], ["p-not", "out of memory"], ["p-tight", "ended otherwise"], ["gauge-full", "best so far"]]) : null,
-      table([["trial", "n"], ["layout", "mono"], ["end", ""], ["predicted", "n"], ["measured", "n"], ["took", "n"], ["why, and what came of it", ""]],
+      sheet("trials", [["trial", "n"], ["layout", "mono"], ["end", ""], ["predicted", "n"], ["measured", "n"], ["took", "n"], ["why, and what came of it", ""]],
         trials.map(one => [`${one.trial}`, one.layout, one.end ?? one.state, seconds(one.predicted_seconds), ran(one) ? seconds(one.step_seconds) : "", one.took_seconds ? duration(one.took_seconds) : "",
           `${one.why}. ${one.cause ?? ""}`]), tuned.best ? trials.findIndex(one => one.trial === tuned.best.trial) : -1)) : null],
     ["Predicted", rows.length ? section("predicted", "Predicted against measured", picture("Predicted against measured steps", (svg, width) => against(svg, width, rows)),
       legend([["p-tight bound", "as predicted before any trial"], ["p-best", "as predicted when it was chosen"]]), el("p.small.soft", "On the dashed line a prediction is right."),
-      folded("Show the numbers", table([["trial", "n"], ["layout", "mono"], ["before any trial", "n"], ["when chosen", "n"], ["measured", "n"]],
+      folded("Show the numbers", sheet("predicted and measured", [["trial", "n"], ["layout", "mono"], ["before any trial", "n"], ["when chosen", "n"], ["measured", "n"]],
         rows.map(one => [`${one.trial}`, one.layout, seconds(one.before), seconds(one.then), seconds(one.measured)])))) : null],
     ["Learned", section("learned", "What was learned", ...tuned.details.notes.map(text => el("p", text)),
       picture("What is believed of the layouts by now", (svg, width) => beliefs(svg, width, shown)),
       legend([["gauge-full", "90 % interval by now"], ["p-tight bound", "predicted before any trial"], ["p-best", "measured"]]),
       shown.length < known.length ? el("p.small.soft", `The fastest ${shown.length} of ${known.length} layouts by what is believed now.`) : null,
-      folded("Show the numbers", table([["layout", "mono"], ["before", "n"], ["now", "n"], ["90 % interval", "n"], ["OOM", "n"]],
+      folded("Show the numbers", sheet("layouts", [["layout", "mono"], ["before", "n"], ["now", "n"], ["90 % interval", "n"], ["OOM", "n"]],
         known.map(one => [one.layout, seconds(one.predicted_seconds), seconds(one.expected_seconds), `${seconds(one.low_seconds)} to ${seconds(one.high_seconds)}`, percent(one.oom)]))))]];
   return list.filter(([, node]) => node);
 }

@@ -1,7 +1,7 @@
 """Seconds of a model's own products, attention and collectives, as tables of kernel timings.
 
 The shapes are those of operator lists (`trainwright show work ... --json`), at their own rows and at halves of them,
-so that few layouts say how a kernel's speed grows. The tables have the columns that tools/kernel_tables.py reads.
+so that few layouts say how a kernel's speed grows. The tables have the columns that tools/fit/kernel_tables.py reads.
 """
 import csv
 import gzip

@@ -10,7 +10,7 @@ EXAMPLE = """\
 example:
   trainwright show work llama-3.1-8b --on 8xH100 --layout tp=2,sp,mbs=1,gbs=64,seq=8192 --json > work.json
   python -m trainwright.engine bench work.json --accelerator H100-SXM --ranks 8 --out mine/kernels
-  tools/fit_kernels.py --shared mine --all-rows --out mine/kernels.json --write
+  tools/fit/fit_kernels.py --shared mine --all-rows --out mine/kernels.json --write
 
 Products, attention and (with two ranks or more) collectives of these operator lists are timed on this machine, by
 PyTorch on its GPUs or CPUs. Inside a torchrun of your own the same command runs as one of its processes.

@@ -1,0 +1,215 @@
+#include "trainwright/search/late.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace trainwright::detail {
+namespace {
+
+// Switches that go together, what they are told by, and the axis on which they lie.
+struct Overlapping {
+  Flags<Switch> switches;
+  std::array<OverlapKind, 2> kinds;
+};
+struct Choice {
+  Also axis;
+  std::vector<Overlapping> list;  // one or none of them
+};
+// Weights are gathered behind the forward pass only where gradients are reduced behind the backward
+// pass (Megatron-LM arguments.py: --overlap-param-gather).
+const std::vector<Choice>& choices() {
+  using Kind = OverlapKind;
+  static const std::vector<Choice> all = {
+      {Also::Overlaps, {{{Switch::OverlapTp}, {Kind::TensorParallel, Kind::TensorParallel}}}},
+      {Also::Overlaps,
+       {{{Switch::OverlapGradientReduce}, {Kind::GradientReduce, Kind::GradientReduce}},
+        {{Switch::OverlapGradientReduce, Switch::OverlapParameterGather},
+         {Kind::GradientReduce, Kind::ParameterGather}}}},
+      {Also::Overlaps,
+       {{{Switch::OverlapEp}, {Kind::ExpertAllToAll, Kind::ExpertAllToAll}},
+        {{Switch::OverlapSharedExperts}, {Kind::SharedExpert, Kind::SharedExpert}}}},
+      {Also::Overlaps, {{{Switch::OverlapP2p}, {Kind::PointToPoint, Kind::PointToPoint}}}},
+      {Also::Graphs,
+       {{{Switch::Graphs}, {Kind::Graphs, Kind::Graphs}},
+        {{Switch::PartGraphs}, {Kind::PartGraphs, Kind::PartGraphs}}}},
+  };
+  return all;
+}
+
+bool takes_memory(const Flags<Switch>& switches) { return !Late::memory_of(switches).empty(); }
+
+Use use_of(const Trainer& trainer, OverlapKind kind) {
+  const Overlap* offered = find_kind(trainer.overlaps, kind);
+  return offered == nullptr ? Use::Never : offered->use;
+}
+
+// Ways of one choice beside that which the trainer takes unasked.
+std::vector<Switches> ways_of(const Choice& choice, const Trainer& trainer,
+                              const Flags<Switch>& fixed) {
+  std::vector<Switches> ways;
+  for (const Overlapping& one : choice.list) {
+    const Use first = use_of(trainer, one.kinds[0]), second = use_of(trainer, one.kinds[1]);
+    if (first == Use::Never || second == Use::Never) continue;
+    const bool asked = first == Use::OptIn || second == Use::OptIn;
+    const bool more = (one.switches.bits & ~fixed.bits) != 0;
+    if (asked && more) ways.push_back({one.switches, {}});
+    const bool kept = (one.switches.bits & fixed.bits) != 0;
+    if (first == Use::ByDefault && !kept && takes_memory(one.switches)) {
+      ways.push_back({{}, one.switches});
+    }
+  }
+  return ways;
+}
+
+// Those that a setting of the trainer is about.
+std::vector<RankOrder> other_orders(const Trainer& trainer, const RankOrder& usual) {
+  std::vector<RankOrder> orders;
+  constexpr std::string_view kKey = "order.";
+  for (const auto& [key, setting] : trainer.settings) {
+    if (!key.starts_with(kKey)) continue;
+    const auto read = parse_layout("order=" + key.substr(kKey.size()));
+    if (read && read->layout.order != usual) orders.push_back(read->layout.order);
+  }
+  return orders;
+}
+
+}  // namespace
+
+bool feels(const Layout& layout, const Flags<Switch>& switches) {
+  const auto needs = [&](Switch what, bool there) { return !switches.has(what) || there; };
+  return needs(Switch::OverlapTp, layout.tp > 1 && layout.sp) &&
+         needs(Switch::OverlapGradientReduce, layout.dp * layout.cp > 1) &&
+         needs(Switch::OverlapParameterGather, layout.dp * layout.cp > 1) &&
+         needs(Switch::OverlapEp, layout.ep > 1) &&
+         needs(Switch::OverlapSharedExperts, layout.ep > 1) &&
+         needs(Switch::OverlapP2p, layout.pp > 1);
+}
+
+Late::Late(const SearchQuestion& question, const Layout& base)
+    : question_(question), rules_(question), orders_({base.order}) {
+  const Trainer& trainer = question.trainer;
+  for (const Choice& choice : choices()) {
+    if (!question.also.has(choice.axis)) continue;
+    const std::vector<Switches> before = sets_;
+    for (const Switches& way : ways_of(choice, trainer, base.on)) {
+      for (Switches set : before) {
+        set.on.bits |= way.on.bits;
+        set.off.bits |= way.off.bits;
+        sets_.push_back(set);
+      }
+    }
+  }
+  if (question.also.has(Also::Order)) {
+    for (const RankOrder& order : other_orders(trainer, base.order)) orders_.push_back(order);
+  }
+  for (const Rule* rule : rules_.late()) {
+    for (const Variable of : variables_in(*rule)) mentioned_.push_back(of);
+  }
+  std::sort(mentioned_.begin(), mentioned_.end());
+  mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
+}
+
+Flags<Switch> Late::asked(std::int32_t way) const {
+  const Switches& set = sets_[static_cast<std::size_t>(way % sets())];
+  Flags<Switch> asked;
+  asked.bits = set.on.bits | set.off.bits;
+  return asked;
+}
+
+bool Late::is_felt(const Layout& layout, std::int32_t way) const {
+  return (way < sets() || layout.pp > 1) && feels(layout, asked(way));
+}
+
+std::int64_t Late::felt_by(const Layout& layout) const {
+  std::int64_t felt = 0;
+  for (std::int32_t set = 0; set < sets(); ++set) felt += is_felt(layout, set) ? 1 : 0;
+  return felt * orders_of(layout);
+}
+
+Layout Late::in_way(Layout layout, std::int32_t way) const {
+  const Switches& set = sets_[static_cast<std::size_t>(way % sets())];
+  layout.on.bits |= set.on.bits;
+  layout.off.bits |= set.off.bits;
+  return in_order(std::move(layout), way / sets());
+}
+
+Layout Late::in_order(Layout layout, std::int32_t order) const {
+  layout.order = orders_[static_cast<std::size_t>(order)];
+  return layout;
+}
+
+std::int32_t Late::leanest(const Layout& layout) const {
+  std::int32_t leanest = 0;
+  for (std::int32_t set = 1; set < sets(); ++set) {
+    const Switches& of = sets_[static_cast<std::size_t>(set)];
+    // What is off is all that takes less than what the trainer does unasked.
+    const bool leaner =
+        of.on.empty() && of.off.count() > sets_[static_cast<std::size_t>(leanest)].off.count();
+    if (leaner && is_felt(layout, set)) leanest = set;
+  }
+  return leanest;
+}
+
+const Late::Legal& Late::legal(const Layout& layout, const Flags<Decided>& decided) {
+  static const Legal kOne{.sets = {{.most = true, .most_closed = true}}};
+  if (sets() == 1) return kOne;
+  const Facts known = rules_.known(layout, decided);
+  std::vector<std::int64_t> key;
+  key.reserve(mentioned_.size() + 1);
+  for (const Variable of : mentioned_) {
+    key.push_back(known.value(of).value_or(std::numeric_limits<std::int64_t>::min()));
+  }
+  key.push_back((layout.tp > 1 && layout.sp ? 1 : 0) | (layout.dp * layout.cp > 1 ? 2 : 0) |
+                (layout.ep > 1 ? 4 : 0) | (layout.pp > 1 ? 8 : 0));
+  const auto [found, fresh] = legal_.try_emplace(std::move(key));
+  if (fresh) fill(found->second, layout, known);
+  return found->second;
+}
+
+void Late::fill(Legal& legal, const Layout& layout, Facts known) const {
+  for (std::int32_t number = 0; number < sets(); ++number) {
+    if (!is_felt(layout, number)) continue;
+    const Layout with = in_way(layout, number);
+    Set set{.number = number};
+    for (const LateSwitch& named : late_switches()) {
+      const bool runs = asks(with, named.what, question_.trainer);
+      if (runs) set.running.insert(named.what);
+      known.set(named.variable, runs ? 1 : 0);
+    }
+    const bool refused =
+        std::any_of(rules_.late().begin(), rules_.late().end(),
+                    [&](const Rule* rule) { return evaluate(*rule, known) == Verdict::Violated; });
+    if (refused) continue;
+    legal.sets.push_back(set);
+    legal.together.bits |= sets_[static_cast<std::size_t>(number)].on.bits;
+  }
+  if (legal.sets.empty()) legal.sets.push_back({.number = leanest(layout)});
+  for (Set& set : legal.sets) {
+    const auto covered = [&](bool closed) {
+      return std::any_of(legal.sets.begin(), legal.sets.end(), [&](const Set& other) {
+        return &other != &set && no_slower(other.running, set.running, closed) &&
+               (!no_slower(set.running, other.running, closed) || &other < &set);
+      });
+    };
+    set.most = !covered(false);
+    set.most_closed = !covered(true);
+  }
+}
+
+bool Late::no_slower(Flags<Switch> a, const Flags<Switch>& b, bool closed) {
+  // Graphs of whole layers leave no more to the host than those of parts.
+  if (a.has(Switch::Graphs)) a.insert(Switch::PartGraphs);
+  const bool same = a.has(Switch::OverlapP2p) == b.has(Switch::OverlapP2p);
+  return (b.bits & ~a.bits) == 0 && (closed || same);
+}
+
+Flags<Switch> Late::memory_of(const Flags<Switch>& running) {
+  Flags<Switch> taking;
+  for (const LateSwitch& named : late_switches()) {
+    if (named.takes_memory && running.has(named.what)) taking.insert(named.what);
+  }
+  return taking;
+}
+
+}  // namespace trainwright::detail
