@@ -20,8 +20,9 @@ function families(name, groups, text, {low, high, most, limit}) {
     for (const [x1, x2, y1, y2] of [[low, high, 5, 5], [low, low, 1, 9], [high, high, 1, 9]]) {
       svg.append("line").attr("class", "whisker").attr("x1", Math.min(width - 1, x(x1))).attr("x2", Math.min(width - 1, x(x2))).attr("y1", y1).attr("y2", y2);
     }
-    if (limit) svg.append("line").attr("class", "limit").attr("x1", x(limit)).attr("x2", x(limit)).attr("y1", top - 2).attr("y2", top + height + 4);
-    return top + height + 4;
+    const marks = at > limit ? [[top - 5, top + 3], [top + height - 3, top + height + 5]] : [[top - 2, top + height + 4]];  // not through names on the bar
+    for (const [y1, y2] of limit ? marks : []) svg.append("line").attr("class", "limit").attr("x1", x(limit)).attr("x2", x(limit)).attr("y1", y1).attr("y2", y2);
+    return top + height + 5;
   });
 }
 const keys = groups => legend(groups.map(([family, kind]) => [kind, family]));

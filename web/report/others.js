@@ -1,12 +1,18 @@
 // The layouts that were found: step time against memory, the table, and what one change of the recommended one would do.
 import {scatter} from "./scatter.js";
-import {alike, el, gib, percent, section, sheet, signed, table} from "./tools.js";
+import {alike, el, gib, percent, seconds, section, sheet, signed, table} from "./tools.js";
+
+// The parts of a step that differ most.
+function differences(time, base, names) {
+  const by = Object.keys(names).map(part => [names[part], (time.parts[part] || 0) - (base.parts[part] || 0)]).filter(([, s]) => Math.abs(s) > base.step / 1e3);
+  return by.sort((a, b) => Math.abs(b[1]) - Math.abs(a[1])).slice(0, 3).map(([name, s]) => `${name} ${s < 0 ? "−" : "+"}${seconds(Math.abs(s))}`).join(", ");
+}
 
 function found(plan, chosen) {
   const {details} = plan, base = plan.best[plan.recommended], shown = plan.best.slice(0, details.layouts.length);
   const step = alike(shown.map(one => one.time.step));
-  const trade = i => i === plan.recommended ? "recommended" : i === 0 ? "fastest" : details.layouts[i].differs;
-  const node = sheet("layouts", [["no.", "n"], ["layout", "mono"], ["step", "n"], [`vs ${plan.recommended + 1}`, "n"], ["MFU", "n"], ["peak memory", "n"], ["P(OOM)", "n"], ["what differs from 1", ""]],
+  const trade = i => i === plan.recommended ? "recommended" : [i === 0 ? "fastest" : "", differences(shown[i].time, base.time, details.names.parts)].filter(Boolean).join(": ");
+  const node = sheet("layouts", [["no.", "n"], ["layout", "mono"], ["step", "n"], [`vs ${plan.recommended + 1}`, "n"], ["MFU", "n"], ["peak memory", "n"], ["P(OOM)", "n"], [`what differs from ${plan.recommended + 1}`, ""]],
     shown.map((one, i) => [`${i + 1}`, details.layouts[i].short, step(one.time.step), i === plan.recommended ? "–" : signed(one.time.step / base.time.step - 1), percent(one.time.mfu),
       gib(one.memory.classes[one.memory.worst].driver), details.layouts[i].oom, trade(i)]), plan.recommended);
   node.classList.add("layouts");
@@ -23,7 +29,9 @@ function found(plan, chosen) {
   return node;
 }
 
-function changes(list) {
+// What the framework runs before what it rejects.
+function changes(all) {
+  const list = [...all.filter(one => one.step !== undefined), ...all.filter(one => one.step === undefined)];
   return sheet("one change", [["change", "mono"], ["step", "n"], ["peak memory", "n"], ["P(OOM)", "n"], ["why", ""]],
     list.map(one => [one.change, one.step === undefined ? "" : signed(one.longer), one.driver === undefined ? "" : gib(one.driver), one.oom || "", one.why]));
 }

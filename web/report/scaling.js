@@ -2,7 +2,7 @@
 import {scaleLog} from "d3-scale";
 import {el, folded, percent, picture, seconds, section, sheet, tells, whole} from "./tools.js";
 
-const rate = n => n >= 1e6 ? `${(n / 1e6).toPrecision(3)} M/s` : n >= 1e3 ? `${(n / 1e3).toPrecision(3)} k/s` : `${whole(n)}/s`;
+const rate = n => n >= 1e6 ? `${(n / 1e6).toPrecision(3)} M` : n >= 1e3 ? `${(n / 1e3).toPrecision(3)} k` : whole(n);
 
 function draw(svg, width, rows, here) {
   const left = 66, right = width < 500 ? 30 : 60, top = 30, height = Math.min(300, Math.max(200, width * 0.35));
@@ -16,7 +16,7 @@ function draw(svg, width, rows, here) {
     svg.append("text").attr("x", x(one.accelerators)).attr("y", top + height + 18).attr("text-anchor", "middle").text(whole(one.accelerators));
   }
   svg.append("text").attr("x", width - right).attr("y", top + height + 34).attr("text-anchor", "end").text("devices");
-  svg.append("text").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text("tokens");
+  svg.append("text").attr("x", left - 6).attr("y", 12).attr("text-anchor", "end").text("tokens/s");
   svg.append("line").attr("class", "rule").attr("x1", x(first.accelerators)).attr("y1", y(first.tokens_per_second)).attr("x2", x(last.accelerators)).attr("y2", y(ideal(last.accelerators)));
   const end = Math.min(y(ideal(last.accelerators)), y(last.tokens_per_second));  // more accelerators may gain more than their share
   svg.append("text").attr("class", "strong").attr("x", x(last.accelerators)).attr("y", end - 8).attr("text-anchor", "end").text("if nothing were lost");

@@ -12,7 +12,7 @@ function funnel(plan) {
     ["does not fit", of.too_large, "more likely than not to run out of memory"],
     ["marginal", of.tight, `OOM probability above ${plan.details.risk}`],
     ["fits", fit, found ? "by their memory; those of the table are the fastest families" : "none"],
-    ["in the space", of.space, "together: all that divide the model, the batch and the cluster"]];
+    ["search space", of.space, "total: all that divide the model, the batch and the cluster"]];
   const timed = of.timed ? `Of all of these, the step of ${whole(of.timed)} was timed; for the others a lower bound was enough.` : "";
   const refused = of.refused ? `By the framework's own rules ${whole(of.refused)} were rejected, of ${found ? "those that it was asked about" : "those that need least"}.` : "";
   return [el("h3", "Search funnel"), table([["layouts", ""], ["count", "n"], ["why", ""]], rows.map(([name, count, why]) => [name, whole(count), why]), rows.length - 1),

@@ -2,6 +2,13 @@
 import {scaleLinear, scaleLog} from "d3-scale";
 import {axis, el, folded, picture, section, sheet, whole} from "./tools.js";
 
+// Sources by the names that readers know them by.
+const KNOWN = {"aleph-alpha-2023": "Aleph Alpha, A100", bigscience_bloom_prequel: "BLOOM", dgxc_benchmarking: "NVIDIA DGX Cloud recipes", flagperf: "FlagPerf", internevo: "InternEvo",
+  korthikanti2022: "Korthikanti et al. 2022", llm_foundry: "llm-foundry", megatron_bridge: "Megatron-Bridge", megatron_golden: "Megatron-LM tests", mlperf: "MLPerf",
+  nanotron_playbook: "nanotron playbook", nemo_24_07: "NeMo 24.07", sailor: "Sailor", simumax_b200: "SimuMax, B200", vocab_parallel: "vocabulary parallelism",
+  vocab_parallel_artifact: "the same, artifact", vtrain_multi: "vTrain, several nodes", vtrain_single: "vTrain, one node", zbh1_3090: "ZB-H1, RTX 3090", zero_bubble: "zero bubble"};
+const known = rows => rows.map(one => ({...one, source: KNOWN[one.source] || one.source}));
+
 // Names stand beside the bars, on a narrow screen above them.
 function draw(svg, width, rows) {
   const narrow = width < 500, left = narrow ? 0 : 420, right = 60, bar = narrow ? 12 : 18, row = narrow ? 36 : 24, top = 4;
@@ -40,29 +47,29 @@ function drawLeft(svg, width, rows, ends) {
 function runByRun(what, rows, ends) {
   return [el("h3", `${what}, run by run: predicted / measured`),
     picture(`${what}, run by run: predicted over measured`, (svg, width) => drawLeft(svg, width, rows, ends)),
-    el("p", "Dots are published runs, 21 of each source at most, evenly from the lowest to the highest; the line is the median. Runs that contradict themselves are left out; what is beyond the axis is drawn at its end.")];
+    el("p", "Dots are published runs, 21 of each source at most, evenly from the lowest to the highest; the line is the median. Internally inconsistent runs are excluded; what is beyond the axis is drawn at its end.")];
 }
 
 function times(accuracy) {
   if (!accuracy.time.length) return [el("p", `Step times use the constants of “${accuracy.stack}”, which come from runs of your own or of all software together.`)];
-  const left = accuracy.time.filter(one => one.off && one.off.length);
+  const runs = known(accuracy.time), left = runs.filter(one => one.off && one.off.length);
   return [el("h3", `Step time, software like this (“${accuracy.stack}”): mean error`),
-    picture("Mean error of step times by source", (svg, width) => draw(svg, width, accuracy.time)),
-    folded("Show the numbers", sheet("accuracy", [["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], accuracy.time.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))),
+    picture("Mean error of step times by source", (svg, width) => draw(svg, width, runs)),
+    folded("Show the numbers", sheet("accuracy", [["published runs", ""], ["runs", "n"], ["mean error", "n"], ["inside the 90 % interval", "n"]], runs.map(one => [one.source, whole(one.runs), `${one.error} %`, `${one.inside} %`]))),
     ...(left.length ? runByRun("Step time", left, ["predicted too short", "too long"]) : [])];
 }
 
 export function sure(plan) {
   const {details} = plan, {accuracy} = details;
   if (!accuracy) return null;
-  return section("sure", "Prediction accuracy", el("p", "Nothing was run: these are predictions. The bars show how far such predictions were off on published runs that had no part in them."),
+  return section("sure", "Prediction accuracy", el("p", "These are predictions; nothing was run. The bars are the errors of such predictions on published runs that were not used to fit them."),
     ...times(accuracy),
     el("h3", "Memory, all software: mean error"), picture("Mean error of memory by source", (svg, width) => draw(svg, width, accuracy.memory)),
     folded("Show the numbers", sheet("accuracy", [["published runs", ""], ["runs", "n"], ["mean error", "n"]], accuracy.memory.map(one => [one.source, whole(one.runs), `${one.error} %`]))),
-    ...(accuracy.memory_runs.length ? runByRun("Memory", accuracy.memory_runs, ["predicted too little", "too much"]) : []),
+    ...(accuracy.memory_runs.length ? runByRun("Memory", known(accuracy.memory_runs), ["predicted too little", "too much"]) : []),
     el("h3", "What is assumed"), el("p", `${details.assumed}.`),
-    ...(accuracy.assumed ? [el("p", "Some facts about this trainer's memory are assumed or learned, not read in its source: the interval is wider for it.")] : []),
-    ...(accuracy.late ? [el("p", "With this version of PyTorch, memory of collectives comes back late: how late is not known, and the interval is wider for it.")] : []),
+    ...(accuracy.assumed ? [el("p", "Some facts about this framework's memory are assumed or fitted, not verified against its source: the interval is wider.")] : []),
+    ...(accuracy.late ? [el("p", "With this version of PyTorch, memory of collectives comes back late: how late is not known, and the interval is wider.")] : []),
     ...(accuracy.doubt ? [el("p", accuracy.doubt)] : []),
-    el("p", "One run of your own makes step times better: --measured LAYOUT:step=14.2s."));
+    el("p", "One measured step of your own narrows the interval: --measured LAYOUT:step=14.2s."));
 }

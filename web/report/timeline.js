@@ -85,9 +85,11 @@ function draw(svg, width, line, state) {
       .attr("x", one => (x(one.start) + x(one.start + one.length)) / 2).attr("y", one => top + one.row * (row + gap) + row / 2 + 3.5);
     drawPhases(brackets, x, phases, line, {left, right: width - right, top, bottom: top + rows});
     ticks.selectAll("*").remove();
-    for (const tick of x.ticks(width < 500 ? 4 : 8)) {
+    const marks = x.ticks(width < 500 ? 4 : 8), [size, unit] = line.makespan >= 1e6 ? [1e6, "s"] : [1e3, "ms"];
+    const decimals = Math.max(0, -Math.floor(Math.log10((marks[1] - marks[0]) / size) + 1e-9));
+    for (const tick of marks) {
       if (x(tick) < left || x(tick) > width - right) continue;
-      ticks.append("text").attr("x", x(tick)).attr("y", top + rows + 14).attr("text-anchor", "middle").text(seconds((tick > phases.cut ? tick + line.left_out : tick) / 1e6));
+      ticks.append("text").attr("x", x(tick)).attr("y", top + rows + 14).attr("text-anchor", "middle").text(`${((tick > phases.cut ? tick + line.left_out : tick) / size).toFixed(decimals)} ${unit}`);
     }
   };
   const zooms = zoom().scaleExtent([1, Math.max(8, data.length / line.ranks.length / 4)]).extent([[left, 0], [width - right, 1]]).translateExtent([[left, 0], [width - right, 1]])

@@ -9,7 +9,10 @@ export function alike(values, units = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]], d
   const decimals = Math.min(4, Math.max(0, digits - 1 - Math.floor(Math.log10(least / size))));
   return value => `${(value / size).toLocaleString("en-US", {minimumFractionDigits: decimals, maximumFractionDigits: decimals})} ${unit}`;
 }
-export const signed = share => `${share < 0 ? "−" : "+"}${Math.abs(100 * share).toFixed(1)} %`;
+export function signed(share) {
+  const shown = Math.abs(100 * share).toFixed(1);
+  return `${shown === "0.0" ? "" : share < 0 ? "−" : "+"}${shown} %`;
+}
 export const percent = share => `${(100 * share).toFixed(1)} %`;
 export const whole = n => Math.round(n).toLocaleString("en-US");
 
@@ -22,14 +25,14 @@ export function el(what, ...content) {
   return node;
 }
 
-// A number stays on the line of its unit, an option is not broken behind its hyphens.
+// A number stays on the line of its unit, an option is not broken behind its hyphens, `words` are code.
 function kept(text) {
-  const words = text.replace(/(\d) (%|s|ms|µs|GiB|TiB|MiB)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%").split(/(--[a-z-]+)/);
+  const words = text.replace(/(\d) (%|s|ms|µs|GiB|TiB|MiB)\b/g, "$1\u00a0$2").replace(/(\d) %/g, "$1\u00a0%").split(/(`[^`]+`|--[a-z-]+)/);
   return words.map((word, i) => {
     if (i % 2 === 0) return word;
-    const node = document.createElement("span");
+    const node = document.createElement(word.startsWith("`") ? "code" : "span");
     node.className = "option";
-    node.textContent = word;
+    node.textContent = word.replaceAll("`", "");
     return node;
   });
 }
