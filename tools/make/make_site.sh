@@ -20,7 +20,7 @@ cp data/README.md "$pages/data.md"
 python3 tools/make/make_reference.py "$program" "$pages/reference"
 # Every page lies one folder higher than in the sources.
 find "$pages" -maxdepth 1 -name '*.md' -exec sed -i 's|](docs/|](|g; s|](\.\./|](|g; s|](data/README.md|](data.md|g' {} +
-find "$pages" -mindepth 2 -name '*.md' -exec sed -i 's|](\.\./\.\./data/README.md|](../data.md|g; s|](\.\./\.\./\([A-Z]*\.md\)|](../\1|g' {} +
+find "$pages" -mindepth 2 -name '*.md' -exec sed -i 's|](\.\./\.\./data/README.md|](../data.md|g; s|](\.\./\.\./examples/|](../examples/|g; s|](\.\./\.\./\([A-Z]*\.md\)|](../\1|g' {} +
 find "$pages/examples" -name '*.md' -exec sed -i 's|](\.\./\.\./docs/|](../../|g' {} +
 NO_MKDOCS_2_WARNING=1 "$env/bin/mkdocs" build --strict --quiet
 if grep -rhoE '(src="|rel="stylesheet" href=")https?://[^"]*' build/site/html --include='*.html' | sort -u | grep .; then

@@ -3,7 +3,7 @@
 
     tools/plot/production_table.py build/release/trainwright
 
-Prints the table of docs/plan.md. What a paper does not print is assumed and said so there.
+Prints the table of docs/dev/plan.md. What a paper does not print is assumed and said so there.
 """
 import json
 import subprocess

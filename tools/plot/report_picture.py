@@ -24,7 +24,7 @@ WIDTH, MARGIN = 1200, 24
 
 
 def example():
-    return shlex.split(re.search(r"^    \$ trainwright (plan .*)$", (ROOT / "README.md").read_text(), re.M).group(1))
+    return shlex.split(re.search(r"^    \$ trainwright (plan [^|\n]*)", (ROOT / "README.md").read_text(), re.M).group(1))
 
 
 def told(plan):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether `plan --time-limit` and Ctrl-C keep their word; its last output stands in docs/plan.md.
+"""Whether `plan --time-limit` and Ctrl-C keep their word; its last output is in docs/dev/plan.md.
 
     tools/soak/limit_check.py build/release/trainwright [--count 200] [--seed 1] [--slack 0]
 

@@ -114,7 +114,7 @@ def main():
             had, faster = compare(arguments.program, gpus, accelerator, say)
             sound = sound and all(had) and faster
     if arguments.record:
-        say.record("plan.md", "paddle tuner")
+        say.record("dev/plan.md", "paddle tuner")
     sys.exit(not sound)
 
 
