@@ -24,7 +24,7 @@
 //   graphs        the pool of the graph keeps what the passes need at their highest moment, so
 //                 buffers of the optimizer come on top of it
 //   part-graphs   the pool of the graphs keeps the temporaries of what they hold apart from others:
-//                 as much again as the most temporaries of an action, an upper bound. Static inputs
+//                 as much again as the most temporaries of a layer, an upper bound. Static inputs
 //                 stand for the inputs that eager layers keep, by micro-batch in flight
 //   overlap-tp and flex dispatchers: buffers outside the allocator (outside.h)
 // Not counted: what the driver keeps for the nodes of graphs, and data of all micro-batches that a
@@ -186,6 +186,8 @@ class MemoryModel {
   // Weights, gradients and states of a pipeline rank on average: however layers are dealt out, run
   // again and scheduled, some rank needs as much.
   std::optional<Bytes> states(const Layout& layout);
+  // Of one layer of each kind, by its number: a rank that holds n of them has n times as much.
+  std::vector<RealBytes> layer_states(const Layout& layout);
   // Of the layers that which keeps least of a micro-batch for its backward pass.
   std::optional<Bytes> least_kept(const Layout& layout);
 

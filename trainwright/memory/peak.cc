@@ -110,10 +110,15 @@ RealBytes forward_of_layer(const ChunkBytes& bytes) {
   return most;
 }
 
-// The most temporaries of an action.
-RealBytes transients_of(const ChunkTerms& chunk) {
-  RealBytes most = chunk.first_backward.transients;
-  for (const Spot& spot : chunk.spots) most = std::max(most, spot.transients);
+// The most temporaries of a layer: those of the list where an action is highest may be none, where
+// that is the head.
+RealBytes transients_of_layer(const ChunkBytes& bytes) {
+  RealBytes most;
+  for (const PortionBytes& portion : bytes.portions) {
+    if (portion.logits || portion.end) continue;
+    const RealBytes peak = std::max({portion.forward, portion.backward_input, portion.backward});
+    most = std::max(most, peak - std::min(portion.kept, peak));
+  }
   return most;
 }
 
@@ -146,7 +151,7 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group,
     const ContentTerms& of = contents[content];
     terms.distinct.push_back(&of.chunk);
     if (rules.experts_overlap) terms.beside = std::max(terms.beside, forward_of_layer(*of.bytes));
-    if (rules.part_graphs) terms.graphs = std::max(terms.graphs, transients_of(of.chunk));
+    if (rules.part_graphs) terms.graphs = std::max(terms.graphs, transients_of_layer(*of.bytes));
     terms.whole &= of.whole;
     own_products |= of.own_products;
     terms.gather_buffers = std::max(terms.gather_buffers, of.bytes->gather_buffers);
@@ -185,7 +190,6 @@ CategoryBytes standing_bytes(const GroupTerms& terms) {
   at(bytes, Category::GatherBuffers) = terms.gather_buffers;
   at(bytes, Category::PointToPoint) = terms.transport;
   at(bytes, Category::Transients) = terms.graphs;
-  at(bytes, Category::Activations) = terms.beside;
   at(bytes, Category::Workspace) = terms.workspaces + terms.stand_ins + terms.product_workspace;
   for (RealBytes& one : bytes) one = ceil(one);
   return bytes;
@@ -206,10 +210,14 @@ RealBytes beside_graph(const GroupTerms& terms, const LayoutRules& rules) {
 
 }  // namespace
 
+RealBytes beside_passes(const GroupTerms& terms, const LayoutRules& rules) {
+  return terms.beside + beside_graph(terms, rules);
+}
+
 ClassPeak class_peak(const GroupTerms& terms, const Moments& moments, const LayoutRules& rules) {
   Highest found = highest(terms.chunks, moments, more_microbatches(rules));
-  const RealBytes before_step = ceil(found.bytes);
-  found.bytes += beside_graph(terms, rules);
+  const RealBytes before_step = ceil(found.bytes + terms.beside);
+  found.bytes += beside_passes(terms, rules);
   if (terms.step > found.bytes) {
     return {.coming = ceil(terms.step), .moments = before_step, .at_step = true};
   }
@@ -221,7 +229,7 @@ RealBytes coming_at_peak(const GroupTerms& terms, const Moments& moments, const 
   const double more = more_microbatches(rules);
   RealBytes most = terms.whole ? highest_by_content(terms.distinct, sums, more) : kExact;
   if (most >= kExact) most = highest(terms.chunks, moments, more).bytes;
-  most += beside_graph(terms, rules);
+  most += beside_passes(terms, rules);
   return ceil(std::max(most, terms.step));
 }
 

@@ -68,6 +68,8 @@ void fill_terms(GroupTerms& terms, const PipelineGroup& group,
 using CategoryBytes = std::array<RealBytes, kCategories>;
 CategoryBytes standing_bytes(const GroupTerms& terms);
 
+// Beside the highest moment of the passes, and not when the optimizer steps.
+RealBytes beside_passes(const GroupTerms& terms, const LayoutRules& rules);
 struct ClassPeak {
   RealBytes coming;        // alive at the peak beside what stands
   RealBytes moments;       // the same before the step begins

@@ -87,6 +87,7 @@ Result<ClockedBytes> clocked_bytes(const MemoryQuestion& question, Costs times) 
       if (is_allocated(static_cast<Category>(c))) standing += bytes[c];
     }
     made.at_step[r] = whole(standing + terms.step);
+    standing += detail::beside_passes(terms, work.rules);
     for (const ChunkTerms* chunk : terms.chunks) standing += chunk->gathered;
     made.costs.stages[i].resident = whole(pytorch ? standing - terms.transport : standing);
   }

@@ -39,6 +39,7 @@ TEST_CASE("overlapped experts hold one layer's forward pass beside a backward pa
     const Bytes layer = (kept(deeper) - kept(one)) / more;
     CHECK(after.allocated - before.allocated >= layer);
     CHECK(after.allocated - before.allocated < layer * 2);
+    CHECK(after.between_steps == before.between_steps);
   }
   Case alone = experts_case("dp=8,ep=8,zero=1,mbs=1,gbs=8,seq=2048");
   const Bytes before = worst_of(alone).allocated;
