@@ -14,7 +14,7 @@ namespace {
 constexpr double kExpected = 0.05;       // what a good prediction is off by
 constexpr double kExpectedOfFew = 0.1;   // likewise where few runs tell no more than a scale
 constexpr double kMachine = 0.14;        // what machines of one stack differ by
-constexpr std::size_t kSay = 40;         // rows that one source counts for at most
+constexpr double kSay = 40;              // rows that one source counts for at most
 constexpr std::size_t kMostAlone = 250;  // rows that are fitted to, of one source by itself
 constexpr std::size_t kMostEach = 60;    // and of each of several
 constexpr std::size_t kFitted = kStackConstants - 1;  // all but the scale, which follows
@@ -79,14 +79,15 @@ FittedRuns chosen(std::span<const TimedRun* const> all, const StackConstants& pr
   const std::size_t most = several ? kMostEach : kMostAlone;
   for (const auto& [source, runs] : by_source) {
     const std::size_t every = (runs.size() + most - 1) / most;
-    const double rows = static_cast<double>((runs.size() + every - 1) / every);
+    const std::size_t rows = (runs.size() + every - 1) / every;
+    const double say = several ? std::min(1.0, kSay / static_cast<double>(rows)) : 1.0;
     std::map<std::string, std::size_t> machines;
     for (std::size_t i = 0; i < runs.size(); i += every) {
       const std::string& machine = several ? runs[i]->accelerator : source;
       const auto at = machines.try_emplace(machine, fitted.machines + machines.size()).first;
       fitted.runs.push_back(runs[i]);
       fitted.machine.push_back(at->second);
-      fitted.weight.push_back(several ? std::sqrt(std::min(1.0, double{kSay} / rows)) : 1.0);
+      fitted.weight.push_back(std::sqrt(say));
     }
     fitted.machines += machines.size();
   }

@@ -282,14 +282,14 @@ std::vector<std::int64_t> search_orders(const Quest& quest, const PipelineProble
 
 // Searches under the caps that surely fit, then a few times under those that fit if the clock sees
 // as much more as it did of the last order: the largest actions may never meet the fullest moments.
-constexpr int kCapRounds = 4;
+constexpr std::int64_t kCapRounds = 4;
 void search_with_inner_peaks(Quest quest, const Costs& costs, const AutoOptions& options,
                              AutoSchedule& best) {
   PipelineProblem problem =
       problem_of(quest.placement, quest.pricing.microbatches, quest.pricing, options);
   quest.purse.limit = std::max<std::int64_t>(1, quest.purse.limit / (2 * kCapRounds));
   const auto smallest = detail::smallest_caps(problem);
-  for (int round = 0; round < kCapRounds; ++round) {
+  for (std::int64_t round = 0; round < kCapRounds; ++round) {
     for (std::size_t r = 0; r < smallest.size(); ++r)
       problem.cap[r] = std::max(problem.cap[r], smallest[r]);
     const auto uncounted = search_orders(quest, problem, costs, options, best);
