@@ -43,7 +43,7 @@ TEST_CASE("names of kinds are those of the trainer's rules, in the same order") 
   same(StagePlacement::V, Variable::Placement);
   same(PrecisionKind::Nvfp4, Variable::Precision);
   same(CpKind::UlyssesRing, Variable::CpKind);
-  same(DispatcherKind::Flex, Variable::Dispatcher);
+  same(DispatcherKind::NcclEp, Variable::Dispatcher);
   same(OptimizerKind::AdamWForeach, Variable::Optimizer);
   same(RecomputeKind::Full, Variable::Recompute);
   CHECK(name_of(ScheduleKind::OneFOneB) == "1f1b");
