@@ -65,8 +65,8 @@ std::string hear_stages(Hearing& hearing);
 void hear_switches(Hearing& hearing);  // on and off, offloading, order of ranks, loss
 void hear_sharding(Hearing& hearing);
 void hear_batch(Hearing& hearing);  // after the degrees
-// Other spellings ("read.ENTRIES"), which go before all else.
-void hear_readings(Hearing& hearing);
+// Other spellings ("read.ENTRIES"), which go before all else; those of entries that begin so.
+void hear_readings(Hearing& hearing, std::string_view beginning = "");
 // Which settings have no words of ours, of those that `model_keys` do not name.
 void hear_unknown(const Hearing& hearing, const Target& target,
                   const std::vector<std::string>& model_keys, Understood& understood);

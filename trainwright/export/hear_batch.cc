@@ -108,7 +108,7 @@ void hear_batch(Hearing& hearing) {
   if (gbs && *gbs > 0) heard(hearing, "gbs", std::to_string(*gbs));
   if (!gbs || *gbs <= 0) hearing.missing.emplace_back("gbs");
   if (!mbs) hearing.missing.emplace_back("mbs");
-  if (!hear_number(hearing, "seq")) hearing.missing.emplace_back("seq");
+  if (!is_heard(hearing, "seq")) hearing.missing.emplace_back("seq");
 }
 
 }  // namespace trainwright::detail

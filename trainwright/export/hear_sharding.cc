@@ -91,14 +91,21 @@ void hear_sharding(Hearing& hearing) {
 
 namespace {
 
-// "sharding=hsdp,zero=3,dp_replicate=NODES": a name in capitals is the number of another key.
-void hear_reading(Hearing& hearing, std::string_view entries) {
+// "sharding=hsdp,zero=3,dp_replicate=NODES": a name in capitals is the number of another key, N the
+// number that was found.
+void hear_reading(Hearing& hearing, std::string_view entries, const Filling& found) {
   bool news = false;
   for (const std::string_view entry : split(entries, ',')) {
     const std::size_t equals = std::min(entry.find('='), entry.size());
     const std::string_view key = entry.substr(0, equals);
     std::string value(entry.substr(std::min(equals + 1, entry.size())));
     if (value == "NODES") value = std::to_string(hear_number(hearing, "nodes").value_or(1));
+    if (value == "N") {
+      const auto number = whole_number(found.number);
+      if (!number) not_read(hearing, key, found.number);
+      if (!number) continue;
+      value = std::to_string(*number);
+    }
     news |= !is_heard(hearing, key);
     if (key == "attention")
       hearing.attention = value;
@@ -114,14 +121,14 @@ void hear_reading(Hearing& hearing, std::string_view entries) {
 
 }  // namespace
 
-void hear_readings(Hearing& hearing) {
+void hear_readings(Hearing& hearing, std::string_view beginning) {
   constexpr std::string_view kRead = "read.";
   for (const auto& [ours, theirs] : hearing.trainer.settings) {
-    if (!ours.starts_with(kRead)) continue;
+    if (!ours.starts_with(std::string(kRead).append(beginning))) continue;
     for (const std::string_view one : split(theirs, ';')) {
       const auto found = found_in(one, hearing.given);
       if (!found || found->said == 0) continue;
-      hear_reading(hearing, std::string_view(ours).substr(kRead.size()));
+      hear_reading(hearing, std::string_view(ours).substr(kRead.size()), *found);
       break;
     }
   }
@@ -220,6 +227,7 @@ std::vector<std::string> understood_keys(const Hearing& hearing) {
   take_offers(trainer.offloads);
   take_offers(trainer.overlaps);
   take_offers(trainer.losses);
+  take_offers(trainer.flex_backends);
   if (const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm))
     take(kernel->setting, false);
   std::sort(keys.begin(), keys.end());

@@ -200,10 +200,6 @@ bool is_usual(const Hearing& hearing, Switch what) {
   return asks(silent, what, hearing.trainer);
 }
 
-}  // namespace
-
-namespace {
-
 // Graphs of parts are counted as holding attention.
 void note_graphs(Hearing& hearing) {
   for (const char* key : {"graphs.scope", "graphs.modules"}) {

@@ -7,7 +7,7 @@
 //
 //   kubeflow   trainjob.yaml  TrainJob with its TrainingRuntime    PET_NODE_RANK, PET_MASTER_ADDR
 //   jobset     jobset.yaml    JobSet of one Indexed Job            JOB_COMPLETION_INDEX, DNS of pod
-//   0 skypilot   sky.yaml       task                                 SKYPILOT_NODE_RANK, _NODE_IPS
+//   skypilot   sky.yaml       task                                 SKYPILOT_NODE_RANK, _NODE_IPS
 //   ray        ray_job.py     a placement group, a node a bundle   the bundle's number and address
 //
 // What only the user knows (image, data, script) stands there empty, and nothing starts without it.

@@ -33,6 +33,7 @@ struct Script {
 };
 // A fault where reading it would take more time or memory than its limits (shell.h).
 Result<Script> read_script(std::string_view text, std::string_view origin);
+bool is_override(std::string_view word);  // section.key=value
 // The options among a command's words.
 std::vector<Setting> settings_among(const std::vector<ShellWord>& words, std::string_view origin);
 

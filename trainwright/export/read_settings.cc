@@ -70,6 +70,12 @@ bool is_variable(std::string_view name) {
   });
 }
 
+// Of a value without a section.
+bool is_top(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(),
+                                      [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
 // Values of an option that hang on what a script does not set: words of their own, if any.
 void drop_unset(Setting& setting) {
   auto& values = setting.values;
@@ -83,6 +89,8 @@ void take_group(const std::vector<ShellWord>& words, std::string_view origin,
   for (const ShellWord& one : words) {
     const std::string& word = one.text;
     const std::size_t equals = word.find('=');
+    const std::string_view name = std::string_view(word).substr(0, equals);
+    const bool awaited = open && settings.back().values.empty();
     const auto begin = [&](std::string key) {
       settings.push_back({.key = std::move(key),
                           .values = {},
@@ -94,7 +102,8 @@ void take_group(const std::vector<ShellWord>& words, std::string_view origin,
     if (word.starts_with("--")) {
       begin(word.substr(0, equals));
       open = equals == std::string::npos;
-    } else if (equals != std::string::npos && is_variable(word.substr(0, equals))) {
+    } else if (is_override(word) ||
+               (equals != std::string::npos && (is_variable(name) || (is_top(name) && !awaited)))) {
       begin(word.substr(0, equals));
       open = false;
     } else if (word.find(':') != std::string::npos &&
@@ -213,6 +222,7 @@ std::string trainer_of_settings(const std::vector<Setting>& settings, SettingsFo
     case SettingsForm::Options:
     case SettingsForm::Overrides: break;
   }
+  if (has("train.micro_batch_size") || has("train.global_batch_size")) return "megatron-bridge";
   return has("parallelism.") || has("training.") ? "torchtitan@0.3" : "megatron-core";
 }
 

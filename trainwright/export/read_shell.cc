@@ -41,7 +41,8 @@ struct Run {
 
 std::size_t options_in(const ShellWords& words) {
   return static_cast<std::size_t>(std::count_if(
-      words.begin(), words.end(), [](const ShellWord& one) { return is_option(one.text); }));
+      words.begin(), words.end(),
+      [](const ShellWord& one) { return is_option(one.text) || is_override(one.text); }));
 }
 
 using Terms = std::span<const std::string>;

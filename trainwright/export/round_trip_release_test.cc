@@ -122,9 +122,12 @@ TEST_CASE("what is exported is read back as the same layout, for every trainer w
                          "on=overlap-gradient-reduce",
                          "on=compile",
                          "cp_kind=all-gather",
-                         "mbs=2,schedule=zb-v,vpp=2"};
-  for (const char* trainer : {"megatron@0.19", "torchtitan@0.3", "torchtitan@0.2",
-                              "deepspeed@0.19.8", "accelerate@1.15"}) {
+                         "mbs=2,schedule=zb-v,vpp=2",
+                         "dispatcher=deepep",
+                         "dispatcher=hybridep",
+                         "dispatcher=nccl-ep"};
+  for (const char* trainer : {"megatron@0.19", "megatron-bridge", "torchtitan@0.3",
+                              "torchtitan@0.2", "deepspeed@0.19.8", "accelerate@1.15"}) {
     int compared = 0;
     for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
       const Setup made = setup(trainer, model);

@@ -34,6 +34,12 @@ std::size_t name_end(std::string_view text, std::size_t from) {
 
 bool is_option(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
+bool is_override(std::string_view word) {
+  const std::string_view key = word.substr(0, word.find('='));
+  const bool named = key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == key.npos;
+  return key.size() < word.size() && named && key.find('.', 1) < key.size() - 1;
+}
+
 std::string joined(const ShellWords& words) {
   std::vector<std::string> texts;
   for (const ShellWord& one : words) texts.push_back(one.text);

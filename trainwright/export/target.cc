@@ -104,6 +104,7 @@ std::vector<std::string> known_keys(const Trainer& trainer, const Target& target
   take_all("cp_kind", trainer.cp_kinds, by_kind);
   take_all("offload", trainer.offloads, by_kind);
   take_all("overlap", trainer.overlaps, by_kind);
+  take_all("dispatcher", trainer.flex_backends, by_kind);
   take_all("loss", trainer.losses, [](const Loss& loss) { return loss.name; });
   if (const Kernel* kernel = find_kernel(trainer, KernelKind::GroupedGemm)) take(kernel->setting);
   return {keys.begin(), keys.end()};

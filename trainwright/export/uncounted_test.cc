@@ -120,6 +120,7 @@ TEST_CASE("backends of the flex dispatcher are written and read back") {
     const auto read = understand(settings, trainer, target, 16);
     REQUIRE(read.has_value());
     CHECK(holds("," + read->layout + ",", "," + entry + ","));
+    CHECK(read->not_heeded.empty());
   }
   // Other numbers of SMs, and the older spelling.
   const auto said = [](const char* words, const char* trainer) {
@@ -134,6 +135,24 @@ TEST_CASE("backends of the flex dispatcher are written and read back") {
                    "train.micro_batch_size=1 train.global_batch_size=64 model.seq_length=512",
                    "megatron-bridge"),
               "dispatcher=hybridep"));
+}
+
+TEST_CASE("Bridge's words are settings wherever they stand on the command line") {
+  const char* script =
+      "torchrun --nproc-per-node 8 run_recipe.py --recipe llama3_8b_pretrain_config \\\n"
+      "  model.tensor_model_parallel_size=4 mixed_precision=bf16_with_mxfp8_mixed \\\n"
+      "  train.micro_batch_size=2 train.global_batch_size=64 model.seq_length=8192\n";
+  const auto settings = read_settings(script, "run.sh", SettingsForm::Options);
+  REQUIRE(settings);
+  CHECK(trainer_of_settings(*settings, SettingsForm::Options) == "megatron-bridge");
+  const auto read = read_of(script, SettingsForm::Options, "megatron-bridge");
+  REQUIRE(read);
+  CHECK(read->layout == "tp=4,seq=8192,mbs=2,gbs=64,precision=mxfp8,sharding=zero");
+  // The word behind an option is its value, whatever it looks like.
+  const auto value =
+      read_settings("train.py --kwargs use_reentrant=False\n", "run.sh", SettingsForm::Options);
+  REQUIRE(value);
+  CHECK(value->back().values == std::vector<std::string>{"use_reentrant=False"});
 }
 
 TEST_CASE("mxfp8 weights are gathered through the gradients' buffer, but not by FSDP") {

@@ -67,11 +67,16 @@ void hear_degrees(Hearing& hearing) {
   const bool on =
       has_rule(hearing.trainer, "sp-goes-with-tp") || (sp && sp->place.value_or(1) == 1);
   if (on && hearing.tp > 1) hearing.entries.emplace_back("sp");
+}
+
+// A backend, as it is written or in another spelling, goes before flex alone.
+void hear_dispatcher(Hearing& hearing) {
   Filling filling;
   const auto backend = best_offer(hearing, "dispatcher", hearing.trainer.flex_backends, filling);
   if (backend && (filling.said > 0 || hearing.ep > 1)) {
     heard(hearing, "dispatcher", name_of(*backend));
   }
+  hear_readings(hearing, "dispatcher=");
   const auto dispatcher = hear(hearing, "dispatcher");
   if (dispatcher && dispatcher->place && concerns(hearing, "dispatcher")) {
     const auto names = all_names(DispatcherKind{});
@@ -267,6 +272,7 @@ Result<Understood> understand(const std::vector<Setting>& settings, const Traine
   if (!hearing.world && understood.ranks > 0) hearing.world = understood.ranks;
   detail::compare_ranks(hearing, understood.ranks);
   detail::hear_degrees(hearing);
+  detail::hear_dispatcher(hearing);
   detail::hear_readings(hearing);
   understood.schedule = detail::hear_stages(hearing);
   detail::hear_batch(hearing);
