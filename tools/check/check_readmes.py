@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Fails where README.zh-CN.md does not say the same as README.md: commands, code, and the numbers and links of every row of a table."""
+"""Fails where README.zh-CN.md does not say the same as README.md (commands, code, and the numbers and links of every row of a table), where
+README's figures are not those of docs/validation and data/, and where it has grown beyond MOST_LINES."""
+import json
 import pathlib
 import re
 import sys
@@ -7,6 +9,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 LINK = re.compile(r"\]\(([^)]*)\)")
+MOST_LINES = 130
 
 
 def said(name):
@@ -17,6 +20,19 @@ def said(name):
     return {"a row": rows, "a heading": [line.split(" ")[0] for line in lines if line.startswith("#")], "code": code}
 
 
+def figures():
+    """What README has to say as it is written here: errors of step times are renewed by tools/plot/validation_pages.py."""
+    of = {about: {one["source"]: one for one in rows} for about, rows in json.loads((ROOT / "docs/validation/figures.json").read_text()).items()}
+    sweep, memory = (of["memory"][source]["as_shipped"] for source in ("aleph-alpha-2023", "simumax_b200"))
+    picked, rule = (of["choice"]["nanotron_playbook"][how]["regret_mean"] for how in ("as_shipped", "simple"))
+    runs, median, inside = re.search(r"Time: (\d+) runs, median error (\d+) %.*, (\d+) inside", (ROOT / "docs/validation/elsewhere.md").read_text()).groups()
+    return [f"{sum(1 for _ in (ROOT / 'data/models').glob('*.json'))} built in", f"| {sum(1 for _ in (ROOT / 'data/accelerators').glob('*.json'))}: NVIDIA",
+            f"{sweep['verdicts']} runs of an A100 sweep | {100 * sweep['fit_right']:.1f} % right, {sweep['false_fits']} missed OOMs",
+            f"{100 * memory['mape_allocated']:.2f} % allocated, {100 * memory['mape_reserved']:.1f} % reserved",
+            f"| {runs} runs of other projects | median {median} %, {inside} inside",
+            f"{100 * picked:.0f} % slower; a simple rule (most DP, then least TP) {100 * rule:.0f} %"]
+
+
 english, chinese = said("README.md"), said("README.zh-CN.md")
 found = []
 for what, ours in english.items():
@@ -24,5 +40,9 @@ for what, ours in english.items():
     found += [f"{what}: {one} in README.md, {other} in README.zh-CN.md" for one, other in zip(ours, theirs) if one != other][:5]
     if len(ours) != len(theirs):
         found.append(f"{what}: README.md has {len(ours)}, README.zh-CN.md {len(theirs)}")
+readme = (ROOT / "README.md").read_text()
+found += [f"README.md does not say: {one}" for one in figures() if one not in readme]
+if (lines := readme.count("\n")) > MOST_LINES:
+    found.append(f"README.md has {lines} lines, more than {MOST_LINES}")
 print("\n".join(found))
 sys.exit(1 if found else 0)

@@ -390,31 +390,8 @@ def choice_page(sources):
             "\n" + MADE.format("choice"))
 
 
-def index_page(figures):
-    return f"""# How wrong it is
-
-Predictions beside runs that others have published. Constants have not seen the source that they are scored on, unless a column says so.
-
-| | |
-|---|---|
-| [Step time](time.md) | {sum(1 for one in figures["time"] if one["stacks"])} sources, {sum(one["as_shipped"]["rows"] for one in figures["time"] if one["stacks"]):,} runs |
-| [Memory](memory.md) | {len(figures["memory"])} sources, {sum(one["as_shipped"].get("verdicts", 0) for one in figures["memory"]):,} verdicts and the bytes of those that ran |
-| [Which layout is picked](choice.md) | {sum(len(one["sweeps"]) for one in figures["choice"])} sweeps |
-| [Fine-tuning as published](fine-tuning.md) | memory that fine-tuning programs publish, each figure with its command |
-| [Runs from elsewhere](elsewhere.md) | well-known projects, found after the constants were fitted, each with its command |
-
-Peak figures of papers, one by one: [reproductions](../reproductions.md). All figures of these pages as JSON: [figures.json](figures.json).
-
-The runs that the pictures draw are in [rows.csv](rows.csv): where each was published, the command that answers, what was measured and what it
-answered. The commands run from the top of a clone, and CI asks them again (`tests/rows/clone.py build/release`).
-
-To make them again: `tools/plot/validation_pages.py --program build/release/trainwright --measurements ../shared/measurements`.
-"""
-
-
 def pages(figures, residuals):
     return {
-        "index.md": index_page(figures),
         "time.md": time_page(figures),
         "memory.md": memory_page(figures["memory"]),
         "choice.md": choice_page(figures["choice"]),
