@@ -183,8 +183,7 @@ class MemoryModel {
   // Whether communicators of the first layout, which differs in the order of its ranks alone, may
   // take less than those of the second: else its chance to fit is no better.
   bool may_take_less_outside(const Layout& layout, const Layout& than);
-  // Weights, gradients and states of a pipeline rank on average: however layers are dealt out, run
-  // again and scheduled, some rank needs as much.
+  // Weights, gradients and states of a pipeline rank on average: some rank needs as much.
   std::optional<Bytes> states(const Layout& layout);
   // Of one layer of each kind, by its number: a rank that holds n of them has n times as much.
   std::vector<RealBytes> layer_states(const Layout& layout);

@@ -68,6 +68,11 @@ struct JoinedHash {
   }
 };
 
+// What stands all step.
+RealBytes standing(const detail::States& of) {
+  return of.weights + of.main_weights + of.gradients + of.states;
+}
+
 // Axes are fewer than eight.
 std::int64_t number_of(const RankOrder& order) {
   std::int64_t number = 0;
@@ -179,6 +184,31 @@ struct MemoryModel::State {
     last.reset();
     chunks.clear();
     chunks_known = 0;
+  }
+
+  // All layers and ends in one stage; `weights`: with nothing that hangs on tokens or recompute.
+  struct WholeModel {
+    detail::StateRules rules;
+    std::vector<const ChunkBytes*> chunks;
+  };
+  std::optional<WholeModel> whole_model(const Layout& layout, bool weights) {
+    Slice first = slice_of(layout, trainer, 0, attention);
+    if (too_large(widths, first)) return std::nullopt;
+    if (weights) {
+      first.mbs = 1;
+      first.recompute = {};
+    }
+    const auto rules = detail::state_rules(layout, job, trainer, cluster);
+    Layout one_stage;
+    one_stage.precision = layout.precision;
+    const auto known = inventories.of(one_stage);
+    if (!rules || !known) return std::nullopt;
+    WholeModel whole{*rules, {}};
+    ChunksByContent& of_slice = chunks_of(layout, first, *rules);
+    for (std::size_t chunk = 0; chunk < (*known)->numbers.size(); ++chunk) {
+      whole.chunks.push_back(&chunk_for(layout, first, of_slice, **known, chunk, *rules));
+    }
+    return whole;
   }
 
   // Nullptr where there are no rules.
@@ -298,42 +328,42 @@ bool MemoryModel::may_take_less_outside(const Layout& layout, const Layout& than
 // What stands is linear in parameters but for rounding up, so of all ranks together it is at least
 // that of the whole model on one.
 std::optional<Bytes> MemoryModel::states(const Layout& layout) {
-  State& state = *state_;
-  Slice first = slice_of(layout, state.trainer, 0, state.attention);
-  if (too_large(state.widths, first)) return std::nullopt;
-  // What a rank holds hangs neither on its tokens nor on what is run again.
-  first.mbs = 1;
-  first.recompute = {};
-  const auto rules = detail::state_rules(layout, state.job, state.trainer, state.cluster);
-  Layout one_stage;
-  one_stage.precision = layout.precision;
-  const auto known = state.inventories.of(one_stage);
-  if (!rules || !known) return std::nullopt;
+  const auto model = state_->whole_model(layout, true);
+  if (!model) return std::nullopt;
   HeldParameters held;
-  State::ChunksByContent& of_slice = state.chunks_of(layout, first, *rules);
-  for (std::size_t chunk = 0; chunk < (*known)->numbers.size(); ++chunk) {
-    held += state.chunk_for(layout, first, of_slice, **known, chunk, *rules).held;
-  }
-  const detail::States of = detail::states_of(*rules, held);
-  const RealBytes all = of.weights + of.main_weights + of.gradients + of.states;
+  for (const ChunkBytes* chunk : model->chunks) held += chunk->held;
+  const RealBytes all = standing(detail::states_of(model->rules, held));
   return Bytes(static_cast<std::int64_t>(all.value() / static_cast<double>(layout.pp)));
 }
 
+std::vector<RealBytes> MemoryModel::layer_states(const Layout& layout) {
+  std::vector<RealBytes> least(state_->model.kinds.size());
+  const auto model = state_->whole_model(layout, true);
+  if (!model) return least;
+  std::vector<bool> known(least.size());
+  for (const ChunkBytes* chunk : model->chunks) {
+    for (const detail::PortionBytes& portion : chunk->portions) {
+      if (portion.list->what != ListOf::What::Layer) continue;
+      // Roundings: fewer than 16 sums of numbers of at most 16 bytes; tables are there once.
+      constexpr RealBytes kRounded(256);
+      const detail::States of = detail::states_of(model->rules, portion.totals->parameters);
+      const RealBytes bytes = std::max(
+          RealBytes(0), standing(of) - kRounded - RealBytes(model->rules.bytes.states.tables));
+      const auto kind = static_cast<std::size_t>(portion.list->kind.index());
+      least[kind] = known[kind] ? std::min(least[kind], bytes) : bytes;
+      known[kind] = true;
+    }
+  }
+  return least;
+}
+
 std::optional<Bytes> MemoryModel::least_kept(const Layout& layout) {
-  State& state = *state_;
-  const Slice first = slice_of(layout, state.trainer, 0, state.attention);
-  if (too_large(state.widths, first)) return std::nullopt;
-  const auto rules = detail::state_rules(layout, state.job, state.trainer, state.cluster);
-  Layout one_stage;
-  one_stage.precision = layout.precision;
-  const auto known = state.inventories.of(one_stage);
-  if (!rules || !known) return std::nullopt;
+  const auto model = state_->whole_model(layout, false);
+  if (!model) return std::nullopt;
   if (layout.offload.has(Offload::Activations)) return Bytes(0);
   std::optional<double> least;
-  State::ChunksByContent& of_slice = state.chunks_of(layout, first, *rules);
-  for (std::size_t chunk = 0; chunk < (*known)->numbers.size(); ++chunk) {
-    for (const detail::PortionBytes& portion :
-         state.chunk_for(layout, first, of_slice, **known, chunk, *rules).portions) {
+  for (const ChunkBytes* chunk : model->chunks) {
+    for (const detail::PortionBytes& portion : chunk->portions) {
       if (portion.end) continue;
       const double kept = portion.kept.value() / real(portion.list->slice.recompute.n);
       least = std::min(least.value_or(kept), kept);

@@ -8,16 +8,6 @@
 #include "trainwright/base/digits.h"
 
 namespace trainwright::detail {
-namespace {
-
-double least_idle_of(const std::vector<Pipeline>& pipelines) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Pipeline& pipeline : pipelines) least = std::min(least, pipeline.idle);
-  return least;
-}
-
-}  // namespace
-
 Fastest::Fastest(const SearchQuestion& question, const Space& space)
     : question_(question),
       space_(space),
@@ -56,7 +46,7 @@ std::vector<StepPieces> Fastest::whole(const Branch& branch) {
   Layout layout = space_.layout(branch);
   Flags<Decided> decided;
   if (branch.recompute >= 0) decided.insert(Decided::Recompute);
-  layout.on.bits |= late_.legal(layout, decided).together.bits;
+  layout.on.bits |= late_.legal(layout, space_.degrees_of(branch.trunk), decided).together.bits;
   // Which layers are run again is known once they are dealt out; none is the least.
   const RecomputeKind kind = layout.recompute.kind;
   if (kind == RecomputeKind::Block || kind == RecomputeKind::EveryNth) layout.recompute = {};
@@ -76,33 +66,39 @@ void Fastest::meet_next() {
     stem_ = 0;
     ++manner_;
   }
-  if (space_.leaves(trunk) > 0) push_trunk(trunk);
+  if (space_.leaves({.trunk = trunk}) > 0) push_trunk(trunk);
 }
 
-bool Fastest::is_refused(const Branch& branch, std::int64_t layouts) {
-  constexpr std::size_t kMostKept = 1000;
+std::vector<const Rule*> Fastest::refusing(const Branch& branch) {
   Flags<Decided> decided;
   if (branch.recompute >= 0) decided.insert(Decided::Recompute);
   if (branch.sharing >= 0) decided.insert(Decided::Sharing);
   if (branch.pipeline >= 0) decided.insert(Decided::Pipeline);
-  if (!late_.rules().refuse(space_.layout(branch), decided)) return false;
+  return late_.rules().refusing(space_.layout(branch), space_.degrees_of(branch.trunk), decided);
+}
+
+bool Fastest::is_refused(const Branch& branch, std::int64_t layouts) {
+  auto by = refusing(branch);
+  if (by.empty()) return false;
   looked_.refused += layouts;
-  if (refused_.size() < kMostKept) refused_.push_back(branch);
+  auto known = std::find_if(refused_.begin(), refused_.end(),
+                            [&](const Refused& of) { return of.by == by; });
+  if (known == refused_.end()) known = refused_.insert(known, {std::move(by), branch});
+  known->layouts += layouts;
   return true;
 }
 
 void Fastest::push_trunk(std::int64_t trunk) {
-  if (is_refused({.trunk = trunk}, space_.leaves(trunk))) return;
-  const double idle = least_idle_of(space_.pipelines(trunk));
+  if (is_refused({.trunk = trunk}, space_.leaves({.trunk = trunk}))) return;
+  if (is_cut_by_states(trunk)) return;
   const auto pieces = whole({.trunk = trunk});
   if (pieces.empty()) return;
-  push({least_of(pieces).with_idle(idle), Level::Trunk, {.trunk = trunk}});
+  push({least_of(pieces).with_idle(space_.least_idle_of(trunk)), Level::Trunk, {.trunk = trunk}});
 }
 
 void Fastest::push_twig(const KnownTwig& twig) {
-  const double idle = least_idle_of(space_.pipelines(twig.twig.trunk));
   twigs_.push_back(twig);
-  push({twig.least.with_idle(idle), Level::Twig, twig.twig,
+  push({twig.least.with_idle(space_.least_idle_of(twig.twig.trunk)), Level::Twig, twig.twig,
         static_cast<std::int32_t>(twigs_.size() - 1)});
 }
 
@@ -119,20 +115,72 @@ void Fastest::begin_again(Bytes capacity, Seconds most) {
   looked_ = {};
   stopped_ = SearchStop::Not;
   for (const Large& of : std::exchange(large_, {})) {
+    const Branch& branch = of.branch;
     const bool may_fit = of.bytes <= capacity || question_.risk >= kEvenOdds;
-    if (of.branch.pipeline >= 0 && may_fit) push({of.bound, Level::Leaves, leaf_of(of.branch)});
+    if (!may_fit) continue;
+    if (branch.pipeline >= 0) {
+      push({of.bound, Level::Leaves, leaf_of(branch)});
+    } else if (branch.sharing < 0) {
+      push_trunk(branch.trunk);
+    } else {
+      split_trunk(branch);
+    }
   }
-  for (const auto& [bytes, of] : cut_) {
-    if (bytes <= capacity) push_twig(of);
+}
+
+// Without what hangs on the micro-batch, the manner, recompute and pipelines.
+const Fastest::StateBytes& Fastest::states_of(const Branch& branch) {
+  const Layout layout = space_.layout({.trunk = branch.trunk, .sharing = branch.sharing});
+  const std::array<std::size_t, 3> key = {space_.degrees_of(branch.trunk),
+                                          static_cast<std::size_t>(branch.sharing),
+                                          static_cast<std::size_t>(layout.gradients)};
+  const auto found = states_.find(key);
+  if (found != states_.end()) return found->second;
+  StateBytes made{memory_.states(layout).value_or(Bytes(0)), memory_.layer_states(layout)};
+  return states_.emplace(key, std::move(made)).first->second;
+}
+
+Bytes Fastest::least_bytes(const StateBytes& states, Bytes kept, const Pipeline& pipeline) {
+  const auto flying = [&](double layers) { return real(kept.value()) * layers; };
+  double most = real(states.mean.value()) + flying(pipeline.flight);
+  for (const Pipeline::Rank& rank : pipeline.ranks) {
+    double bytes = flying(rank.flight);
+    for (std::size_t kind = 0; kind < states.layers.size(); ++kind) {
+      bytes += states.layers[kind].value() * real(rank.layers[kind]);
+    }
+    most = std::max(most, bytes);
   }
+  return Bytes(static_cast<std::int64_t>(most));
+}
+
+Bytes Fastest::least_bytes(std::int64_t trunk, const StateBytes& states, Bytes kept) const {
+  std::optional<Bytes> least;
+  for (const Pipeline& pipeline : space_.pipelines(trunk)) {
+    const Bytes bytes = least_bytes(states, kept, pipeline);
+    least = std::min(least.value_or(bytes), bytes);
+  }
+  return least.value_or(Bytes(0));
+}
+
+// Whether no way to share weights leaves little enough on a rank.
+bool Fastest::is_cut_by_states(std::int64_t trunk) {
+  std::optional<Bytes> least;
+  Branch branch{.trunk = trunk};
+  for (branch.sharing = 0; branch.sharing < std::ssize(space_.sharings(trunk)); ++branch.sharing) {
+    const Bytes bytes = least_bytes(trunk, states_of(branch), Bytes(0));
+    if (bytes <= capacity_) return false;
+    least = std::min(least.value_or(bytes), bytes);
+  }
+  branch.sharing = -1;
+  return least && is_cut(branch, *least, space_.leaves(branch));
 }
 
 // What a way to share weights adds to the pieces of a trunk.
 Fastest::Shared Fastest::shared_by(const Branch& branch) {
-  Shared shared;
-  if (is_refused(branch, space_.leaves_of(branch.trunk, branch.sharing))) return shared;
+  Shared shared{.sharing = branch.sharing};
   Layout layout = space_.layout(branch);
-  layout.on.bits |= late_.legal(layout, {Decided::Sharing}).together.bits;
+  layout.on.bits |=
+      late_.legal(layout, space_.degrees_of(branch.trunk), {Decided::Sharing}).together.bits;
   shared.reduce_overlaps = asks(layout, Switch::OverlapGradientReduce, question_.trainer);
   shared.gather_overlaps = asks(layout, Switch::OverlapParameterGather, question_.trainer);
   for (std::int32_t order = 0; order < late_.orders_of(layout); ++order) {
@@ -140,35 +188,56 @@ Fastest::Shared Fastest::shared_by(const Branch& branch) {
     if (!rank) return {};
     shared.by_order.push_back(*rank);
   }
-  shared.states = memory_.states(space_.layout(branch)).value_or(Bytes(0));
-  shared.cut = is_cut(branch, shared.states, space_.leaves_of(branch.trunk, branch.sharing));
   return shared;
 }
 
-void Fastest::split_trunk(const Branch& trunk) {
-  std::vector<Shared> sharings;
-  Branch twig = trunk;
-  for (twig.sharing = 0; twig.sharing < std::ssize(space_.sharings(trunk.trunk)); ++twig.sharing) {
-    sharings.push_back(shared_by(twig));
+// Those that are chosen, or all.
+std::vector<Fastest::Shared> Fastest::sharings_below(const Branch& branch) {
+  std::vector<Shared> found;
+  Branch of = branch;
+  of.recompute = -1;
+  for (of.sharing = 0; of.sharing < std::ssize(space_.sharings(branch.trunk)); ++of.sharing) {
+    if (branch.sharing >= 0 && branch.sharing != of.sharing) continue;
+    const std::int64_t layouts = space_.leaves(of);
+    if (is_refused(of, layouts)) continue;
+    if (is_cut(of, least_bytes(of.trunk, states_of(of), Bytes(0)), layouts)) continue;
+    Shared shared = shared_by(of);
+    if (!shared.by_order.empty()) found.push_back(std::move(shared));
   }
+  return found;
+}
+
+// Its twigs, of all choices that it leaves open. Of a way to recompute that needs too much however
+// weights are shared no pieces are made.
+void Fastest::split_trunk(const Branch& branch) {
+  const std::vector<Shared> sharings = sharings_below(branch);
+  if (sharings.empty()) return;
   std::vector<StepPieces> pieces;
+  bool made = false, block = false;
+  Branch twig{.trunk = branch.trunk};
   for (twig.recompute = 0; twig.recompute < std::ssize(space_.recomputes()); ++twig.recompute) {
     twig.sharing = -1;
-    // Of all numbers of layers that are run again the bound is the same.
+    // Of all numbers of layers that are run again the bound is the same, and what is kept.
     const Recompute& recompute = space_.recomputes()[static_cast<std::size_t>(twig.recompute)];
-    const bool again = recompute.kind == RecomputeKind::Block && recompute.n > 1;
-    if (!again) pieces = whole(twig);
-    if (pieces.empty()) continue;
+    const bool was_block = std::exchange(block, recompute.kind == RecomputeKind::Block);
+    made = made && was_block && block;
+    if (branch.recompute >= 0 && branch.recompute != twig.recompute) continue;
     const Bytes kept = kept_of(twig);
-    for (twig.sharing = 0; twig.sharing < std::ssize(sharings); ++twig.sharing) {
-      const Shared& shared = sharings[static_cast<std::size_t>(twig.sharing)];
-      if (shared.by_order.empty()) continue;
+    for (const Shared& shared : sharings) {
+      twig.sharing = shared.sharing;
+      const KnownTwig known{twig, {}, &states_of(twig), kept};
+      if (is_cut(twig, least_bytes(twig.trunk, *known.states, kept), space_.leaves(twig))) {
+        continue;
+      }
+      if (!std::exchange(made, true))
+        pieces = whole({.trunk = twig.trunk, .recompute = twig.recompute});
+      if (pieces.empty()) break;
       for (std::size_t i = 0; i < pieces.size(); ++i) {
         pieces[i].ranks = {shared.by_order[i]};
         pieces[i].reduce_overlaps = shared.reduce_overlaps;
         pieces[i].gather_overlaps = shared.gather_overlaps;
       }
-      add_twig({twig, least_of(pieces), shared.states, kept}, shared.cut);
+      push_twig({twig, least_of(pieces), known.states, kept});
     }
   }
 }
@@ -192,46 +261,28 @@ Bytes Fastest::kept_of(const Branch& twig) {
   return memory_.least_kept(layout).value_or(Bytes(0));
 }
 
-Bytes Fastest::least_bytes(const KnownTwig& twig, double flight) const {
-  return twig.states + Bytes(static_cast<std::int64_t>(real(twig.kept.value()) * flight));
-}
-
-void Fastest::add_twig(const KnownTwig& twig, bool cut) {
-  double flight = std::numeric_limits<double>::infinity();
-  std::int64_t layouts = 0;
-  Branch leaf = twig.twig;
-  const std::vector<Pipeline>& pipelines = space_.pipelines(leaf.trunk);
-  for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
-    flight = std::min(flight, pipelines[static_cast<std::size_t>(leaf.pipeline)].flight);
-  }
-  const Bytes bytes = least_bytes(twig, flight);
-  const bool may_be_cut = !cut && bytes > capacity_;
-  for (leaf.pipeline = 0; may_be_cut && leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
-    layouts += space_.holds(leaf) ? 1 : 0;
-  }
-  if (cut || is_cut(twig.twig, bytes, layouts)) {
-    cut_.push_back({bytes, twig});
-  } else {
-    push_twig(twig);
-  }
-}
-
-std::vector<std::pair<Branch, Bytes>> Fastest::leaves_below(const Branch& branch) {
-  const Bytes states = memory_.states(space_.layout(branch)).value_or(Bytes(0));
+std::vector<std::pair<Branch, Bytes>> Fastest::below(const Branch& branch) {
+  std::vector<std::pair<Branch, Bytes>> found;
+  Branch of = branch;
+  const auto add = [&](Bytes kept) {
+    found.emplace_back(of, least_bytes(of.trunk, states_of(of), kept));
+  };
   const std::vector<Pipeline>& pipelines = space_.pipelines(branch.trunk);
-  std::vector<std::pair<Branch, Bytes>> leaves;
-  for (std::int32_t r = 0; r < std::ssize(space_.recomputes()); ++r) {
-    if (branch.recompute >= 0 && branch.recompute != r) continue;
-    KnownTwig twig{branch, {}, states, {}};
-    twig.twig.recompute = r;
-    twig.kept = kept_of(twig.twig);
-    Branch leaf = twig.twig;
-    for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines); ++leaf.pipeline) {
-      const double flight = pipelines[static_cast<std::size_t>(leaf.pipeline)].flight;
-      if (space_.holds(leaf)) leaves.emplace_back(leaf, least_bytes(twig, flight));
+  if (branch.sharing < 0) {
+    const auto sharings = std::ssize(space_.sharings(branch.trunk));
+    for (of.sharing = 0; of.sharing < sharings; ++of.sharing) add(Bytes(0));
+  } else if (branch.recompute < 0) {
+    const auto recomputes = std::ssize(space_.recomputes());
+    for (of.recompute = 0; of.recompute < recomputes; ++of.recompute) add(kept_of(of));
+  } else {
+    const Bytes kept = kept_of(branch);
+    const StateBytes& states = states_of(branch);
+    for (of.pipeline = 0; of.pipeline < std::ssize(pipelines); ++of.pipeline) {
+      const Pipeline& pipeline = pipelines[static_cast<std::size_t>(of.pipeline)];
+      if (space_.holds(of)) found.emplace_back(of, least_bytes(states, kept, pipeline));
     }
   }
-  return leaves;
+  return found;
 }
 
 void Fastest::split_twig(std::int32_t twig) {
@@ -260,9 +311,10 @@ void Fastest::next_leaf(const Node& leaves) {
   if (leaves.twig >= 0) {
     push_leaf(leaves.twig, static_cast<std::size_t>(leaves.next) + 1);
     const auto pipeline = static_cast<std::size_t>(leaves.branch.pipeline);
-    const double flight = space_.pipelines(leaves.branch.trunk)[pipeline].flight;
+    const Pipeline& dealt = space_.pipelines(leaves.branch.trunk)[pipeline];
     const KnownTwig& twig = twigs_[static_cast<std::size_t>(leaves.twig)];
-    if (is_cut(leaves.branch, least_bytes(twig, flight), 0, leaves.bound)) return;
+    const Bytes bytes = least_bytes(*twig.states, twig.kept, dealt);
+    if (is_cut(leaves.branch, bytes, 0, leaves.bound)) return;
   }
   // With more memory most fit, and are slower than what fits without.
   if (most_ < kForever && least_time(leaves.branch) > most_) return;

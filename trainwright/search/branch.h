@@ -14,6 +14,7 @@
 //
 // Cost: O(log n) per branch and a few microseconds for a bound; lists of operators, made once per
 // slice, cost more than all of it.
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -82,12 +83,20 @@ class Fastest {
     const auto least = memory_.least(space_.layout(leaf), of_all ? 1 : kEvenOdds);
     return least ? std::optional(least->driver) : std::nullopt;
   }
-  // Those of a branch that was cut, and what some rank of each needs at least.
-  std::vector<std::pair<Branch, Bytes>> leaves_below(const Branch& branch);
+  // Of a branch that was cut what the next choice leaves: ways to share weights, then to recompute,
+  // then leaves; and what some rank of each needs at least.
+  std::vector<std::pair<Branch, Bytes>> below(const Branch& branch);
   // The legal ways of a leaf that take less memory than its others, one for each order of ranks.
   std::vector<Branch> leanest_ways(const Branch& leaf);
-  // Some of those that rules refuse.
-  const std::vector<Branch>& refused() const { return refused_; }
+  // Rules that refuse all layouts of a branch.
+  std::vector<const Rule*> refusing(const Branch& branch);
+  // By the rules that refuse them, as they were met: so many layouts, the first in `branch`.
+  struct Refused {
+    std::vector<const Rule*> by;
+    Branch branch;
+    std::int64_t layouts = 0;
+  };
+  const std::vector<Refused>& refused() const { return refused_; }
   // In the order of their bounds, but for those that were cut.
   const std::vector<Large>& large() const { return large_; }
   // A way of a leaf that fits, its time, and what its fullest rank needs but for slack.
@@ -115,14 +124,21 @@ class Fastest {
     std::int32_t twig = -1;  // of Twig, and of Leaves that are not alone
     std::int32_t next = 0;
   };
+  // Of a rank on average, and of a layer of each kind.
+  struct StateBytes {
+    Bytes mean;
+    std::vector<RealBytes> layers;
+  };
   // A twig, whose leaves come in the order of their pipelines' idle time.
   struct KnownTwig {
     Branch twig;
     LeastStep least;
-    Bytes states, kept;  // of a rank on average; of a layer and micro-batch
+    const StateBytes* states = nullptr;
+    Bytes kept;  // of a layer and micro-batch
   };
-  // What some rank needs at least with this pipeline.
-  Bytes least_bytes(const KnownTwig& twig, double flight) const;
+  // What some rank needs at least with this pipeline, or any.
+  static Bytes least_bytes(const StateBytes& states, Bytes kept, const Pipeline& pipeline);
+  Bytes least_bytes(std::int64_t trunk, const StateBytes& states, Bytes kept) const;
 
   bool met_all() const { return manner_ == space_.manners().size(); }
   void meet_next();
@@ -131,13 +147,15 @@ class Fastest {
   bool is_refused(const Branch& branch, std::int64_t layouts);
   void push_twig(const KnownTwig& twig);
   struct Shared {
-    std::vector<RankPieces> by_order;  // of ranks; none: nothing to run
+    std::int32_t sharing = 0;
+    std::vector<RankPieces> by_order = {};  // of ranks; none: nothing to run
     bool reduce_overlaps = false, gather_overlaps = false;
-    Bytes states;
-    bool cut = false;  // these alone are too large
   };
   Shared shared_by(const Branch& branch);
-  void split_trunk(const Branch& trunk);
+  std::vector<Shared> sharings_below(const Branch& branch);
+  const StateBytes& states_of(const Branch& branch);
+  bool is_cut_by_states(std::int64_t trunk);
+  void split_trunk(const Branch& branch);
   void split(const Node& node);
   // Looks for layouts that fit in stems here and there.
   void dive();
@@ -147,7 +165,6 @@ class Fastest {
   // Layouts of a branch that need more than there is, whatever their spread.
   bool is_cut(const Branch& branch, Bytes bytes, std::int64_t layouts, Seconds bound = Seconds(0));
   Bytes kept_of(const Branch& twig);
-  void add_twig(const KnownTwig& twig, bool cut);
   void split_twig(std::int32_t twig);
   void next_leaf(const Node& leaves);
   void push_leaf(std::int32_t twig, std::size_t next);
@@ -197,7 +214,7 @@ class Fastest {
   bool only_timed_ = false, hurries_ = false, has_dived_ = false;
   std::int64_t dive_left_ = 0;  // memory evaluations of a dive
   std::vector<KnownTwig> twigs_ = {};
-  std::vector<std::pair<Bytes, KnownTwig>> cut_ = {};  // that need so many bytes at least
+  std::map<std::array<std::size_t, 3>, StateBytes> states_ = {};
   Bytes capacity_;
   static constexpr Seconds kForever = Seconds(std::numeric_limits<double>::infinity());
   Seconds most_ = kForever;  // nothing above is looked at
@@ -205,7 +222,7 @@ class Fastest {
   Looked looked_ = {};
   SearchStop stopped_ = SearchStop::Not;
   std::vector<Large> large_ = {};
-  std::vector<Branch> refused_ = {};
+  std::vector<Refused> refused_ = {};
   std::vector<Met> met_ = {};
   std::map<Branch, Way> times_ = {};  // of leaves that were met
   std::optional<Way> last_ = {};      // that was given

@@ -49,10 +49,9 @@ void Fastest::dive() {
 
 // Of a trunk each way to share weights, with the least that is run again.
 void Fastest::dive_into(std::int64_t trunk) {
-  if (space_.leaves(trunk) == 0) return;
+  if (space_.leaves({.trunk = trunk}) == 0) return;
   for (std::int32_t s = 0; s < std::ssize(space_.sharings(trunk)); ++s) {
-    const auto states = memory_.states(space_.layout({.trunk = trunk, .sharing = s}));
-    if (!states || *states > capacity_) continue;
+    if (states_of({.trunk = trunk, .sharing = s}).mean > capacity_) continue;
     const auto leaf = leanest_that_fits(trunk, s);
     if (!leaf) continue;
     if (const auto way = fastest_way(*leaf, question_.risk)) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 
 namespace trainwright::detail {
@@ -103,11 +104,6 @@ Late::Late(const SearchQuestion& question, const Layout& base)
   if (question.also.has(Also::Order)) {
     for (const RankOrder& order : other_orders(trainer, base.order)) orders_.push_back(order);
   }
-  for (const Rule* rule : rules_.late()) {
-    for (const Variable of : variables_in(*rule)) mentioned_.push_back(of);
-  }
-  std::sort(mentioned_.begin(), mentioned_.end());
-  mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
 }
 
 Flags<Switch> Late::asked(std::int32_t way) const {
@@ -151,36 +147,83 @@ std::int32_t Late::leanest(const Layout& layout) const {
   return leanest;
 }
 
-const Late::Legal& Late::legal(const Layout& layout, const Flags<Decided>& decided) {
+const Late::Legal& Late::legal(const Layout& layout, std::size_t degrees,
+                               const Flags<Decided>& decided) {
   static const Legal kOne{.sets = {{.most = true, .most_closed = true}}};
   if (sets() == 1) return kOne;
+  const Rules::Open& open = rules_.open(layout, degrees);
   const Facts known = rules_.known(layout, decided);
-  std::vector<std::int64_t> key;
-  key.reserve(mentioned_.size() + 1);
-  for (const Variable of : mentioned_) {
+  std::vector<std::int64_t> key = {open.late_number};
+  key.reserve(open.late_mentioned.size() + 2);
+  for (const Variable of : open.late_mentioned) {
     key.push_back(known.value(of).value_or(std::numeric_limits<std::int64_t>::min()));
   }
   key.push_back((layout.tp > 1 && layout.sp ? 1 : 0) | (layout.dp * layout.cp > 1 ? 2 : 0) |
                 (layout.ep > 1 ? 4 : 0) | (layout.pp > 1 ? 8 : 0));
-  const auto [found, fresh] = legal_.try_emplace(std::move(key));
-  if (fresh) fill(found->second, layout, known);
-  return found->second;
+  const auto [found, fresh] = legal_.try_emplace(key, nullptr);
+  if (!fresh) return *found->second;
+  // Few answers differ.
+  std::vector<Refused> refused;
+  std::vector<std::int64_t> answer = {key.back(), running_bits(layout)};
+  for (const Rule* rule : open.late) {
+    refused.push_back(refused_by(*rule, known));
+    const Refused& one = refused.back();
+    if (std::none_of(one.by_setting.begin(), one.by_setting.end(), std::identity())) {
+      refused.pop_back();
+      continue;
+    }
+    answer.push_back(-1);
+    answer.insert(answer.end(), one.switches.begin(), one.switches.end());
+    answer.insert(answer.end(), one.by_setting.begin(), one.by_setting.end());
+  }
+  const auto [same, unknown] = distinct_.try_emplace(std::move(answer));
+  if (unknown) same->second = legal_of(layout, refused);
+  found->second = &same->second;
+  return same->second;
 }
 
-void Late::fill(Legal& legal, const Layout& layout, Facts known) const {
+// Late switches that run, unless a way says otherwise.
+std::int64_t Late::running_bits(const Layout& layout) const {
+  std::int64_t bits = 0;
+  for (std::size_t i = 0; i < late_switches().size(); ++i) {
+    if (asks(layout, late_switches()[i].what, question_.trainer)) bits |= std::int64_t{1} << i;
+  }
+  return bits;
+}
+
+Late::Refused Late::refused_by(const Rule& rule, Facts known) {
+  Refused refused;
+  const std::vector<Variable> variables = variables_in(rule);
+  for (std::size_t i = 0; i < late_switches().size(); ++i) {
+    const Variable of = late_switches()[i].variable;
+    if (std::binary_search(variables.begin(), variables.end(), of)) refused.switches.push_back(i);
+  }
+  for (std::size_t setting = 0; setting < std::size_t{1} << refused.switches.size(); ++setting) {
+    for (std::size_t i = 0; i < refused.switches.size(); ++i) {
+      known.set(late_switches()[refused.switches[i]].variable, (setting >> i & 1U) != 0 ? 1 : 0);
+    }
+    refused.by_setting.push_back(evaluate(rule, known) == Verdict::Violated);
+  }
+  return refused;
+}
+
+Late::Legal Late::legal_of(const Layout& layout, const std::vector<Refused>& refused) const {
+  Legal legal;
   for (std::int32_t number = 0; number < sets(); ++number) {
     if (!is_felt(layout, number)) continue;
-    const Layout with = in_way(layout, number);
     Set set{.number = number};
-    for (const LateSwitch& named : late_switches()) {
-      const bool runs = asks(with, named.what, question_.trainer);
-      if (runs) set.running.insert(named.what);
-      known.set(named.variable, runs ? 1 : 0);
+    const std::int64_t running = running_bits(in_way(layout, number));
+    for (std::size_t i = 0; i < late_switches().size(); ++i) {
+      if ((running >> i & 1) != 0) set.running.insert(late_switches()[i].what);
     }
-    const bool refused =
-        std::any_of(rules_.late().begin(), rules_.late().end(),
-                    [&](const Rule* rule) { return evaluate(*rule, known) == Verdict::Violated; });
-    if (refused) continue;
+    const bool is_refused = std::any_of(refused.begin(), refused.end(), [&](const Refused& by) {
+      std::size_t setting = 0;
+      for (std::size_t i = 0; i < by.switches.size(); ++i) {
+        if ((running >> by.switches[i] & 1) != 0) setting |= std::size_t{1} << i;
+      }
+      return by.by_setting[setting];
+    });
+    if (is_refused) continue;
     legal.sets.push_back(set);
     legal.together.bits |= sets_[static_cast<std::size_t>(number)].on.bits;
   }
@@ -194,7 +237,13 @@ void Late::fill(Legal& legal, const Layout& layout, Facts known) const {
     };
     set.most = !covered(false);
     set.most_closed = !covered(true);
+    const std::uint32_t taken = memory_of(set.running).bits;
+    set.leanest = std::none_of(legal.sets.begin(), legal.sets.end(), [&](const Set& other) {
+      const std::uint32_t there = memory_of(other.running).bits;
+      return (there & ~taken) == 0 && (there != taken || &other < &set);
+    });
   }
+  return legal;
 }
 
 bool Late::no_slower(Flags<Switch> a, const Flags<Switch>& b, bool closed) {

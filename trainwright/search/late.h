@@ -42,6 +42,7 @@ class Late {
     Flags<Switch> running = {};  // of the switches that are decided here
     // No other one is never slower: by the clock, and where the schedule's time is a formula.
     bool most = false, most_closed = false;
+    bool leanest = true;  // no other one takes less memory, or as much and comes before
   };
   struct Legal {
     std::vector<Set> sets;
@@ -64,8 +65,8 @@ class Late {
   // The set that takes least memory, whether it is legal or not.
   std::int32_t leanest(const Layout& layout) const;
   // What no rule forbids, as far as the layout is decided; the leanest where all is forbidden.
-  const Legal& legal(const Layout& layout, const Flags<Decided>& decided);
-  const Rules& rules() const { return rules_; }
+  const Legal& legal(const Layout& layout, std::size_t degrees, const Flags<Decided>& decided);
+  Rules& rules() { return rules_; }
   // Switches that a way asks for, on or off.
   Flags<Switch> asked(std::int32_t way) const;
   // Whether the first never runs longer; `closed`: the schedule's time is a formula.
@@ -74,14 +75,22 @@ class Late {
   static Flags<Switch> memory_of(const Flags<Switch>& running);
 
  private:
-  void fill(Legal& legal, const Layout& layout, Facts known) const;
+  // What rules say to switches on and off, by their numbers in late_switches().
+  struct Refused {
+    std::vector<std::size_t> switches = {};
+    std::vector<bool> by_setting = {};  // bit i: the i-th of these is on
+  };
+  std::int64_t running_bits(const Layout& layout) const;
+  static Refused refused_by(const Rule& rule, Facts known);
+  Legal legal_of(const Layout& layout, const std::vector<Refused>& refused) const;
 
   const SearchQuestion& question_;
   Rules rules_;
   std::vector<Switches> sets_ = {{}};
   std::vector<RankOrder> orders_ = {};
-  std::vector<Variable> mentioned_ = {};  // by rules about late switches
-  std::map<std::vector<std::int64_t>, Legal> legal_ = {};
+  // By the values of variables that open rules ask about; and by what these rules say then.
+  std::map<std::vector<std::int64_t>, const Legal*> legal_ = {};
+  std::map<std::vector<std::int64_t>, Legal> distinct_ = {};
 };
 
 }  // namespace trainwright::detail

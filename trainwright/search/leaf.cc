@@ -55,8 +55,8 @@ Seconds Fastest::time_of(const Branch& way) {
 
 std::vector<Fastest::Candidate> Fastest::candidates_of(const Branch& leaf, bool all) {
   const Layout layout = space_.layout(leaf);
-  const Late::Legal& legal =
-      late_.legal(layout, {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
+  const Late::Legal& legal = late_.legal(layout, space_.degrees_of(leaf.trunk),
+                                         {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
   const bool closed = is_closed(running_schedule(layout));
   std::vector<Candidate> candidates;
   for (std::int32_t order = 0; order < late_.orders_of(layout); ++order) {
@@ -173,16 +173,16 @@ Branch Fastest::simplest(const Branch& way, Seconds step) {
 }
 
 std::vector<Branch> Fastest::leanest_ways(const Branch& leaf) {
-  const std::vector<Candidate> all = candidates_of(leaf, true);
+  const Layout layout = space_.layout(leaf);
+  const Late::Legal& legal = late_.legal(layout, space_.degrees_of(leaf.trunk),
+                                         {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
   std::vector<Branch> leanest;
-  for (const Candidate& one : all) {
-    const bool beaten = std::any_of(all.begin(), all.end(), [&](const Candidate& other) {
-      const std::uint32_t here = Late::memory_of(one.running).bits,
-                          there = Late::memory_of(other.running).bits;
-      const bool less = (there & ~here) == 0 && (there != here || &other < &one);
-      return &other != &one && other.order == one.order && less;
-    });
-    if (!beaten) leanest.push_back(one.way);
+  for (std::int32_t order = 0; order < late_.orders_of(layout); ++order) {
+    for (const Late::Set& set : legal.sets) {
+      if (!set.leanest) continue;
+      leanest.push_back(leaf);
+      leanest.back().way = order * late_.sets() + set.number;
+    }
   }
   return leanest;
 }

@@ -1,5 +1,6 @@
 // Schedules, chunks and ways to deal out layers that a trainer runs and a question allows.
 #include <algorithm>
+#include <numeric>
 
 #include "trainwright/search/manners.h"
 #include "trainwright/search/space.h"
@@ -51,18 +52,6 @@ bool fewest_chunks(const Layout& layout, std::int64_t layers) {
   const bool even =
       (layers + layout.count_embedding + layout.count_loss) % stage_count(layout) == 0;
   return even || largest_stage(layout, layers) < largest_stage(fewer, layers);
-}
-
-Pipeline pipeline_of(const Layout& of) {
-  return {of.vpp,
-          of.schedule,
-          of.placement,
-          of.count_embedding,
-          of.count_loss,
-          of.first_layers,
-          of.last_layers,
-          of.layers,
-          least_idle(of.schedule, of.pp, of.vpp)};
 }
 
 // Layers of each stage where they do not come out even: as many as the largest from the first on,
@@ -142,7 +131,8 @@ std::vector<Layout> splits_of(const SearchQuestion& question, const Layout& layo
 // Before its first backward pass a rank has run that many forward passes, the first ranks more than
 // the last (1F1B), or chunk by chunk with every chunk but the last for all ranks' micro-batches
 // (interleaved); of others one on one chunk. As many micro-batches as ranks, where there are more.
-double layers_in_flight(const Layout& layout, const std::vector<Stage>& stages, bool many) {
+std::vector<double> layers_in_flight(const Layout& layout, const std::vector<Stage>& stages,
+                                     bool many) {
   const std::int64_t p = layout.pp, v = layout.vpp;
   std::vector<std::int64_t> all(static_cast<std::size_t>(p)), least(all.size());
   for (const Stage& stage : stages) {
@@ -150,23 +140,71 @@ double layers_in_flight(const Layout& layout, const std::vector<Stage>& stages, 
     least[rank] = stage.chunk == 0 ? stage.count : std::min(least[rank], stage.count);
     all[rank] += stage.count;
   }
-  double held = 0;
+  std::vector<double> held(all.size());
   for (std::int64_t r = 0; r < p; ++r) {
     const auto rank = static_cast<std::size_t>(r);
     switch (running_schedule(layout)) {
-      case ScheduleKind::None: held += real(all[rank]); break;
-      case ScheduleKind::GPipe: held += real(all[rank] * (many ? p : 1)); break;
-      case ScheduleKind::OneFOneB: held += real(all[rank] * (many ? p - r : 1)); break;
-      case ScheduleKind::InterleavedOneFOneB:
-        held += real(least[rank] * (many ? std::min(p * v, 2 * (p - r - 1) + (v - 1) * p + 1) : 1));
+      case ScheduleKind::None: held[rank] = real(all[rank]); break;
+      case ScheduleKind::GPipe: held[rank] = real(all[rank] * (many ? p : 1)); break;
+      case ScheduleKind::OneFOneB: held[rank] = real(all[rank] * (many ? p - r : 1)); break;
+      case ScheduleKind::InterleavedOneFOneB: {
+        const std::int64_t before = 2 * (p - r - 1) + (v - 1) * p + 1;
+        held[rank] = real(least[rank] * (many ? std::min(p * v, before) : 1));
         break;
-      default: held += real(least[rank]); break;
+      }
+      default: held[rank] = real(least[rank]); break;
     }
   }
-  return held / real(p);
+  return held;
+}
+
+std::vector<Pipeline::Rank> fullest_ranks(const Layout& layout, const Model& model,
+                                          const std::vector<Stage>& stages, bool many) {
+  std::vector<Pipeline::Rank> ranks;
+  for (const double flight : layers_in_flight(layout, stages, many)) {
+    ranks.push_back({std::vector<std::int64_t>(model.kinds.size()), flight});
+  }
+  for (const Stage& stage : stages) {
+    for (const LayerRun& run : stage.runs) {
+      const auto kind = static_cast<std::size_t>(run.kind.index());
+      ranks[static_cast<std::size_t>(stage.rank)].layers[kind] += run.count;
+    }
+  }
+  const auto covers = [](const Pipeline::Rank& a, const Pipeline::Rank& b) {
+    return a.flight >= b.flight && std::equal(a.layers.begin(), a.layers.end(), b.layers.begin(),
+                                              [](auto x, auto y) { return x >= y; });
+  };
+  std::vector<Pipeline::Rank> fullest;
+  for (const Pipeline::Rank& one : ranks) {
+    const bool covered = std::any_of(ranks.begin(), ranks.end(), [&](const Pipeline::Rank& other) {
+      return &other != &one && covers(other, one) && (!covers(one, other) || &other < &one);
+    });
+    if (!covered) fullest.push_back(one);
+  }
+  return fullest;
 }
 
 bool has_many(const Layout& trunk) { return micro_batch_count(trunk) >= trunk.pp; }
+
+namespace {
+
+Pipeline pipeline_of(const Layout& of, const Model& model, const std::vector<Stage>& stages,
+                     bool many) {
+  const std::vector<double> flight = layers_in_flight(of, stages, many);
+  return {of.vpp,
+          of.schedule,
+          of.placement,
+          of.count_embedding,
+          of.count_loss,
+          of.first_layers,
+          of.last_layers,
+          of.layers,
+          least_idle(of.schedule, of.pp, of.vpp),
+          std::accumulate(flight.begin(), flight.end(), 0.0) / real(of.pp),
+          fullest_ranks(of, model, stages, many)};
+}
+
+}  // namespace
 
 std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk,
                                    bool only_split) {
@@ -175,9 +213,8 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout&
   const std::int64_t most = pp == 1 || !has_many(trunk) ? 1 : (layers + 2) / pp;
   std::vector<Pipeline> found;
   if (question.from && question.from->pp == pp && !question.from->layers.empty()) {
-    found.push_back(pipeline_of(*question.from));
     if (const auto stages = stage_layers(*question.from, question.model)) {
-      found.back().flight = layers_in_flight(*question.from, *stages, has_many(trunk));
+      found.push_back(pipeline_of(*question.from, question.model, *stages, has_many(trunk)));
     }
   }
   for (std::int64_t vpp = 1; vpp <= most; ++vpp) {
@@ -196,8 +233,7 @@ std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout&
       for (const Layout& split : splits_of(question, layout, layers)) {
         const auto stages = stage_layers(split, question.model);
         if (!stages) continue;
-        found.push_back(pipeline_of(split));
-        found.back().flight = layers_in_flight(split, *stages, has_many(trunk));
+        found.push_back(pipeline_of(split, question.model, *stages, has_many(trunk)));
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace trainwright::detail {
 namespace {
@@ -43,6 +44,18 @@ constexpr std::array kOfPipeline = {Variable::Vpp,
                                     Variable::Schedule,
                                     Variable::SplitBackward,
                                     Variable::Placement};
+// What layouts of the same degrees have in common.
+constexpr std::array kOfDegrees = {Variable::Dp,
+                                   Variable::Tp,
+                                   Variable::Pp,
+                                   Variable::Cp,
+                                   Variable::Ep,
+                                   Variable::Etp,
+                                   Variable::Sp,
+                                   Variable::CpKind,
+                                   Variable::Ulysses,
+                                   Variable::GroupedGemm,
+                                   Variable::MaxConnections};
 // What no layout of a question changes.
 constexpr std::array kOfQuestion = {Variable::World,
                                     Variable::Gbs,
@@ -83,11 +96,45 @@ void forget(Facts& facts, const auto& variables) {
   for (const Variable of : variables) facts.known.reset(static_cast<std::size_t>(of));
 }
 
-bool is_late(const Rule& rule) {
-  const std::vector<Variable> variables = variables_in(rule);
-  return std::any_of(kLate.begin(), kLate.end(), [&](const LateSwitch& of) {
-    return std::find(variables.begin(), variables.end(), of.variable) != variables.end();
+bool is_among(Variable of, const auto& variables) {
+  return std::find(variables.begin(), variables.end(), of) != variables.end();
+}
+
+bool is_late(Variable of) {
+  return std::any_of(kLate.begin(), kLate.end(),
+                     [&](const LateSwitch& late) { return late.variable == of; });
+}
+
+// Of what is neither of the degrees nor chosen below a trunk.
+bool is_of_trunk(Variable of) {
+  return !is_late(of) && !is_among(of, kOfQuestion) && !is_among(of, kOfDegrees) &&
+         !is_among(of, kOfRecompute) && !is_among(of, kOfSharing) && !is_among(of, kOfPipeline);
+}
+
+// Rules that what is known settles neither way.
+std::vector<const Rule*> open_rules(const std::vector<const Rule*>& rules, const Facts& known) {
+  std::vector<const Rule*> open;
+  std::copy_if(rules.begin(), rules.end(), std::back_inserter(open), [&](const Rule* rule) {
+    const Verdict verdict = evaluate(*rule, known);
+    return verdict != Verdict::Holds && verdict != Verdict::NotApplicable;
   });
+  return open;
+}
+
+bool asks_about(const Rule& rule, auto what) {
+  const std::vector<Variable> variables = variables_in(rule);
+  return std::any_of(variables.begin(), variables.end(), what);
+}
+
+Facts only(const Facts& all, const auto&... lists) {
+  Facts some;
+  const auto add = [&](const auto& list) {
+    for (const Variable of : list) {
+      if (const auto value = all.value(of)) some.set(of, *value);
+    }
+  };
+  (add(lists), ...);
+  return some;
 }
 
 }  // namespace
@@ -101,6 +148,8 @@ std::vector<Variable> variables_in(const Rule& rule) {
       if (step.op == Instruction::Op::Load) found.push_back(static_cast<Variable>(step.operand));
     }
   }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;
 }
 
@@ -110,17 +159,37 @@ Rules::Rules(const SearchQuestion& question) : question_(question) {
   layout.seq = question.seq;
   layout.precision = question.precision;
   const Facts all = facts(layout, question.job, question.model, question.cluster, question.trainer);
-  Facts settled;
-  for (const Variable of : kOfQuestion) {
-    if (const auto value = all.value(of)) settled.set(of, *value);
-  }
+  std::vector<const Rule*> forbidding;
   for (const Rule& rule : question.trainer.rules) {
-    if (rule.severity != Severity::Forbidden) continue;
-    const Verdict verdict = evaluate(rule, settled);
-    if (verdict == Verdict::Holds || verdict == Verdict::NotApplicable) continue;
-    rules_.push_back(&rule);
-    if (is_late(rule)) late_.push_back(&rule);
+    if (rule.severity == Severity::Forbidden) forbidding.push_back(&rule);
   }
+  rules_ = open_rules(forbidding, only(all, kOfQuestion));
+}
+
+const Rules::Open& Rules::open(const Layout& layout, std::size_t degrees) {
+  if (open_.size() <= degrees) open_.resize(degrees + 1);
+  std::optional<Open>& known = open_[degrees];
+  if (known) return *known;
+  Open& made = known.emplace();
+  const Facts settled =
+      only(facts(layout, question_.job, question_.model, question_.cluster, question_.trainer),
+           kOfQuestion, kOfDegrees);
+  for (const Rule* rule : open_rules(rules_, settled)) {
+    const bool broken = evaluate(*rule, settled) == Verdict::Violated;
+    (broken ? made.broken : made.rules).push_back(rule);
+    if (broken) continue;
+    if (asks_about(*rule, is_of_trunk)) made.of_trunk.push_back(rule);
+    if (asks_about(*rule, [](Variable of) { return is_among(of, kOfSharing); })) {
+      made.of_sharing.push_back(rule);
+    }
+    if (!asks_about(*rule, is_late)) continue;
+    made.late.push_back(rule);
+    for (const Variable of : variables_in(*rule)) {
+      if (!is_among(of, made.late_mentioned)) made.late_mentioned.push_back(of);
+    }
+  }
+  made.late_number = late_numbers_.try_emplace(made.late, std::ssize(late_numbers_)).first->second;
+  return made;
 }
 
 Facts Rules::known(const Layout& layout, const Flags<Decided>& decided) const {
@@ -131,11 +200,20 @@ Facts Rules::known(const Layout& layout, const Flags<Decided>& decided) const {
   return known;
 }
 
-bool Rules::refuse(const Layout& layout, const Flags<Decided>& decided) const {
+std::vector<const Rule*> Rules::refusing(const Layout& layout, std::size_t degrees,
+                                         const Flags<Decided>& decided) {
+  const Open& rules = open(layout, degrees);
+  std::vector<const Rule*> found = rules.broken;
+  const bool leaf = decided.has(Decided::Pipeline);
+  const auto& asked = leaf                            ? rules.rules
+                      : decided.has(Decided::Sharing) ? rules.of_sharing
+                                                      : rules.of_trunk;
+  if (asked.empty()) return found;
   Facts of = known(layout, decided);
   for (const LateSwitch& late : kLate) of.known.reset(static_cast<std::size_t>(late.variable));
-  return std::any_of(rules_.begin(), rules_.end(),
-                     [&](const Rule* rule) { return evaluate(*rule, of) == Verdict::Violated; });
+  std::copy_if(asked.begin(), asked.end(), std::back_inserter(found),
+               [&](const Rule* rule) { return evaluate(*rule, of) == Verdict::Violated; });
+  return found;
 }
 
 }  // namespace trainwright::detail

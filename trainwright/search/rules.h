@@ -5,6 +5,8 @@
 // nothing (trainer/rule.h); so what is refused here is refused however the rest is decided. Rules
 // that the model, the machine and the job settle by themselves are left out beforehand. Arithmetic
 // that no rule has (layout.h, violations) is not asked here.
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "trainwright/search/search.h"
@@ -20,23 +22,33 @@ struct LateSwitch {
   bool takes_memory;
 };
 std::span<const LateSwitch> late_switches();
+std::vector<Variable> variables_in(const Rule& rule);  // ascending, each once
 
 class Rules {
  public:
   explicit Rules(const SearchQuestion& question);
 
+  // Rules of layouts with the same degrees (space.h), a number for each: those that these break,
+  // and those that they leave open.
+  struct Open {
+    std::vector<const Rule*> broken = {}, rules = {};
+    std::vector<const Rule*> of_trunk = {}, of_sharing = {};  // that ask about what is chosen there
+    std::vector<const Rule*> late = {};                       // that ask about a late switch
+    std::vector<Variable> late_mentioned = {};                // by these
+    std::int64_t late_number = 0;                             // the same for the same `late`
+  };
+  const Open& open(const Layout& layout, std::size_t degrees);
   // What rules may know of a layout of which so much is decided; of late switches what is unasked.
   Facts known(const Layout& layout, const Flags<Decided>& decided) const;
-  // Whatever late switches there will be.
-  bool refuse(const Layout& layout, const Flags<Decided>& decided) const;
-  // Of the rules those that ask about a late switch.
-  const std::vector<const Rule*>& late() const { return late_; }
+  // Those that refuse it, whatever late switches there will be.
+  std::vector<const Rule*> refusing(const Layout& layout, std::size_t degrees,
+                                    const Flags<Decided>& decided);
 
  private:
   const SearchQuestion& question_;
-  std::vector<const Rule*> rules_ = {}, late_ = {};  // the former are all of them
+  std::vector<const Rule*> rules_ = {};
+  std::vector<std::optional<Open>> open_ = {};  // by degrees
+  std::map<std::vector<const Rule*>, std::int64_t> late_numbers_ = {};
 };
-
-std::vector<Variable> variables_in(const Rule& rule);
 
 }  // namespace trainwright::detail

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
+#include "trainwright/base/check.h"
 #include "trainwright/base/digits.h"
 #include "trainwright/search/branch.h"
 
@@ -14,25 +16,20 @@ namespace {
 // Asks the trainer, and remembers what it said.
 class Refusals {
  public:
-  bool accepts(const SearchQuestion& question, const Layout& layout) {
+  // Of a layout that speaks for so many.
+  bool accepts(const SearchQuestion& question, const Layout& layout, std::int64_t layouts = 1) {
     const auto found = violations(question, layout);
     if (is_legal(found)) return true;
-    ++refused_;
+    refused_ += layouts;
+    std::set<std::string> ids;  // a rule may speak twice against a layout
     for (const LayoutViolation& violation : found) {
-      if (violation.severity == Severity::Forbidden) count(violation);
+      const bool counts = violation.severity == Severity::Forbidden;
+      if (counts && ids.insert(violation.id).second) count(violation, layouts);
     }
     return false;
   }
   std::int64_t refused() const { return refused_; }
-  std::optional<Refusal> most_frequent() const {
-    if (list_.empty()) return std::nullopt;
-    Refusal most =
-        *std::max_element(list_.begin(), list_.end(),
-                          [](const Refusal& a, const Refusal& b) { return a.layouts < b.layouts; });
-    most.refused = refused_;
-    return most;
-  }
-
+  // Most frequent first.
   std::vector<Refusal> all() const {
     std::vector<Refusal> list = list_;
     for (Refusal& of : list) of.refused = refused_;
@@ -42,14 +39,11 @@ class Refusals {
   }
 
  private:
-  // Each rule once for a layout: `refused` is the layout's number.
-  void count(const LayoutViolation& violation) {
+  void count(const LayoutViolation& violation, std::int64_t layouts) {
     auto known = std::find_if(list_.begin(), list_.end(),
                               [&](const Refusal& of) { return of.violation.id == violation.id; });
     if (known == list_.end()) known = list_.insert(known, {violation, 0, 0});
-    if (known->refused == refused_) return;
-    known->refused = refused_;
-    ++known->layouts;
+    known->layouts += layouts;
   }
 
   std::vector<Refusal> list_;  // in the order in which they were met
@@ -206,7 +200,7 @@ class Asking {
       }
       const Layout layout = of.branch.trunk < 0 ? asked_[static_cast<std::size_t>(of.order)].first
                                                 : space_.layout(of.branch);
-      if (!refusals_.accepts(question_, layout)) continue;
+      if (!of_cut_.accepts(question_, layout)) continue;
       PlannedLayout plan = TW_TRY(planned(question_, layout));
       ++replayed;
       if (!smallest || driver_of(plan) < driver_of(*smallest)) smallest = std::move(plan);
@@ -214,10 +208,10 @@ class Asking {
     return smallest;
   }
 
-  bool refused_by_rules(const detail::Branch& leaf) const {
-    using detail::Decided;
-    return space_.late().rules().refuse(space_.layout(leaf),
-                                        {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
+  bool refused_by_rules(const detail::Branch& leaf) {
+    if (fastest_.refusing(leaf).empty()) return false;
+    if (of_cut_.refused() == 0) of_cut_.accepts(question_, space_.layout(leaf));
+    return true;
   }
 
   // Layouts that were cut together one by one, each in the ways that take least; of one way what
@@ -229,13 +223,13 @@ class Asking {
     };
     const detail::Branch& branch = of.branch;
     if (branch.pipeline >= 0 && branch.way < 0) {
+      if (refused_by_rules(branch)) return;
       for (const detail::Branch& way : fastest_.leanest_ways(branch)) {
         push({of.bytes, of.order, way, LargeLayout::Of::States});
       }
     } else if (branch.pipeline < 0) {
-      for (const auto& [leaf, bytes] : fastest_.leaves_below(branch)) {
-        if (refused_by_rules(leaf)) continue;
-        push({std::max(of.bytes, bytes), of.order, leaf, LargeLayout::Of::States});
+      for (const auto& [next, bytes] : fastest_.below(branch)) {
+        push({std::max(of.bytes, bytes), of.order, next, LargeLayout::Of::States});
       }
     } else {
       const bool all = of.of == LargeLayout::Of::SomeRank;
@@ -315,12 +309,14 @@ class Asking {
     return found;
   }
 
-  // Of what rules refuse one layout speaks for its branch.
-  void ask_why(detail::Branch branch) {
+  // Of what the same rules refuse one layout speaks for all.
+  void ask_why(const detail::Fastest::Refused& of) {
+    detail::Branch branch = of.branch;
     for (std::int32_t* choice : {&branch.recompute, &branch.sharing, &branch.pipeline}) {
       *choice = std::max(*choice, 0);
     }
-    refusals_.accepts(question_, space_.layout(branch));
+    const bool accepted = refusals_.accepts(question_, space_.layout(branch), of.layouts);
+    TW_CHECK(!accepted, "what refuses a branch refuses its layouts");
   }
 
   void remember() {
@@ -335,16 +331,14 @@ class Asking {
   }
 
   void finish() {
-    if (question_.remember || result_.best.empty()) {
-      for (const detail::Branch& branch : fastest_.refused()) ask_why(branch);
-    }
+    for (const detail::Fastest::Refused& of : fastest_.refused()) ask_why(of);
     if (question_.remember) remember();
     result_.space = space_.size();
     result_.bounded = fastest_.looked().bounded;
     result_.cut = fastest_.looked().cut;
     result_.evaluated = fastest_.looked().evaluated;
     result_.timed = fastest_.looked().timed;
-    result_.refused = refusals_.refused() + fastest_.looked().refused;
+    result_.refused = refusals_.refused();
     for (const detail::Large& of : fastest_.large()) {
       if (of.cut || of.faster) continue;
       ++(of.fit == Fit::Tight ? result_.tight : result_.too_large);
@@ -369,7 +363,8 @@ class Asking {
     } else if (result_.smallest || !question_.find_smallest || stopped_ != SearchStop::Not) {
       result_.end = SearchEnd::NothingFits;
     } else {
-      result_.refusal = refusals_.most_frequent();
+      const std::vector<Refusal> refusals = (refusals_.refused() > 0 ? refusals_ : of_cut_).all();
+      if (!refusals.empty()) result_.refusal = refusals.front();
       result_.end = result_.refusal ? SearchEnd::AllRefused : SearchEnd::NothingDivides;
     }
   }
@@ -378,7 +373,7 @@ class Asking {
   const detail::Space& space_;
   detail::Fastest fastest_;
   SearchResult result_ = {};
-  Refusals refusals_ = {};
+  Refusals refusals_ = {}, of_cut_ = {};  // the latter counted as too large
   std::map<std::string, std::size_t> families_ = {};
   std::vector<LargeLayout> large_ = {};
   std::vector<std::pair<Layout, Seconds>> asked_ = {};  // those of `large_`, with their times

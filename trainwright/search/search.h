@@ -186,9 +186,6 @@ std::vector<std::string> not_looked_at(const SearchQuestion& question);
 // What is taken from recipes for this question: "bf16-gradients".
 std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
 
-// What is taken from recipes for this question: "bf16-gradients".
-std::vector<std::string> taken_from_recipes(const SearchQuestion& question);
-
 Json to_json(const SearchResult& result);
 
 }  // namespace trainwright

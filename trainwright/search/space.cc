@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <variant>
 
@@ -245,6 +246,10 @@ Space::Space(const SearchQuestion& question)
     same_to_pipelines_.push_back(place);
   }
   for (std::size_t s = 0; s < stems_.size(); ++s) {
+    Layout before = s > 0 ? stems_[s - 1] : Layout{};
+    before.mbs = stems_[s].mbs;
+    const bool same = s > 0 && before == stems_[s];
+    degrees_of_.push_back(s == 0 ? 0 : degrees_of_.back() + (same ? 0 : 1));
     const auto [sharing, unshared] = sharings_.try_emplace(sharing_key(stems_[s]));
     if (unshared) sharing->second = sharings_of(question, stems_[s].dp, stems_[s].cp > 1);
     sharings_of_.push_back(&sharing->second);
@@ -269,10 +274,13 @@ void Space::add_pipelines(const SearchQuestion& question, std::size_t stem, std:
     return made.list[static_cast<std::size_t>(a)].idle <
            made.list[static_cast<std::size_t>(b)].idle;
   });
+  made.idle = std::numeric_limits<double>::infinity();
+  for (const Pipeline& of : made.list) made.idle = std::min(made.idle, of.idle);
   if (from_) return;
   for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
+    made.held.push_back(0);
     for (std::int32_t p = 0; p < std::ssize(made.list); ++p) {
-      made.held += holds({trunk, r, 0, p}) ? 1 : 0;
+      made.held.back() += holds({trunk, r, 0, p}) ? 1 : 0;
     }
   }
 }
@@ -306,35 +314,43 @@ bool Space::holds(const Branch& leaf) const {
   const Pipeline& pipeline = pipelines(leaf.trunk)[static_cast<std::size_t>(leaf.pipeline)];
   return recompute.n * stems_[stem_of(leaf.trunk)].pp * pipeline.vpp < layers_;
 }
-std::int64_t Space::leaves_of(std::int64_t trunk, std::int32_t sharing) const {
-  // How weights are shared matters to nothing but the distance from a layout.
-  if (!from_) return pipelines_at(trunk).held;
+std::int64_t Space::leaves(const Branch& branch) const {
+  if (!is_felt(branch.trunk)) return 0;
+  Branch leaf = branch;
   std::int64_t held = 0;
-  for (std::int32_t r = 0; r < std::ssize(recomputes_); ++r) {
-    for (std::int32_t p = 0; p < std::ssize(pipelines(trunk)); ++p) {
-      held += holds({trunk, r, sharing, p}) ? 1 : 0;
-    }
-  }
-  return held;
+  const auto each = [](std::int32_t chosen, std::int64_t count, std::int32_t& at,
+                       const auto& visit) {
+    if (chosen >= 0) return visit();
+    for (at = 0; at < count; ++at) visit();
+  };
+  each(branch.sharing, from_ ? std::ssize(sharings(branch.trunk)) : 1, leaf.sharing, [&] {
+    each(branch.recompute, std::ssize(recomputes_), leaf.recompute, [&] {
+      // How weights are shared matters to nothing but the distance from a layout.
+      if (!from_) {
+        held += pipelines_at(branch.trunk).held[static_cast<std::size_t>(leaf.recompute)];
+        return;
+      }
+      for (leaf.pipeline = 0; leaf.pipeline < std::ssize(pipelines(branch.trunk));
+           ++leaf.pipeline) {
+        held += holds(leaf) ? 1 : 0;
+      }
+    });
+  });
+  return branch.sharing >= 0 || from_ ? held : held * std::ssize(sharings(branch.trunk));
 }
-
-std::int64_t Space::leaves(std::int64_t trunk) const {
-  if (!is_felt(trunk)) return 0;
-  if (!from_) return std::ssize(sharings(trunk)) * pipelines_at(trunk).held;
-  std::int64_t held = 0;
-  for (std::int32_t s = 0; s < std::ssize(sharings(trunk)); ++s) held += leaves_of(trunk, s);
-  return held;
-}
+double Space::least_idle_of(std::int64_t trunk) const { return pipelines_at(trunk).idle; }
 std::int64_t Space::size() const {
   std::int64_t all = 0;
   if (from_) {
-    for (std::int64_t t = 0; t < trunks(); ++t) all += leaves(t);
+    for (std::int64_t t = 0; t < trunks(); ++t) all += leaves({.trunk = t});
     return all;
   }
   for (std::size_t s = 0; s < stems_.size(); ++s) {
     std::int64_t of_stem = 0;
     for (std::size_t m = 0; m < manners_.size(); ++m) {
-      if (is_felt(trunk_of(s, m))) of_stem += pipelines_at(trunk_of(s, m)).held;
+      if (!is_felt(trunk_of(s, m))) continue;
+      const std::vector<std::int64_t>& held = pipelines_at(trunk_of(s, m)).held;
+      of_stem = std::accumulate(held.begin(), held.end(), of_stem);
     }
     all += of_stem * std::ssize(*sharings_of_[s]) * late_.felt_by(stems_[s]);
   }

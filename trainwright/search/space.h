@@ -30,10 +30,14 @@ struct Pipeline {
   StagePlacement placement = StagePlacement::Single;
   std::int64_t count_embedding = 0, count_loss = 0, first_layers = 0, last_layers = 0;
   std::vector<std::int64_t> layers = {};
-  double idle = 0;  // micro-batches' worth at least: least_idle
-  // Layers whose micro-batches a rank holds at once, at least: each as often as micro-batches are
-  // in flight on it, on average over ranks.
-  double flight = 0;
+  double idle = 0;    // micro-batches' worth at least: least_idle
+  double flight = 0;  // of its ranks, on average
+  // Those that no other one has more of.
+  struct Rank {
+    std::vector<std::int64_t> layers;  // by kind
+    double flight = 0;
+  };
+  std::vector<Rank> ranks = {};
 };
 
 struct Sharing {
@@ -51,7 +55,13 @@ std::vector<Sharing> sharings_of(const SearchQuestion& question, std::int64_t dp
 // Of the trunk's ranks, with its loss; `only_split`: those whose backward passes are in two parts.
 std::vector<Pipeline> pipelines_of(const SearchQuestion& question, const Layout& trunk,
                                    bool only_split);
-double layers_in_flight(const Layout& layout, const std::vector<Stage>& stages, bool many);
+// Layers whose micro-batches each rank holds at once, at least: each layer as often as
+// micro-batches are in flight on it.
+std::vector<double> layers_in_flight(const Layout& layout, const std::vector<Stage>& stages,
+                                     bool many);
+// Of them, and of layers by kind, what no other rank has more of.
+std::vector<Pipeline::Rank> fullest_ranks(const Layout& layout, const Model& model,
+                                          const std::vector<Stage>& stages, bool many);
 bool has_many(const Layout& trunk);  // micro-batches: as many as pipeline ranks
 // Whether the trainer may gather weights in 8 bits, and is to be asked.
 bool gathers_in_8_bits(const SearchQuestion& question);
@@ -89,9 +99,13 @@ class Space {
   // Whether a leaf is in the space: where the first n layers of a stage are run again, n is below
   // an even share, which would be full recompute; and it is not far from what is run today.
   bool holds(const Branch& leaf) const;
-  std::int64_t leaves(std::int64_t trunk) const;  // of a trunk
-  std::int64_t leaves_of(std::int64_t trunk, std::int32_t sharing) const;
-  std::int64_t size() const;  // of all
+  // Of a trunk or what is below it down to its pipelines.
+  std::int64_t leaves(const Branch& branch) const;
+  std::int64_t size() const;                       // of all
+  double least_idle_of(std::int64_t trunk) const;  // of all its pipelines
+  // The same number for stems that differ in their micro-batch alone: weights do not hang on it,
+  // nor on any of the manners but the dtype of gradients.
+  std::size_t degrees_of(std::int64_t trunk) const { return degrees_of_[stem_of(trunk)]; }
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
   // chunk, no switch.
   Layout layout(const Branch& branch) const;
@@ -100,6 +114,7 @@ class Space {
   std::int64_t layers_;  // of the model
   std::optional<Layout> from_;
   std::vector<Layout> stems_;
+  std::vector<std::size_t> degrees_of_ = {};
   std::vector<Manner> manners_;
   Late late_;
   std::vector<Recompute> recomputes_;
@@ -110,7 +125,8 @@ class Space {
   struct Pipelines {
     std::vector<Pipeline> list;
     std::vector<std::int32_t> by_idle;
-    std::int64_t held = 0;  // with a way to recompute, wherever weights are shared
+    std::vector<std::int64_t> held = {};  // by way to recompute, wherever weights are shared
+    double idle = 0;                      // at least
   };
   std::map<std::tuple<std::int64_t, bool, bool, std::size_t>, Pipelines> pipelines_;
   // The first manner that is the same to pipelines: by manner; and all of these.
