@@ -1,7 +1,9 @@
 """What Python gives is what the program prints, field by field. Runs where a wheel is installed (tools/check/try_wheel.sh)."""
+import copy
 import dataclasses
 import json
 import pathlib
+import pickle
 import shlex
 import shutil
 import subprocess
@@ -9,8 +11,9 @@ import sys
 
 import pytest
 import trainwright
-from trainwright import _core
+from trainwright import Layout, _core
 from trainwright._ask import DATA
+from trainwright._read import Record, name_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 PROGRAM = pathlib.Path(sys.executable).parent / "trainwright"
@@ -39,15 +42,22 @@ def test_every_transcript_is_answered_in_python_as_by_the_program(folder, tmp_pa
 
 def same(value, document, place=""):
     """Every key of the JSON is a field of the same value, and no field says more."""
-    if dataclasses.is_dataclass(value):
+    if isinstance(value, Layout):
+        assert (str(value) == document) if isinstance(document, str) else (value == Layout.parse(document)), place
+    elif dataclasses.is_dataclass(value):
         fields = {one.name for one in dataclasses.fields(value)} - {"question", "document"}
-        assert not set(document) - fields, place
+        keys = {name_of(key): key for key in document if (place, key) != ("", "text")}  # of `show layout`: the layout again
+        assert not set(keys) - fields, place
         for name in fields:
-            if name in document:
-                same(getattr(value, name), document[name], f"{place}.{name}")
+            if (place, name) == ("", "recommended"):
+                assert not value.best or value.recommended is value.best[document[name]]
+            elif name in keys:
+                same(getattr(value, name), document[keys[name]], f"{place}.{name}")
             else:
-                assert getattr(value, name) in (None, [], {}, 0, ""), f"{place}.{name}"
-    elif isinstance(value, list):
+                assert not getattr(value, name) or (place, name) == ("", "layout"), f"{place}.{name}"
+    elif isinstance(value, Record):
+        assert value.to_dict() == document, place
+    elif isinstance(value, tuple):
         assert len(value) == len(document), place
         for at, (one, other) in enumerate(zip(value, document)):
             same(one, other, f"{place}[{at}]")
@@ -55,6 +65,7 @@ def same(value, document, place=""):
         assert value == document, place
 
 
+LOGGED = dict(model="llama-3.1-8b", on="8xH100-96GB", trainer="torchtitan", layout="fsdp,mbs=1,gbs=8,seq=8192")
 ANSWERS = [
     (lambda: trainwright.plan("llama-2-7b", on="8xH100", batch=64, seq=4096, top=2),
      "plan llama-2-7b --on 8xH100 --batch 64 --seq 4096 --top 2"),
@@ -96,6 +107,14 @@ ANSWERS = [
                                    trainer="torchtitan", layout="fsdp,mbs=1,gbs=8,seq=8192"),
      f"calibrate {GOLDEN / 'calibrate' / 'titan.log'} --model llama-3.1-8b --on 8xH100 --trainer torchtitan "
      "--layout fsdp,mbs=1,gbs=8,seq=8192"),
+    (lambda: trainwright.explain("llama-3.2-1b", on="8xH100", layout="dp=8,zero=1,mbs=1,gbs=64,seq=4096"),
+     "explain llama-3.2-1b --on 8xH100 --layout dp=8,zero=1,mbs=1,gbs=64,seq=4096"),
+    (lambda: trainwright.explain("llama-3.2-1b", on="8xH100", layout={"zero": 1, "gbs": 64, "seq": 4096}, against=Layout(tp=3)),
+     "explain llama-3.2-1b --on 8xH100 --layout zero=1,gbs=64,seq=4096 --against tp=3,pp=1,mbs=1"),
+    (lambda: trainwright.reconcile(GOLDEN / "calibrate" / "titan.log", **LOGGED),
+     f"reconcile {GOLDEN / 'calibrate' / 'titan.log'} " + " ".join(f"--{key} {value}" for key, value in LOGGED.items())),
+    (lambda: trainwright.show("layout", LAYOUT, model="llama-2-7b", on="8xH100"),
+     f"show layout {LAYOUT} --model llama-2-7b --on 8xH100"),
     (lambda: trainwright.replay(GOLDEN / "replay" / "two_layers.jsonl", top=2),
      f"replay {GOLDEN / 'replay' / 'two_layers.jsonl'} --top 2"),
     (lambda: trainwright.replay(GOLDEN / "replay" / "llama_layer.jsonl", capacity="2GiB"),
@@ -111,6 +130,42 @@ def test_an_answer_has_the_fields_and_values_of_json(asked, words):
     assert answer.text() == printed(*shlex.split(words), "--width", "80").stdout.decode()
     assert all(isinstance(row, dict) for row in answer.rows())
     assert answer._repr_html_().startswith(("<table", "<svg", "<?xml"))
+    assert len(repr(answer)) < 600
+    assert answer == pickle.loads(pickle.dumps(answer)) == copy.deepcopy(answer) and len({answer, asked()}) == 1
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        answer.schema = 4
+
+
+@pytest.mark.parametrize("what", ["model llama-2-7b", "cluster 16xH100", "trainer torchtitan"])
+def test_what_is_shown_is_its_json(what):
+    document = json.loads(printed("show", *what.split(), "--json").stdout)
+    found = trainwright.show(*what.split())
+    assert found.to_dict() == document and found._repr_html_().startswith("<table") and len(repr(found)) < 600
+    for key, value in found.rows()[0].items():
+        assert found[key] == (Record({"": value})[""])
+
+
+@pytest.mark.parametrize("what", ["models", "families", "accelerators", "clusters", "trainers", "schedules"])
+def test_a_list_has_what_the_program_lists(what):
+    document = json.loads(printed("list", what, "--json").stdout)
+    found = trainwright.list(what)
+    assert found.to_dict() == document and len(found) == len(document[what])
+    assert [row if what != "families" else row["name"] for row in found.rows()] == document[what]
+    assert found._repr_html_().startswith("<table")
+
+
+def test_a_history_of_trials_is_run_told_and_exported(tmp_path):
+    """Eight steps of 0.4 s, of which five are warm-up."""
+    plan = trainwright.plan("llama-3.2-1b", on="8xH100", batch=64, seq=4096)
+    found = plan.tune("printf", "took 0.4 s\\n%.0s", *"12345678", history=tmp_path / "tuning", trials=1, steps=8,
+                      step_pattern="took ([0-9.]+) s")
+    assert len(found.trials) == 1 and found.best.step_seconds == pytest.approx(0.4)
+    told = trainwright.tune(history=tmp_path / "tuning")
+    assert told.best == found.best and told.rows()[0]["end"] == "ok" and told._repr_html_().startswith("<table")
+    same(told, json.loads(printed("tune", "status", "--history", str(tmp_path / "tuning"), "--json").stdout))
+    told.export(tmp_path / "run", calibration=tmp_path / "mine.json")
+    assert (tmp_path / "run" / "settings.sh").exists()
+    assert plan.estimate(calibration=tmp_path / "mine.json").valid
 
 
 def test_a_model_is_a_name_a_path_a_dict_or_a_config(tmp_path):
