@@ -45,10 +45,10 @@ PEERS = {
         ("sailor", "Sailor", "8.9 %", "published"),
     ],
     "memory": [
-        ("aleph-alpha-2023", "SimuMax 1.2", "84.5 % of verdicts right, 122 false fits; 87.6 % and 75 with its margins", "ran"),
-        ("aleph-alpha-2023", "Calculon", "72.2 %, 268 false fits", "ran"),
-        ("aleph-alpha-2023", "llm-analysis", "74.4 %, 245 false fits; 78.0 % and 199 by its peak", "ran"),
-        ("aleph-alpha-2023", "Megatron's formula", "78.7 %, 92 false fits and 113 false OOMs", "ran"),
+        ("aleph-alpha-2023", "SimuMax 1.2", "84.5 % right, 122 missed OOMs; 87.6 % and 75 with its margins", "ran"),
+        ("aleph-alpha-2023", "Calculon", "72.2 %, 268 missed OOMs", "ran"),
+        ("aleph-alpha-2023", "llm-analysis", "74.4 %, 245 missed OOMs; 78.0 % and 199 by its peak", "ran"),
+        ("aleph-alpha-2023", "Megatron's formula", "78.7 %, 92 missed OOMs and 113 false OOMs", "ran"),
         ("simumax_b200", "SimuMax 1.2", "allocated 0.46 %, reserved 1.68 %", "published"),
         ("sailor", "Sailor", "5.9 %", "published"),
     ],
@@ -81,7 +81,7 @@ COMPOSED = {"vtrain_single"}  # of a few measured layer times, so that intervals
 # The page about step times has a table of these, the others stand in the page of validation alone.
 TOLD = [("simumax_b200", "SimuMax on B200"), ("zero_bubble", "zero bubble"), ("flagperf", "FlagPerf"), ("vendor-dense", "NVIDIA's dense runs"),
         ("aleph-alpha-2023", "Aleph Alpha's sweep on A100"), ("vocab_parallel", "vocabulary parallelism"), ("internevo", "InternEvo"),
-        ("torchtitan", "torchtitan"), ("llm_foundry", "llm-foundry"), ("vendor-moe", "NVIDIA's runs with experts"),
+        ("torchtitan", "torchtitan"), ("llm_foundry", "llm-foundry"), ("vendor-moe", "NVIDIA's MoE recipes"),
         ("vtrain_multi", "vTrain, several nodes"), ("bigscience_bloom_prequel", "BLOOM"), ("sailor", "Sailor"), ("nanotron_playbook", "nanotron")]
 
 # Rows of index.md, some of which the READMEs have, by the counts in their second column, and whose errors they tell: as shipped, then held out.
@@ -195,12 +195,12 @@ def peers(about):
         "measured on that machine.\n")
 
 
-HOW = """*As shipped* is what `estimate` answers with constants fitted without the source: what somebody on a new cluster gets. *Held out* is with the
-source's other folds (sweep, model size, release) measured. Errors are means of |predicted / measured - 1|; *inside* is the share of rows
-inside the 90 % interval.
+HOW = """*Out of the box* is what `estimate` answers with parameters fitted without the source: the accuracy to expect on an unseen cluster.
+*Cross-validated* is with the source's other folds (sweep, model size, release) measured. Errors are means of |predicted / measured - 1|; *90 %
+coverage* is the share of runs inside the 90 % interval.
 """
-SHOWN = """Each dot is a run as shipped, at most {} of each source, evenly from the lowest to the highest ratio. The box holds the middle half, the line is
-the median. Rows that contradict themselves are left out; what is beyond the axis is drawn at its end.
+SHOWN = """Each dot is a run out of the box, at most {} of each source, evenly from the lowest to the highest ratio. The box holds the middle half, the line is
+the median. Internally inconsistent rows are excluded; what is beyond the axis is drawn at its end.
 """.format(published_rows.MOST_ROWS)
 MADE = "*Made by `tools/plot/validation_pages.py` of what `trainwright validate {}` says.*\n"
 
@@ -215,15 +215,18 @@ def time_page(figures):
                      percent(held.get("coverage_90"))])
         if "without_broken" in shipped:
             whole, other = shipped["without_broken"], held.get("without_broken", {})
-            rows.append(["&nbsp; without broken", str(whole["rows"]), percent(whole["mape"]), "", "", percent(other.get("mape")),
+            rows.append(["&nbsp; without inconsistent rows", str(whole["rows"]), percent(whole["mape"]), "", "", percent(other.get("mape")),
                          percent(other.get("median")), ""])
-    head = ["runs", "rows", "as shipped", "inside 90 %", "one run", "held out", "median", "inside 90 %"]
+    head = ["runs", "rows", "out of the box", "90 % coverage", "one run", "cross-validated", "median", "90 % coverage"]
     return ("# Step time against published runs\n\n" + HOW + "*One run* is with one run of the source measured, the mean over such runs. The form "
-            "and the usual values of the\nconstants were chosen with all of these rows in view. How it is computed, and what limits it: "
+            "and the default values of the\nparameters were chosen with all of these rows in view. The model and its limits: "
             "[step time](../time.md).\n\n"
             "![Predicted over measured step times by source](time.svg)\n\n" + SHOWN + "\n" + table(head, rows) +
-            "\nIn italics: rows of several sources together. Broken: rows that contradict themselves.\n\n" +
+            "\nIn italics: rows of several sources together. Inconsistent: rows whose own figures contradict each other.\n\n" +
             goals(figures) + peers("time") + "\n" + MADE.format("time"))
+
+
+KINDS = {"as_shipped": "out of the box", "held_out": "cross-validated", "one_row": "one run"}
 
 
 def goals(figures):
@@ -234,23 +237,23 @@ def goals(figures):
         for name, goal in wanted:
             source, _, median = name.partition(", ")
             score = of[source][how]
-            asked.append((name, how.replace("_", " "), score.get("without_broken", score)[median or "mape"], goal / 100, "at most"))
-    asked += [(f"{one['source']}, inside 90 %", "as shipped", one["as_shipped"]["coverage_90"], LEAST_INSIDE / 100, "at least")
+            asked.append((name, KINDS[how], score.get("without_broken", score)[median or "mape"], goal / 100, "at most"))
+    asked += [(f"{one['source']}, 90 % coverage", "out of the box", one["as_shipped"]["coverage_90"], LEAST_INSIDE / 100, "at least")
               for one in figures["time"] if one["stacks"] and one["source"] not in COMPOSED]
     sweeps = next(one for one in figures["choice"] if one["source"] == "aleph-alpha-2023")
-    asked += [(f"pick in the A100 sweep, {word}", how.replace("_", " "), sweeps[how][key], goal / 100, "at most") for how, key, word, goal in PICKS]
+    asked += [(f"top-1 in the A100 sweep, {word}", KINDS[how], sweeps[how][key], goal / 100, "at most") for how, key, word, goal in PICKS]
     missed = [[name, how, percent(figure), f"{bound} {100 * goal:g} %"] for name, how, figure, goal, bound in asked
               if (figure > goal if bound == "at most" else figure < goal)]
-    return ("## Goals\n\nOf " + f"{len(asked)} goals that were set before any of this was built, {len(asked) - len(missed)} are reached. These are not; "
+    return ("## Targets\n\nOf " + f"{len(asked)} targets that were set beforehand, {len(asked) - len(missed)} are reached. These are not; "
             "why, and what was tried:\n[step time](../time.md).\n\n" +
-            table(["runs", "what", "figure", "goal"], missed) + "\n")
+            table(["runs", "what", "figure", "target"], missed) + "\n")
 
 
 def told_in_short(sources):
     """What the page about step times says of them."""
     of = {one["source"]: one for one in sources}
     rows = sorted(((of[source], name) for source, name in TOLD), key=lambda row: row[0]["as_shipped"]["mape"])
-    text = table(["runs", "as shipped", "one run", "held out"],
+    text = table(["runs", "out of the box", "one run", "cross-validated"],
                  [[name, percent(one["as_shipped"]["mape"]), percent(one.get("one_row", {}).get("mape")), percent(one["held_out"]["mape"])]
                   for one, name in rows])
     own = [one for one in sources if one["stacks"]]
@@ -310,7 +313,7 @@ def memory_page(sources):
                            bar_of(one["source"], f"as_shipped.mape{kind}")])
         if "without_broken" in shipped and "mape" in shipped["without_broken"]:
             whole, other = shipped["without_broken"], held.get("without_broken", {})
-            errors.append(["&nbsp; without broken", percent(whole["mape"], 2), percent(whole["median"], 2), percent(whole["worst"]),
+            errors.append(["&nbsp; without inconsistent rows", percent(whole["mape"], 2), percent(whole["median"], 2), percent(whole["worst"]),
                            percent(other.get("mape"), 2), bar_of(one["source"], "as_shipped.without_broken.mape")])
         if "verdicts" in shipped:
             verdicts.append([one["source"], str(shipped["verdicts"]), percent(shipped["fit_right"]),
@@ -320,12 +323,12 @@ def memory_page(sources):
               percent(one["as_shipped"]["median_half_width"]), percent(one["held_out"].get("coverage_90")),
               bar_of(one["source"], "as_shipped.coverage_90")] for one in sources if "coverage_90" in one["as_shipped"]]
     left_out = [[one["source"], reason, str(count)] for one in sources
-                for reason, count in [*one["skipped"].items(), *((f"refused by rule {rule}", n) for rule, n in one["refused"].items())]]
-    return ("# Memory against published runs\n\n" + HOW + "*Bar* is what CI holds it to. What is computed, and what limits it: "
+                for reason, count in [*one["skipped"].items(), *((f"rejected by rule {rule}", n) for rule, n in one["refused"].items())]]
+    return ("# Memory against published runs\n\n" + HOW + "The model and its limits: "
             "[memory](../memory.md).\n\n![Predicted over measured memory by source](memory.svg)\n\n" + SHOWN + "\n## Bytes\n\n" +
-            table(["readings", "as shipped", "median", "worst", "held out", "bar"], errors) + "\n## Whether it fits\n\n" +
-            table(["verdicts", "rows", "right", "false fits / OOMs", "held out", "false fits / OOMs", "bar"], verdicts) +
-            "\n## Inside the 90 % interval\n\n" + table(["readings", "rows", "as shipped", "half width (median)", "held out", "bar"], cover) +
+            table(["readings", "out of the box", "median", "worst", "cross-validated", "CI threshold"], errors) + "\n## Whether it fits\n\n" +
+            table(["fit or OOM", "rows", "right", "missed / false OOMs", "cross-validated", "missed / false OOMs", "CI threshold"], verdicts) +
+            "\n## 90 % coverage\n\n" + table(["readings", "rows", "out of the box", "half width of the interval (median)", "cross-validated", "CI threshold"], cover) +
             "\n" + peers("memory") + "\n## Not scored\n\n" + "| source | why | rows |\n|---|---|---:|\n" +
             "".join("| " + " | ".join(row) + " |\n" for row in left_out) + "\n" + MADE.format("memory"))
 
@@ -367,7 +370,7 @@ def beside_the_rule(sources):
         ours, rule = one["as_shipped"]["regret_mean"], one["simple"]["regret_mean"]
         if ours > rule:
             lost = sum(sweep["as_shipped"]["regret"] > sweep["simple"]["regret"] for sweep in one["sweeps"])
-            said += (f"\n**On {one['source']} the simple rule picks better**: {100 * rule:.1f} % against {100 * ours:.1f} % as shipped on average; its pick is "
+            said += (f"\n**On {one['source']} the simple rule picks better**: {100 * rule:.1f} % against {100 * ours:.1f} % out of the box on average; its pick is "
                      f"the faster one in {lost}\nof {len(one['sweeps'])} sweeps. With other folds of the source measured ours is {100 * one['held_out']['regret_mean']:.1f} %.\n")
     return said
 
@@ -382,11 +385,11 @@ def choice_page(sources):
             "accelerators and one batch. Picked is the layout that is predicted\nto be the fastest among those that fit. The figures say how much "
             "longer its measured step takes than the best one measured, mean /\nmedian / worst over the sweeps. The simple rule is most data "
             "parallelism, then least tensor parallelism. What limits it: [step time](../time.md).\n\n" +
-            table(["sweeps", "as shipped", "held out", "simple rule", "first picks that ran out of memory"], rows) + beside_the_rule(sources) +
+            table(["sweeps", "out of the box", "cross-validated", "simple rule", "first picks that ran out of memory"], rows) + beside_the_rule(sources) +
             "\n" + peers("choice") +
-            "\n## Every sweep\n\nWith how many were tried and how many of them ran, and the layout that is picked as shipped. *OOM first*: the first pick ran out "
+            "\n## Every sweep\n\nWith how many were tried and how many of them ran, and the layout that is picked out of the box. *OOM first*: the first pick ran out "
             "of memory,\nso the first one that ran counts. The worst of each source is bold. *Random*: the mean over all that ran.\n\n" +
-            table(["sweep", "tried, ran", "picked", "as shipped", "held out", "simple rule", "random"], sweep_rows(sources)) +
+            table(["sweep", "tried, ran", "picked", "out of the box", "cross-validated", "simple rule", "random"], sweep_rows(sources)) +
             "\n" + MADE.format("choice"))
 
 
