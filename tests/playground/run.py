@@ -57,11 +57,11 @@ def opened(browser, url, width=1440, theme="light"):
     browser.view(width, 900, theme)
     browser.ask("Page.navigate", url="about:blank")
     browser.ask("Page.navigate", url=url)
-    waits(browser, "!!document.querySelector('#state') && /Ready|Answered|fault/.test(document.querySelector('#state').textContent)", "it does not load")
+    waits(browser, "!!document.querySelector('#state') && /Ready|Planned|error/.test(document.querySelector('#state').textContent)", "it does not load")
 
 
 def answered(browser):
-    waits(browser, "/Answered|fault/.test(document.querySelector('#state').textContent)", "there is no answer")
+    waits(browser, "/Planned|error/.test(document.querySelector('#state').textContent)", "there is no answer")
 
 
 def says(browser, selector):

@@ -66,9 +66,9 @@ function fill(question) {
 }
 
 function missing(question) {
-  const needed = {on: "Cluster", batch: "Sequences in a step", seq: "Tokens in a sequence"};
+  const needed = {on: "Cluster", batch: "Global batch size", seq: "Sequence length"};
   const list = Object.entries(needed).filter(([name]) => !question[name]).map(([name, title]) => ({where: `--${name}`, what: `'${title}' is empty`, hint: ""}));
-  if (!question.model && !question.config) list.unshift({where: "", what: "'Model' is empty", hint: "a name of the list, or a config.json of your own"});
+  if (!question.model && !question.config) list.unshift({where: "", what: "'Model' is empty", hint: "a name of the list, or your own config.json"});
   return list;
 }
 
@@ -89,11 +89,11 @@ async function exported(question, plan) {
   const {settings} = plan.details.layouts[plan.recommended];
   const {reply} = await ask(exportWords(question, settings), question.config);
   const answer = JSON.parse(reply.out);
-  if (reply.exit === 0) return filesSection(reply.files, el("p", `Layout ${plan.recommended + 1} for ${answer.target}.`));
+  if (reply.exit === 0) return filesSection(reply.files, el("p", `Layout #${plan.recommended + 1} for ${answer.target}.`));
   const told = answer.error ? answer.error.map(one => [one.where, one.what, one.hint].filter(Boolean).join(": "))
-    : answer.cannot_be_said ? [...answer.cannot_be_said.map(one => `${one.what}: ${one.why}`), ...(answer.nearest ? [`The nearest layout that it has settings for: ${answer.nearest}`] : [])]
+    : answer.cannot_be_said ? [...answer.cannot_be_said.map(one => `${one.what}: ${one.why}`), ...(answer.nearest ? [`Nearest layout with settings: ${answer.nearest}`] : [])]
       : answer.violations.map(one => one.reason);
-  return filesSection([], el("div", el("p", "There are no files for this layout."), ...told.map(text => el("p.small.soft", text))));
+  return filesSection([], el("div", el("p", "This layout cannot be exported."), ...told.map(text => el("p.small.soft", text))));
 }
 
 async function show(question, reply) {
@@ -101,11 +101,11 @@ async function show(question, reply) {
   const list = parts(plan);
   if (plan.best.length) list.splice(1, 0, ["Files", await exported(question, plan)]);
   const page = reply.files.find(one => one.path === "plan.html");
-  const save = el("button", "Save this answer as a page");
+  const save = el("button", "Save as a page");
   save.addEventListener("click", () => saveFile("plan.html", page.content, "text/html"));
   found.replaceChildren(...list.map(([, node]) => node), el("div.controls", save));
   document.title = `${plan.details.title} - Trainwright`;
-  listParts([["Question", at("#ask")], ...list]);
+  listParts([["Plan", at("#ask")], ...list]);
 }
 
 async function plan() {
@@ -121,12 +121,12 @@ async function plan() {
     if (reply.exit > 1) {
       const error = reply.out.startsWith("{") ? JSON.parse(reply.out).error : [{where: "", what: reply.err, hint: ""}];
       showFaults(error);
-      say(`${error.length} ${error.length === 1 ? "fault" : "faults"}`);
+      say(`${error.length} ${error.length === 1 ? "error" : "errors"}`);
       found.replaceChildren();
       listParts([]);
     } else {
       await show(question, reply);
-      say(`Answered in ${seconds.toFixed(1)} s, here.`);
+      say(`Planned in ${seconds.toFixed(1)} s.`);
     }
   } catch (fault) {
     if (fault !== STOPPED) showFaults([{where: "this page", what: fault.message, hint: "this is a bug; please report it"}]);
@@ -164,16 +164,16 @@ at("#link").addEventListener("click", async () => {
   history.replaceState(null, "", link);
   try {
     await navigator.clipboard.writeText(link);
-    say("The link is copied; it asks the same question.");
+    say("Link copied.");
   } catch {
-    say("The address of this page is the link now.");
+    say("The address of this page is now the link.");
   }
 });
 addEventListener("hashchange", () => {
   const question = fromFragment(location.hash);
   if (question) { fill(question); plan(); }
 });
-at("footer").append(el("p.small.soft", "Trainwright's own core as WebAssembly: the same answers as the program's. Fits of constants, trials and logs are the program's alone."));
+at("footer").append(el("p.small.soft", "Trainwright's core as WebAssembly: the same answers as the program. Calibration, real trials and logs need the program."));
 
 async function begin() {
   start();
