@@ -34,7 +34,7 @@ export function front(plan) {
   const sizes = [...new Set(rows.map(one => one.accelerators))].sort((a, b) => b - a);
   return section("front", "Pareto frontier",
     el("p", "No other layout is faster with at least as much memory free on no more devices."),
-    picture("Step time against free memory by number of accelerators", (svg, width) => draw(svg, width, rows, sizes)),
+    picture("Step time against free memory by number of devices", (svg, width) => draw(svg, width, rows, sizes)),
     legend(sizes.map((size, i) => [colours[i % colours.length], `${whole(size)} devices`, "dot"])),
     sheet("Pareto frontier", [["cluster", ""], ["layout", "mono"], ["step", "n"], ["tokens/s/device", "n"], ["free", "n"], ["OOM", "n"]],
       rows.map(one => [one.cluster, one.short, seconds(one.step), whole(one.tokens_per_second_per_rank), gib(one.free), one.oom])));

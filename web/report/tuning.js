@@ -110,13 +110,13 @@ export function tuning(tuned) {
         trials.map(one => [`${one.trial}`, one.layout, one.end ?? one.state, seconds(one.predicted_seconds), ran(one) ? seconds(one.step_seconds) : "", one.took_seconds ? duration(one.took_seconds) : "",
           `${one.why}. ${one.cause ?? ""}`]), tuned.best ? trials.findIndex(one => one.trial === tuned.best.trial) : -1)) : null],
     ["Predicted", rows.length ? section("predicted", "Predicted against measured", picture("Predicted against measured steps", (svg, width) => against(svg, width, rows)),
-      legend([["p-tight bound", "as predicted before any trial"], ["p-best", "as predicted when it was chosen"]]), el("p.small.soft", "On the dashed line a prediction is right."),
+      legend([["p-tight bound", "as predicted before any trial"], ["p-best", "as predicted when it was chosen"]]), el("p.small.soft", "Dashed: predicted = measured."),
       folded("Show the numbers", sheet("predicted and measured", [["trial", "n"], ["layout", "mono"], ["before any trial", "n"], ["when chosen", "n"], ["measured", "n"]],
         rows.map(one => [`${one.trial}`, one.layout, seconds(one.before), seconds(one.then), seconds(one.measured)])))) : null],
-    ["Learned", section("learned", "What was learned", ...tuned.details.notes.map(text => el("p", text)),
-      picture("What is believed of the layouts by now", (svg, width) => beliefs(svg, width, shown)),
-      legend([["gauge-full", "90 % interval by now"], ["p-tight bound", "predicted before any trial"], ["p-best", "measured"]]),
-      shown.length < known.length ? el("p.small.soft", `The fastest ${shown.length} of ${known.length} layouts by what is believed now.`) : null,
+    ["Learned", section("learned", "Updated predictions", ...tuned.details.notes.map(text => el("p", text)),
+      picture("Updated predictions of step times", (svg, width) => beliefs(svg, width, shown)),
+      legend([["gauge-full", "90 % interval now"], ["p-tight bound", "predicted before any trial"], ["p-best", "measured"]]),
+      shown.length < known.length ? el("p.small.soft", `The fastest ${shown.length} of ${known.length} layouts by updated predictions.`) : null,
       folded("Show the numbers", sheet("layouts", [["layout", "mono"], ["before", "n"], ["now", "n"], ["90 % interval", "n"], ["OOM", "n"]],
         known.map(one => [one.layout, seconds(one.predicted_seconds), seconds(one.expected_seconds), `${seconds(one.low_seconds)} to ${seconds(one.high_seconds)}`, percent(one.oom)]))))]];
   return list.filter(([, node]) => node);
