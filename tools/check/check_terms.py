@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-READ = ["README.md", "docs/*.md", "docs/how-to/*.md", "docs/tutorials/*.md", "docs/guides/*.md", "docs/concepts/*.md", "docs/extend/*.md",
+READ = ["README.md", "GLOSSARY.md", "docs/*.md", "docs/how-to/*.md", "docs/tutorials/*.md", "docs/guides/*.md", "docs/concepts/*.md", "docs/extend/*.md",
         "examples/*/README.md", "tests/golden/*/expected", "web/**/*.js", "web/**/*.html"]
 
 
@@ -51,9 +51,12 @@ def main():
         return 1 if found else 0
     before, now = lines_of(given.counts), lines_of(None)
     print(f"{'before':>6} {'now':>6}  per 1,000 lines   term: what is written instead")
-    for term, instead, _ in terms():
-        then, today = (sum(bool(term.search(line)) for line in lines) for lines in (before, now))
-        print(f"{then:6} {today:6}  {1000 * then / len(before):6.1f} {1000 * today / len(now):6.1f}   {term.pattern}: {instead}")
+    totals = [0, 0]
+    for term, instead, counted in terms():
+        counts = [sum(bool(term.search(line)) for line in lines) for lines in (before, now)]
+        totals = [total + count * counted for total, count in zip(totals, counts)]
+        print("{:6} {:6}  {:6.1f} {:6.1f}   {}: {}".format(*counts, *(1000 * n / len(of) for n, of in zip(counts, (before, now))), term.pattern, instead))
+    print("{:6} {:6}  {:6.1f} {:6.1f}   all that are counted".format(*totals, *(1000 * n / len(of) for n, of in zip(totals, (before, now)))))
     return 0
 
 

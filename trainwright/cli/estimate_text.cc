@@ -269,12 +269,11 @@ std::string answer_summary(const Answer& answer, int width) {
   text += model_notes(setting.model, width);
   for (const std::string& note : answer.not_counted) text += wrapped_lines(note, width);
   text += wrapped_lines(std::string(trim(fits_text(answer))), width);
-  text +=
-      indented(fmt::format("Peak memory {} of {} GiB (90 % interval {} to {}), OOM probability {}",
-                           gib(shown_driver(worst_of(estimate))),
-                           gib(hundredths(estimate.capacity)), gib(hundredths(estimate.low)),
-                           gib(hundredths(estimate.high)), chance_text(estimate.oom)),
-               width);
+  text += indented(fmt::format("Peak memory {} of {} GiB (90 %: {} to {}), OOM probability {}",
+                               gib(shown_driver(worst_of(estimate))),
+                               gib(hundredths(estimate.capacity)), gib(hundredths(estimate.low)),
+                               gib(hundredths(estimate.high)), chance_text(estimate.oom)),
+                   width);
   text += indented(speed_text(answer.time, layout.precision), width);
   text += '\n' + breakdown_text(worst_of(estimate)) + '\n' + breakdown_text(answer.time) + '\n';
   for (const std::string& note : answer.notes) text += wrapped_lines(note, width);

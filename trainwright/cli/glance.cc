@@ -85,8 +85,8 @@ std::string asked_text(const AskedStep& asked, int width) {
 }
 
 std::string speed_text(const StepTime& time, PrecisionKind precision) {
-  return fmt::format("{}/step (90 % interval {} to {}), {} tokens/s/device, MFU {}",
-                     seconds_text(time.step), seconds_text(time.low), seconds_text(time.high),
+  return fmt::format("{}/step (90 % interval {}), {} tokens/s/device, MFU {}",
+                     seconds_text(time.step), range_text(time.low, time.high),
                      with_thousands(std::llround(tokens_per_second_per_rank(time))),
                      mfu_text(time, precision));
 }

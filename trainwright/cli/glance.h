@@ -18,7 +18,7 @@ struct AskedStep {
 };
 std::string asked_text(const AskedStep& asked, int width);
 
-// "2.96 s/step (90 % interval 2.56 s to 4.01 s), 11,085 tokens/s/device, MFU 48.0 %"
+// "2.96 s/step (90 % interval 2.56 to 4.01 s), 11,085 tokens/s/device, MFU 48.0 %"
 std::string speed_text(const StepTime& time, PrecisionKind precision);
 
 // Parts of the step, or of a rank's peak by what it is taken for: largest first, in one unit, with

@@ -163,6 +163,7 @@ std::vector<Term> terms() {
       for (const std::string_view name : split(pieces[i], ',')) {
         term.names.emplace_back(trim(name));
       }
+      term.names.emplace_back(pieces[i]);  // "reserved, unallocated"
     }
     for (std::size_t i = 1; i < pieces.size(); ++i) term.definition += pieces[i];
     list.push_back(std::move(term));

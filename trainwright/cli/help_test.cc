@@ -76,7 +76,9 @@ TEST_CASE("help on a command is that command's") {
 
 TEST_CASE("help on a term is its definition in the glossary, by any of its names") {
   const Reply bubble = reply_to({"help", "bubble"});
-  CHECK(bubble.output == "Bubble time in which a rank of a pipeline waits.\n");
+  CHECK(bubble.output ==
+        "Bubble, pipeline bubble: time in which a pipeline rank waits for others during\n"
+        "warm-up and cool-down.\n");
   CHECK(reply_to({"help", "MFU"}).output == reply_to({"help", "hfu"}).output);
   CHECK(holds(reply_to({"help", "exposed", "communication"}).output, "no computation hides"));
   const Reply wrong = reply_to({"help", "bubbel"});

@@ -52,6 +52,14 @@ std::string seconds_text(Seconds time) {
   return plain(seconds) + " s";
 }
 
+std::string range_text(Seconds low, Seconds high) {
+  std::string from = seconds_text(low);
+  const std::string to = seconds_text(high);
+  const std::size_t unit = from.rfind(' ');
+  if (unit != std::string::npos && to.ends_with(from.substr(unit))) from.resize(unit);
+  return from + " to " + to;
+}
+
 std::string_view words_of(TimePart part) {
   switch (part) {
     case TimePart::Products: return "GEMMs";

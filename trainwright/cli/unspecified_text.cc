@@ -29,10 +29,10 @@ std::string unspecified_text(const std::vector<UnspecifiedEffect>& open, const C
   if (open.empty()) return {};
   const UnspecifiedEffect& widest = open.front();
   std::string text = fmt::format(
-      "Not specified, and what widens the interval most: {}. With {} a step takes {}; if it is as "
-      "usual (--on {},{}), the interval is {} to {}.",
+      "Not specified, and widens the interval most: {}. With {} a step takes {}; with --on {},{} "
+      "the interval is {}.",
       name_of(widest.what), worse_of(widest.what), seconds_text(widest.worse), cluster.name,
-      taken(widest.what, cluster), seconds_text(widest.low), seconds_text(widest.high));
+      taken(widest.what, cluster), range_text(widest.low, widest.high));
   std::vector<std::string> others;
   for (std::size_t i = 1; i < open.size(); ++i) {
     others.push_back(fmt::format("{} ({})", name_of(open[i].what), seconds_text(open[i].worse)));

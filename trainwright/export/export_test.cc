@@ -570,7 +570,8 @@ TEST_CASE("Paddle's tuner gets the layouts that it has words for, in their order
         "tp=2,dp=2,cp=2,sp,zero=3,mbs=1,gbs=64,seq=4096",  // no word for cp
         "tp=2,dp=4,mbs=1,gbs=64,seq=4096",                 // nor for tp alone
         "pp=4,vpp=2,dp=2,zero=1,mbs=2,gbs=64,seq=4096,recompute=full", "dp=8,mbs=1,gbs=64,seq=4096",
-        "dp=8,dp_replicate=2,zero=1,mbs=1,gbs=64,seq=4096", "dp=8,mbs=1,gbs=64,seq=4096"}) {
+        "dp=8,dp_replicate=2,zero=1,mbs=1,gbs=64,seq=4096", "dp=8,mbs=1,gbs=64,seq=4096",
+        "tp=2,dp=4,sp,zero=2,mbs=1,gbs=64,seq=4096,on=overlap-tp"}) {  // of all trials alike
     const auto read = parse_layout(text, {.world = 8, .usual = usual_layout(asks.trainer)});
     REQUIRE_MESSAGE(read.has_value(), to_text(read.error()));
     layouts.push_back(read->layout);
@@ -583,13 +584,14 @@ TEST_CASE("Paddle's tuner gets the layouts that it has words for, in their order
         "1,2,1,1,1,4,3,true,core_attn\n"
         "1,1,4,2,2,2,1,true,full\n"
         "8,1,1,1,1,1,1,false,\n"
-        "2,1,1,1,1,4,1,false,\n");
+        "2,1,1,1,1,4,1,false,\n"
+        "1,2,1,1,1,4,2,false,\n");
   const auto json = parse_json(files[1].text, files[1].path);
   REQUIRE(json.has_value());
-  CHECK(json->find("task_limit")->integer == 4);
+  CHECK(json->find("task_limit")->integer == 5);
   CHECK(json->find("configs_csv")->string == "run/auto_tuner.csv");
   CHECK(json->find("model_cfg")->find("intermediate_size")->integer == 11008);
-  CHECK(to_line(*json->find("sharding_stage")) == "[3, 1]");
+  CHECK(to_line(*json->find("sharding_stage")) == "[3, 1, 2]");
   CHECK(to_line(*json->find("recompute_granularity")) == R"(["core_attn", "full"])");
   CHECK(paddle_tuner_files(asks.model, {}, "run").empty());
 }

@@ -27,9 +27,10 @@ std::optional<std::string> granularity(const Recompute& recompute) {
 }
 
 // Nothing where the tuner has no word for part of it. It switches sequence parallelism on with
-// tensor parallelism. Overlaps of data parallelism are settings of all its trials alike.
+// tensor parallelism. Overlaps are settings of all its trials alike.
 std::optional<Row> row_of(const Layout& layout) {
-  constexpr Flags<Switch> kAlike{Switch::OverlapGradientReduce, Switch::OverlapParameterGather};
+  constexpr Flags<Switch> kAlike{Switch::OverlapTp, Switch::OverlapGradientReduce,
+                                 Switch::OverlapParameterGather, Switch::OverlapP2p};
   const auto granular = granularity(layout.recompute);
   const bool usual_schedule = layout.schedule == ScheduleKind::None ||
                               layout.schedule == ScheduleKind::OneFOneB ||
