@@ -1,8 +1,16 @@
 """Horizontal bars as SVG, for the examples' pictures; no packages."""
 import html
+import math
 
 COLOURS = ["#1f6fb2", "#c0562f", "#8a8a8a", "#2c8a57"]
-LEFT, RIGHT, ROW, BAR, TICKS = 330, 1060, 24, 16, 6
+LEFT, RIGHT, ROW, BAR = 330, 1060, 24, 16
+
+
+def ticks(least, most):
+    """At most eight round numbers between the two."""
+    power = 10 ** math.floor(math.log10((most - least) / 7))
+    step = next(step for step in (power, 2 * power, 2.5 * power, 5 * power, 10 * power) if step * 7 >= most - least)
+    return [step * k for k in range(math.ceil(least / step), math.floor(most / step) + 1)]
 
 
 def bars(title, legend, rows, most, unit, mark=None, least=0):
@@ -27,8 +35,7 @@ def bars(title, legend, rows, most, unit, mark=None, least=0):
         body.append(f'<text x="{x(max(at, 0)) + 8:.1f}" y="{y + 13}" fill="#555555" stroke="#ffffff" stroke-width="4" paint-order="stroke">{html.escape(text)}</text>')
         y += ROW
     grid = []
-    for k in range(TICKS + 1):
-        value = least + (most - least) * k / TICKS
+    for value in ticks(least, most):
         grid.append(f'<line x1="{x(value):.1f}" y1="{top - 6}" x2="{x(value):.1f}" y2="{y}" stroke="#e4e4e4"/>')
         grid.append(f'<text x="{x(value):.1f}" y="{y + 18}" text-anchor="middle" fill="#555555">{value:g} {unit}</text>')
     if mark:

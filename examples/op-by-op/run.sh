@@ -13,10 +13,13 @@ echo "== the published estimator, from its own rules: before each op, to the byt
 echo "== why it was off"
 "$program" replay run.jsonl --beside published-estimate.csv --svg "$out/memory.svg" | tail -3
 if python=$(command -v "${PYTHON:-python3}") && "$python" -c 'import torch, trainwright' 2>/dev/null; then
-  echo "== a training step recorded here with PyTorch, its largest ops"
+  echo "== a training step recorded here with PyTorch, its first ops and its peak"
   "$python" -m trainwright.engine record llama --set hidden_size=256 --set num_hidden_layers=2 --output "$out/stage.jsonl"
-  "$program" replay "$out/stage.jsonl" --ops --csv "$out/stage.csv" | tail -3
+  "$program" replay "$out/stage.jsonl" --ops --csv "$out/stage.csv" --svg "$out/stage.svg" >"$out/stage.txt"
+  head -8 "$out/stage.txt"
+  "$program" replay "$out/stage.jsonl" >"$out/peak.txt"
+  sed -n '/^peak/,/^reserved/p; /^kind/,/^total/p' "$out/peak.txt"
 else
   echo "(no PyTorch with the package trainwright here: a program of your own is not recorded)"
 fi
-echo "the picture and the table: $out"
+echo "pictures and tables: $out"

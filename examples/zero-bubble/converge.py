@@ -139,10 +139,10 @@ def picture(columns: dict[str, list[float]]) -> str:
         points = " ".join(f"{x(step):.1f},{y(loss):.1f}" for step, loss in enumerate(losses))
         lines.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2" '
                      f'stroke-dasharray="{dash} {dash * (len(columns) - 1)}" stroke-dashoffset="{-dash * number}"/>')
-        lines.append(f'<rect x="{right - 130}" y="{top + 20 * number}" width="24" height="4" fill="{colour}"/>'
-                     f'<text x="{right - 98}" y="{top + 7 + 20 * number}">{name}</text>')
+        place = right - 80 * (len(columns) - number)
+        lines.append(f'<rect x="{place}" y="36" width="24" height="4" fill="{colour}"/><text x="{place + 30}" y="42">{name}</text>')
     lines.append("".join(f'<text x="{x(step):.0f}" y="{bottom + 20}" text-anchor="middle">{step + 1}</text>'
-                         for step in {0, steps // 4, steps // 2, 3 * steps // 4, steps - 1}))
+                         for step in sorted({0, steps // 4 - 1, steps // 2 - 1, 3 * steps // 4 - 1, steps - 1} - {-1})))
     return "\n".join([*lines, f'<text x="{(left + right) / 2}" y="{bottom + 40}" text-anchor="middle">step</text>', "</svg>\n"])
 
 
