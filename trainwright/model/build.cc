@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include "trainwright/base/text.h"
 
@@ -151,6 +153,23 @@ LayerWords read_words(const Family& family, ConfigFields& fields) {
   return words;
 }
 
+// Parts whose kept bytes tests/oracle/test_kept_storages.py does not compare with layers that run.
+void note_uncompared(Model& model) {
+  std::set<std::string> parts;
+  for (const LayerKind& kind : model.kinds) {
+    if (std::holds_alternative<Mamba1>(kind.attention)) parts.insert("Mamba's scan");
+    const auto* delta = std::get_if<GatedDeltaNet>(&kind.attention);
+    if (delta != nullptr && delta->channel_decay) parts.insert("Kimi delta attention");
+    const auto* softmax = std::get_if<SoftmaxAttention>(&kind.attention);
+    if (softmax != nullptr && softmax->shared_kv) parts.insert("shared keys and values");
+  }
+  if (model.per_layer_width > 0) parts.insert("per-layer embeddings");
+  if (parts.empty()) return;
+  model.notes.push_back(fmt::format(
+      "what {} keep for backward was read in the code, not compared with layers that run",
+      enumerate(std::vector<std::string>(parts.begin(), parts.end()))));
+}
+
 }  // namespace
 
 Model build_model(const Family& entry, const std::string& data_directory, ConfigFields& fields,
@@ -159,6 +178,7 @@ Model build_model(const Family& entry, const std::string& data_directory, Config
   Model model;
   model.family = family.model_type;
   model.style = family.style;
+  model.style.scores_divided = fields.boolean({"norm_topk_prob", family.norms_scores});
   model.vocabulary = required(fields, family.vocabulary, kVocabularyRange);
   model.hidden = required(fields, family.hidden, kHiddenRange);
   model.sequence_most = fields.integer(family.sequence, kTokensRange).value_or(0);
@@ -176,6 +196,7 @@ Model build_model(const Family& entry, const std::string& data_directory, Config
     if (auto note = fields.assumption(field)) model.notes.push_back(std::move(*note));
   }
   if (!family.note.empty()) model.notes.push_back(family.note);
+  note_uncompared(model);
   fields.ignore(family.ignored);
   // What is not read in this config may be in another of the family.
   for (const std::string& name : field_names(entry)) fields.ignore(name);

@@ -80,11 +80,11 @@ std::optional<std::vector<std::int64_t>> indices(ConfigFields& fields, std::stri
 }
 
 struct Rule {
-  std::int64_t every = 1, phase = 0, from = 0, until = 0, flag = 1;
+  std::int64_t every = 1, phase = 0, from = 0, until = 0, flag = 1, first = 0;
   std::optional<std::vector<std::int64_t>> listed, flags, except;
 
   bool hits(std::int64_t i) const {
-    if (listed) return std::binary_search(listed->begin(), listed->end(), i);
+    if (listed) return std::binary_search(listed->begin(), listed->end(), i + first);
     if (flags) return ((*flags)[static_cast<std::size_t>(i)] != 0) == (flag != 0);
     if (except && std::binary_search(except->begin(), except->end(), i)) return false;
     return i % every == phase && i >= from && i < until;
@@ -99,6 +99,7 @@ Rule read_rule(const LayerPattern& pattern, std::int64_t layers, ConfigFields& f
   const auto until = fields.integer(pattern.until, {-1, 1 << 20});
   rule.until = until && *until >= 0 ? *until : layers;
   rule.flag = pattern.flag;
+  rule.first = pattern.one_based ? 1 : 0;
   rule.listed = indices(fields, pattern.listed);
   rule.except = indices(fields, pattern.except);
   if (pattern.flags.empty()) return rule;
@@ -120,8 +121,12 @@ Rule read_rule(const LayerPattern& pattern, std::int64_t layers, ConfigFields& f
 }
 
 // As many as there are layers; empty after a fault.
-std::vector<std::string> as_many(std::vector<std::string> words, std::string_view field,
-                                 std::int64_t layers, ConfigFields& fields) {
+std::vector<std::string> as_many(std::vector<std::string> words, const LayerPattern& pattern,
+                                 std::string_view field, std::int64_t layers,
+                                 ConfigFields& fields) {
+  if (pattern.longer && layers > 0 && std::ssize(words) > layers) {
+    words.resize(static_cast<std::size_t>(layers));
+  }
   if (layers == 0 || words.empty() || static_cast<std::int64_t>(words.size()) == layers) {
     return words;
   }
@@ -132,7 +137,7 @@ std::vector<std::string> as_many(std::vector<std::string> words, std::string_vie
 std::vector<std::string> listed_words(const LayerPattern& pattern, const Family& family,
                                       ConfigFields& fields) {
   if (!pattern.names.empty() && fields.is_set(pattern.names)) {
-    const auto names = fields.strings(pattern.names, kMostLayers);
+    const auto names = fields.words(pattern.names, kMostLayers);
     return names ? translated(pattern, family, pattern.names, *names, fields)
                  : std::vector<std::string>{};
   }
@@ -149,7 +154,7 @@ std::vector<std::string> words_of(const LayerPattern& pattern, const Family& fam
     const std::string& field = named ? pattern.names : pattern.letters;
     std::vector<std::string> words = listed_words(pattern, family, fields);
     if (words.empty()) fields.fault_unless_reported(field, "names no layer");
-    return as_many(std::move(words), field, layers, fields);
+    return as_many(std::move(words), pattern, field, layers, fields);
   }
   std::vector<std::string> words;
   const auto count = static_cast<std::int64_t>(layers > 0 ? layers : std::ssize(pattern.cycle));

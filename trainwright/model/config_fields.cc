@@ -315,18 +315,20 @@ std::optional<std::vector<std::int64_t>> ConfigFields::pair(std::string_view nam
   return result;
 }
 
-std::optional<std::vector<std::string>> ConfigFields::strings(std::string_view name,
-                                                              std::size_t most) {
+std::optional<std::vector<std::string>> ConfigFields::words(std::string_view name,
+                                                            std::size_t most) {
   const Json* value = find(name);
   if (value == nullptr || value->is_null()) return std::nullopt;
   if (!value->is_array() || value->items.size() > most ||
       !std::all_of(value->items.begin(), value->items.end(),
-                   [](const Json& item) { return item.is_string(); })) {
-    fault(name, fmt::format("expected a list of at most {} strings", most));
+                   [](const Json& item) { return item.is_string() || item.is_integer(); })) {
+    fault(name, fmt::format("expected a list of at most {} words or whole numbers", most));
     return std::nullopt;
   }
   std::vector<std::string> result;
-  for (const Json& item : value->items) result.push_back(item.string);
+  for (const Json& item : value->items) {
+    result.push_back(item.is_string() ? item.string : std::to_string(item.integer));
+  }
   return result;
 }
 

@@ -45,7 +45,8 @@ class ConfigFields {
   std::optional<std::vector<std::int64_t>> integers(std::string_view name, std::size_t most);
   // Two at most, as a list or as Megatron-LM's command line has them: "127,0".
   std::optional<std::vector<std::int64_t>> pair(std::string_view name);
-  std::optional<std::vector<std::string>> strings(std::string_view name, std::size_t most);
+  // Whole numbers as their digits.
+  std::optional<std::vector<std::string>> words(std::string_view name, std::size_t most);
 
   // Compares with what the class assumes: adds a fault, or returns a note.
   std::optional<std::string> assumption(const AssumedField& field);

@@ -72,16 +72,18 @@ enum class FeedForwardKind { Mlp, Experts, None };
 // Which of the layers are what: a word for each, which may be a member of `types`.
 struct LayerPattern {
   using Words = std::vector<std::pair<std::string, std::string>>;
-  std::string names = {};    // field with a word for each layer
+  std::string names = {};    // field with a word, or a whole number, for each layer
   std::string letters = {};  // or with a letter
   Words words = {};     // what words and letters of the config stand for; others for themselves
   bool counts = false;  // as many layers as there are words
+  bool longer = false;  // words beyond the layers are those of prediction layers
   // Where the config lists no words: `hit` for layers of the field `listed` (indices), of the field
   // `flags` (those with `flag`; a number n is every n-th), or, if those are silent, for layers
   // i with i % every == phase (null: every - 1), from <= i < until, but those of `except`; `miss`
   // for the others. A cycle of words instead says it outright.
   std::string hit = {}, miss = {};
   std::string listed = {}, except = {}, flags = {};
+  bool one_based = false;  // indices of `listed` begin with 1
   std::int64_t flag = 1;
   IntegerField every{{}, 1}, phase{}, from{{}, 0}, until{};
   std::vector<std::string> cycle = {};

@@ -47,7 +47,12 @@ constexpr std::array kScoreWords = {
 constexpr std::array kGainWords = {
     Word<CodeStyle::Gain>{"after_cast", CodeStyle::Gain::AfterCast},
     Word<CodeStyle::Gain>{"before_cast", CodeStyle::Gain::BeforeCast},
-    Word<CodeStyle::Gain>{"one_plus", CodeStyle::Gain::OnePlusBeforeCast}};
+    Word<CodeStyle::Gain>{"one_plus", CodeStyle::Gain::OnePlusBeforeCast},
+    Word<CodeStyle::Gain>{"copied", CodeStyle::Gain::CopiedBeforeCast}};
+constexpr std::array kGateWords = {
+    Word<CodeStyle::Gate>{"plain", CodeStyle::Gate::Plain},
+    Word<CodeStyle::Gate>{"clamped", CodeStyle::Gate::Clamped},
+    Word<CodeStyle::Gate>{"clamped_sigmoid", CodeStyle::Gate::ClampedSigmoid}};
 constexpr std::array kPartWords = {Word<Extra::Part>{"embedding", Extra::Part::Embedding},
                                    Word<Extra::Part>{"attention", Extra::Part::SelfAttention},
                                    Word<Extra::Part>{"feed_forward", Extra::Part::DenseFeedForward},
@@ -188,6 +193,10 @@ void Members::read(const Json& json, std::string_view key, LayerPattern& pattern
     }
     if (name == "counts") {
       inner.read(value, name, pattern.counts);
+    } else if (name == "longer") {
+      inner.read(value, name, pattern.longer);
+    } else if (name == "one_based") {
+      inner.read(value, name, pattern.one_based);
     } else if (name == "flag") {
       inner.read(value, name, pattern.flag);
     } else if (name == "cycle") {
@@ -237,8 +246,9 @@ void Members::read(const Json& json, std::string_view key, CodeStyle& style) {
   const std::string path = inside(key);
   Members inner(origin_, path, faults_);
   for (const auto& [name, value] : json.members) {
-    bool known = name == "gain";
-    if (known) inner.word(value, name, kGainWords, style.gain);
+    bool known = name == "gain" || name == "gate";
+    if (name == "gain") inner.word(value, name, kGainWords, style.gain);
+    if (name == "gate") inner.word(value, name, kGateWords, style.gate);
     for (const auto& [own, at] : style_members()) {
       if (own == name) inner.read(value, name, style.*at), known = true;
     }

@@ -1,6 +1,8 @@
 // Families as files: members, likeness, words of layers, conditions, formulas.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "trainwright/model/formula.h"
 #include "trainwright/model/model.h"
 
@@ -59,8 +61,6 @@ TEST_CASE("a config may bring its family: another one but for what it says") {
 }
 
 TEST_CASE("faults of a family have their places in it") {
-  CHECK(fault_of(R"({"model_type": "mine", "family": {"like": "nobody"}})") ==
-        fault_of(R"({"model_type": "mine", "family": {"like": "nobody"}})"));
   CHECK(fault_of(R"({"model_type": "mine", "family": {"like": "nobody"}})")
             .find("there is no family 'nobody' to be like") != std::string::npos);
   CHECK(fault_of(R"({"model_type": "mine", "family": {"like": "llama", "withd": 5}})")
@@ -86,6 +86,38 @@ TEST_CASE("layers of other shapes: by word, by list and by number") {
   const Model widths = model_of(R"({"model_type": "gemma3n_text", "num_hidden_layers": 2,
       "num_kv_shared_layers": 0, "intermediate_size": [64, 96]})");
   CHECK(std::get<Mlp>(widths.kinds[1].feed_forward).width == 96);
+}
+
+TEST_CASE(
+    "layers as published configs have them: numbers for words, and indices that begin with 1") {
+  // deepseek-ai/DeepSeek-V4-Flash: a number for each layer and one for the prediction layer.
+  const Model deepseek = model_of(R"({"model_type": "deepseek_v4", "num_hidden_layers": 3,
+      "compress_ratios": [0, 4, 128, 0]})");
+  REQUIRE(deepseek.kinds.size() == 3);
+  for (const auto [layer, ratio] : {std::pair(0, 0), std::pair(1, 4), std::pair(2, 128)}) {
+    const auto& attention = deepseek.kinds[static_cast<std::size_t>(layer)].attention;
+    CHECK(std::get<CompressedAttention>(attention).ratio == ratio);
+  }
+  CHECK(fault_of(R"({"model_type": "deepseek_v4", "num_hidden_layers": 1,
+      "compress_ratios": [5]})")
+            .find("'5' is not a known layer type") != std::string::npos);
+  // moonshotai/Kimi-Linear-48B-A3B: the fourth layer is the first with softmax attention.
+  const Model kimi = model_of(R"({"model_type": "kimi_linear", "num_hidden_layers": 4,
+      "linear_attn_config": {"full_attn_layers": [4], "kda_layers": [1, 2, 3]}})");
+  const auto& last = kimi.kinds[kimi.layers[3].at()].attention;
+  CHECK(std::holds_alternative<LatentAttention>(last));
+  CHECK(std::holds_alternative<GatedDeltaNet>(kimi.kinds[kimi.layers[2].at()].attention));
+}
+
+TEST_CASE("what was not compared with layers that run is said") {
+  const auto says = [](const Model& model, std::string_view what) {
+    return std::any_of(model.notes.begin(), model.notes.end(), [&](const std::string& note) {
+      return note.find(what) != std::string::npos && note.find("not compared") != std::string::npos;
+    });
+  };
+  CHECK(says(model_of(R"({"model_type": "kimi_linear"})"), "Kimi delta attention"));
+  CHECK(says(model_of(R"({"model_type": "gemma3n_text"})"), "per-layer embeddings"));
+  CHECK(!says(model_of(R"({"model_type": "deepseek_v32"})"), ""));
 }
 
 TEST_CASE("an indexer limits what a query attends to, and runs forward only") {

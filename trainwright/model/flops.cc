@@ -235,10 +235,12 @@ TokenFlops token_flops(const Model& model, Tokens sequence, AttentionPairs pairs
   flops.feed_forward = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
     return flops_of(layer_weights(model, kind), is_not_attention) + mixed;
   }));
-  flops.without_gradient = Flops(over_layers(model, model.layers, [&](const LayerKind& kind) {
+  const auto indexed = [&](const LayerKind& kind) {
     return flops_of(layer_weights(model, kind), is_indexer) +
            index_flops(kind.attention, sequence, pairs).value();
-  }));
+  };
+  flops.without_gradient =
+      Flops(over_layers(model, model.layers, indexed) + over_layers(model, model.mtp, indexed));
   const double head = flops_of(head_weights(model), is_any);
   flops.head = Flops(head + flops_of(embedding_weights(model), is_any));
   const double module = flops_of(mtp_weights(model), is_any) + head;

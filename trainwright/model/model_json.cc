@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <variant>
 
 #include "trainwright/base/text.h"
@@ -16,9 +18,10 @@ std::string reach_text(const SoftmaxAttention& a) {
 }
 
 std::string index_text(const std::optional<Indexer>& indexer) {
-  return indexer ? fmt::format(", top {} by indexer {} x {}", indexer->topk, indexer->heads,
-                               indexer->head_dim)
-                 : std::string();
+  if (!indexer) return {};
+  if (indexer->heads == 0) return fmt::format(", top {} of an earlier layer", indexer->topk);
+  return fmt::format(", top {} by indexer {} x {}", indexer->topk, indexer->heads,
+                     indexer->head_dim);
 }
 
 std::string text_of(const SoftmaxAttention& a) {
@@ -76,105 +79,144 @@ std::string text_of(const MixtureOfExperts& m) {
   return text;
 }
 
-void add_indexer(Json& json, const std::optional<Indexer>& indexer) {
-  if (!indexer) return;
-  Json inner = Json::object();
-  inner.add("heads", Json::of(indexer->heads)).add("head_dim", Json::of(indexer->head_dim));
-  inner.add("topk", Json::of(indexer->topk)).add("query_in", Json::of(indexer->query_in));
-  json.add("indexer", std::move(inner));
+// A member of an object. One without a value is left out: few families have it.
+struct Member {
+  template <class T>
+  Member(std::string_view of, const T& is) : key(of), value(json(is)) {}
+  template <class T>
+  Member(std::string_view of, const std::optional<T>& is) : key(of) {
+    if (is) value = json(*is);
+  }
+
+  static Json json(const Json& is) { return is; }
+  static Json json(Norm is) { return Json::of(name_of(is)); }
+  static Json json(Activation is) { return Json::of(name_of(is)); }
+  static Json json(Reach is) { return Json::of(name_of(is)); }
+  static Json json(const auto& is) { return Json::of(is); }
+
+  std::string_view key;
+  std::optional<Json> value;
+};
+
+Json object(std::initializer_list<Member> members) {
+  Json json = Json::object();
+  for (const Member& member : members) {
+    if (member.value) json.add(std::string(member.key), *member.value);
+  }
+  return json;
+}
+
+template <class T>
+std::optional<T> unless(const T& usual, const T& value) {
+  return value == usual ? std::nullopt : std::optional(value);
+}
+std::optional<std::int64_t> if_any(std::int64_t count) { return unless<std::int64_t>(0, count); }
+
+std::optional<Json> json_of(const std::optional<Indexer>& indexer) {
+  if (!indexer) return std::nullopt;
+  return object({{"heads", indexer->heads},
+                 {"head_dim", indexer->head_dim},
+                 {"topk", indexer->topk},
+                 {"query_in", indexer->query_in}});
 }
 
 Json json_of(const SoftmaxAttention& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("softmax")).add("heads", Json::of(a.heads));
-  json.add("kv_heads", Json::of(a.kv_heads)).add("head_dim", Json::of(a.head_dim));
-  json.add("reach", Json::of(name_of(a.reach))).add("window", Json::of(a.window));
-  json.add("qkv_bias", Json::of(a.qkv_bias)).add("output_bias", Json::of(a.output_bias));
-  json.add("qk_norm", Json::of(name_of(a.qk_norm)));
-  json.add("qk_norm_per_head", Json::of(a.qk_norm_per_head));
-  json.add("output_gate", Json::of(a.output_gate)).add("sinks", Json::of(a.sinks));
-  json.add("softcap", Json::of(a.softcap)).add("rotary", Json::of(a.rotary));
-  // What few families have.
-  if (a.value_dim > 0) json.add("value_dim", Json::of(a.value_dim));
-  if (a.head_gate) json.add("head_gate", Json::of(true));
-  if (!a.causal) json.add("causal", Json::of(false));
-  if (a.shared_kv) json.add("shared_kv", Json::of(true));
-  if (a.value_is_key) json.add("value_is_key", Json::of(true));
-  add_indexer(json, a.indexer);
-  return json;
+  return object({{"kind", "softmax"},
+                 {"heads", a.heads},
+                 {"kv_heads", a.kv_heads},
+                 {"head_dim", a.head_dim},
+                 {"reach", a.reach},
+                 {"window", a.window},
+                 {"qkv_bias", a.qkv_bias},
+                 {"output_bias", a.output_bias},
+                 {"qk_norm", a.qk_norm},
+                 {"qk_norm_per_head", a.qk_norm_per_head},
+                 {"output_gate", a.output_gate},
+                 {"sinks", a.sinks},
+                 {"softcap", a.softcap},
+                 {"rotary", a.rotary},
+                 {"value_dim", if_any(a.value_dim)},
+                 {"head_gate", unless(false, a.head_gate)},
+                 {"causal", unless(true, a.causal)},
+                 {"shared_kv", unless(false, a.shared_kv)},
+                 {"value_is_key", unless(false, a.value_is_key)},
+                 {"indexer", json_of(a.indexer)}});
 }
 
 Json json_of(const LatentAttention& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("latent")).add("heads", Json::of(a.heads));
-  json.add("query_rank", Json::of(a.query_rank)).add("kv_rank", Json::of(a.kv_rank));
-  json.add("rope_dim", Json::of(a.rope_dim)).add("nope_dim", Json::of(a.nope_dim));
-  json.add("value_dim", Json::of(a.value_dim)).add("latent_norm", Json::of(name_of(a.latent_norm)));
-  json.add("down_bias", Json::of(a.down_bias)).add("output_bias", Json::of(a.output_bias));
-  if (!a.rotary) json.add("rotary", Json::of(false));
-  if (a.head_gate) json.add("head_gate", Json::of(true));
-  add_indexer(json, a.indexer);
-  return json;
+  return object({{"kind", "latent"},
+                 {"heads", a.heads},
+                 {"query_rank", a.query_rank},
+                 {"kv_rank", a.kv_rank},
+                 {"rope_dim", a.rope_dim},
+                 {"nope_dim", a.nope_dim},
+                 {"value_dim", a.value_dim},
+                 {"latent_norm", a.latent_norm},
+                 {"down_bias", a.down_bias},
+                 {"output_bias", a.output_bias},
+                 {"rotary", unless(true, a.rotary)},
+                 {"head_gate", unless(false, a.head_gate)},
+                 {"indexer", json_of(a.indexer)}});
 }
 
 Json json_of(const CompressedAttention& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("compressed")).add("heads", Json::of(a.heads));
-  json.add("head_dim", Json::of(a.head_dim)).add("query_rank", Json::of(a.query_rank));
-  json.add("output_groups", Json::of(a.output_groups)).add("output_rank", Json::of(a.output_rank));
-  json.add("window", Json::of(a.window)).add("ratio", Json::of(a.ratio));
-  json.add("overlap", Json::of(a.overlap));
-  add_indexer(json, a.indexer);
-  return json;
+  return object({{"kind", "compressed"},
+                 {"heads", a.heads},
+                 {"head_dim", a.head_dim},
+                 {"query_rank", a.query_rank},
+                 {"output_groups", a.output_groups},
+                 {"output_rank", a.output_rank},
+                 {"window", a.window},
+                 {"ratio", a.ratio},
+                 {"overlap", a.overlap},
+                 {"indexer", json_of(a.indexer)}});
 }
 
 Json json_of(const GatedDeltaNet& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("gated_deltanet")).add("key_heads", Json::of(a.key_heads));
-  json.add("value_heads", Json::of(a.value_heads)).add("key_dim", Json::of(a.key_dim));
-  json.add("value_dim", Json::of(a.value_dim)).add("convolution", Json::of(a.convolution));
-  if (a.channel_decay) json.add("channel_decay", Json::of(true));
-  if (a.decay_rank > 0) json.add("decay_rank", Json::of(a.decay_rank));
-  if (a.gate_rank > 0) json.add("gate_rank", Json::of(a.gate_rank));
-  if (!a.gated) json.add("gated", Json::of(false));
-  return json;
+  return object({{"kind", "gated_deltanet"},
+                 {"key_heads", a.key_heads},
+                 {"value_heads", a.value_heads},
+                 {"key_dim", a.key_dim},
+                 {"value_dim", a.value_dim},
+                 {"convolution", a.convolution},
+                 {"channel_decay", unless(false, a.channel_decay)},
+                 {"decay_rank", if_any(a.decay_rank)},
+                 {"gate_rank", if_any(a.gate_rank)},
+                 {"gated", unless(true, a.gated)}});
 }
 
 Json json_of(const LightningAttention& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("lightning")).add("heads", Json::of(a.heads));
-  json.add("head_dim", Json::of(a.head_dim)).add("block", Json::of(a.block));
-  return json;
+  return object(
+      {{"kind", "lightning"}, {"heads", a.heads}, {"head_dim", a.head_dim}, {"block", a.block}});
 }
 
 Json json_of(const Mamba2& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("mamba2")).add("heads", Json::of(a.heads));
-  json.add("head_dim", Json::of(a.head_dim)).add("groups", Json::of(a.groups));
-  json.add("state", Json::of(a.state)).add("convolution", Json::of(a.convolution));
-  json.add("chunk", Json::of(a.chunk)).add("input_bias", Json::of(a.input_bias));
-  json.add("output_bias", Json::of(a.output_bias));
-  json.add("convolution_bias", Json::of(a.convolution_bias));
-  json.add("output_norm", Json::of(name_of(a.output_norm)));
-  return json;
+  return object({{"kind", "mamba2"},
+                 {"heads", a.heads},
+                 {"head_dim", a.head_dim},
+                 {"groups", a.groups},
+                 {"state", a.state},
+                 {"convolution", a.convolution},
+                 {"chunk", a.chunk},
+                 {"input_bias", a.input_bias},
+                 {"output_bias", a.output_bias},
+                 {"convolution_bias", a.convolution_bias},
+                 {"output_norm", a.output_norm}});
 }
 
 Json json_of(const Mamba1& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("mamba")).add("width", Json::of(a.width));
-  json.add("state", Json::of(a.state)).add("rank", Json::of(a.rank));
-  json.add("convolution", Json::of(a.convolution));
-  json.add("projection_bias", Json::of(a.projection_bias));
-  json.add("convolution_bias", Json::of(a.convolution_bias));
-  json.add("inner_norm", Json::of(name_of(a.inner_norm)));
-  return json;
+  return object({{"kind", "mamba"},
+                 {"width", a.width},
+                 {"state", a.state},
+                 {"rank", a.rank},
+                 {"convolution", a.convolution},
+                 {"projection_bias", a.projection_bias},
+                 {"convolution_bias", a.convolution_bias},
+                 {"inner_norm", a.inner_norm}});
 }
 
 Json json_of(const ShortConvolution& a) {
-  Json json = Json::object();
-  json.add("kind", Json::of("short_convolution")).add("convolution", Json::of(a.convolution));
-  json.add("bias", Json::of(a.bias));
-  return json;
+  return object({{"kind", "short_convolution"}, {"convolution", a.convolution}, {"bias", a.bias}});
 }
 
 Json json_of(const NoAttention&) { return Json{}; }
@@ -182,47 +224,47 @@ Json json_of(const NoAttention&) { return Json{}; }
 Json json_of(const NoFeedForward&) { return Json{}; }
 
 Json json_of(const Mlp& mlp) {
-  Json json = Json::object();
-  json.add("kind", Json::of(mlp.gated ? "gated" : "plain")).add("width", Json::of(mlp.width));
-  json.add("bias", Json::of(mlp.bias)).add("activation", Json::of(name_of(mlp.activation)));
-  return json;
+  return object({{"kind", mlp.gated ? "gated" : "plain"},
+                 {"width", mlp.width},
+                 {"bias", mlp.bias},
+                 {"activation", mlp.activation}});
 }
 
 Json json_of(const MixtureOfExperts& m) {
-  Json json = Json::object();
-  json.add("kind", Json::of("experts")).add("experts", Json::of(m.experts));
-  json.add("experts_per_token", Json::of(m.experts_per_token)).add("expert", json_of(m.expert));
-  if (m.latent > 0) json.add("latent", Json::of(m.latent));
-  json.add("shared", m.shared ? json_of(*m.shared) : Json{});
-  json.add("shared_gate", Json::of(m.shared_gate)).add("router_bias", Json::of(m.router_bias));
-  json.add("score_correction_trained", Json::of(m.score_correction_trained));
-  return json;
+  return object({{"kind", "experts"},
+                 {"experts", m.experts},
+                 {"experts_per_token", m.experts_per_token},
+                 {"expert", json_of(m.expert)},
+                 {"latent", if_any(m.latent)},
+                 {"shared", m.shared ? json_of(*m.shared) : Json{}},
+                 {"shared_gate", m.shared_gate},
+                 {"router_bias", m.router_bias},
+                 {"score_correction_trained", m.score_correction_trained}});
 }
 
-Json json_of(const std::vector<Extra>& extras) {
+std::optional<Json> json_of(const std::vector<Extra>& extras) {
+  if (extras.empty()) return std::nullopt;
   Json json = Json::array();
   for (const Extra& extra : extras) {
-    json.push(Json::object()
-                  .add("name", Json::of(extra.name))
-                  .add("in", Json::of(extra.in))
-                  .add("out", Json::of(extra.out)));
+    json.push(object({{"name", extra.name}, {"in", extra.in}, {"out", extra.out}}));
   }
   return json;
 }
 
 Json json_of(const LayerKind& kind) {
-  Json json = Json::object();
-  json.add("attention", std::visit([](const auto& a) { return json_of(a); }, kind.attention));
-  json.add("feed_forward", std::visit([](const auto& f) { return json_of(f); }, kind.feed_forward));
-  if (kind.beside_attention) json.add("beside_attention", json_of(*kind.beside_attention));
-  json.add("before_attention", Json::of(name_of(kind.before_attention)));
-  json.add("after_attention", Json::of(name_of(kind.after_attention)));
-  json.add("before_feed_forward", Json::of(name_of(kind.before_feed_forward)));
-  json.add("after_feed_forward", Json::of(name_of(kind.after_feed_forward)));
-  json.add("parallel", Json::of(kind.parallel));
-  json.add("norm_after_residual", Json::of(kind.norm_after_residual));
-  if (!kind.extras.empty()) json.add("extras", json_of(kind.extras));
-  return json;
+  const auto of = [](const auto& part) { return json_of(part); };
+  return object(
+      {{"attention", std::visit(of, kind.attention)},
+       {"feed_forward", std::visit(of, kind.feed_forward)},
+       {"beside_attention",
+        kind.beside_attention ? std::optional(json_of(*kind.beside_attention)) : std::nullopt},
+       {"before_attention", kind.before_attention},
+       {"after_attention", kind.after_attention},
+       {"before_feed_forward", kind.before_feed_forward},
+       {"after_feed_forward", kind.after_feed_forward},
+       {"parallel", kind.parallel},
+       {"norm_after_residual", kind.norm_after_residual},
+       {"extras", json_of(kind.extras)}});
 }
 
 Json json_of(const std::vector<LayerKindId>& layers) {
@@ -232,16 +274,14 @@ Json json_of(const std::vector<LayerKindId>& layers) {
 }
 
 Json json_of(const TokenFlops& flops) {
-  Json json = Json::object();
-  json.add("projections", Json::of(flops.projections.value()));
-  json.add("attention_core", Json::of(flops.attention_core.value()));
-  json.add("feed_forward", Json::of(flops.feed_forward.value()));
-  json.add("head", Json::of(flops.head.value()));
-  json.add("mtp", Json::of(flops.mtp.value()));
-  json.add("forward", Json::of(flops.forward().value()));
-  json.add("backward", Json::of(flops.backward().value()));
-  json.add("train", Json::of(flops.train().value()));
-  return json;
+  return object({{"projections", flops.projections.value()},
+                 {"attention_core", flops.attention_core.value()},
+                 {"feed_forward", flops.feed_forward.value()},
+                 {"head", flops.head.value()},
+                 {"mtp", flops.mtp.value()},
+                 {"forward", flops.forward().value()},
+                 {"backward", flops.backward().value()},
+                 {"train", flops.train().value()}});
 }
 
 Json kinds_report(const Model& model) {
@@ -250,13 +290,11 @@ Json kinds_report(const Model& model) {
     const auto id = LayerKindId(static_cast<std::int32_t>(i));
     const auto count = std::count(model.layers.begin(), model.layers.end(), id);
     const std::vector<Weight> weights = layer_weights(model, model.kinds[i]);
-    Json kind = Json::object();
-    kind.add("layers", Json::of(static_cast<std::int64_t>(count)));
-    kind.add("attention", Json::of(describe_mixing(model.kinds[i])));
-    kind.add("feed_forward", Json::of(describe(model.kinds[i].feed_forward)));
-    kind.add("parameters_per_layer", Json::of(parameters(weights).total().value()));
-    kind.add("active_per_layer", Json::of(active_parameters(weights).total().value()));
-    kinds.push(std::move(kind));
+    kinds.push(object({{"layers", static_cast<std::int64_t>(count)},
+                       {"attention", describe_mixing(model.kinds[i])},
+                       {"feed_forward", describe(model.kinds[i].feed_forward)},
+                       {"parameters_per_layer", parameters(weights).total().value()},
+                       {"active_per_layer", active_parameters(weights).total().value()}}));
   }
   return kinds;
 }
@@ -336,72 +374,66 @@ std::string describe(const FeedForward& feed_forward) {
 }
 
 Json to_json(const Model& model) {
-  Json json = Json::object();
-  json.add("name", Json::of(model.name)).add("family", Json::of(model.family));
-  json.add("vocabulary", Json::of(model.vocabulary)).add("hidden", Json::of(model.hidden));
-  json.add("sequence_most", Json::of(model.sequence_most));
-  json.add("positions", Json::of(name_of(model.positions)));
-  json.add("learned_positions", Json::of(model.learned_positions));
-  json.add("embedding_width", Json::of(model.embedding_width));
-  json.add("embedding_norm", Json::of(name_of(model.embedding_norm)));
-  json.add("final_norm", Json::of(name_of(model.final_norm)));
-  json.add("tied", Json::of(model.tied)).add("head_bias", Json::of(model.head_bias));
-  json.add("logit_softcap", Json::of(model.logit_softcap));
-  if (model.streams > 1) json.add("streams", Json::of(model.streams));
-  if (model.per_layer_width > 0) {
-    json.add("per_layer_width", Json::of(model.per_layer_width));
-    json.add("per_layer_vocabulary", Json::of(model.per_layer_vocabulary));
-  }
-  if (!model.embedding_extras.empty()) {
-    json.add("embedding_extras", json_of(model.embedding_extras));
-  }
-  if (!model.head_extras.empty()) json.add("head_extras", json_of(model.head_extras));
-  json.add("dropout_hidden", Json::of(model.dropout_hidden));
-  json.add("dropout_attention", Json::of(model.dropout_attention));
   Json kinds = Json::array();
   for (const LayerKind& kind : model.kinds) kinds.push(json_of(kind));
-  json.add("kinds", std::move(kinds));
-  json.add("layers", json_of(model.layers)).add("mtp", json_of(model.mtp));
   Json notes = Json::array();
   for (const std::string& note : model.notes) notes.push(Json::of(note));
-  json.add("notes", std::move(notes));
-  return json;
+  const bool by_layer = model.per_layer_width > 0;
+  return object({{"name", model.name},
+                 {"family", model.family},
+                 {"vocabulary", model.vocabulary},
+                 {"hidden", model.hidden},
+                 {"sequence_most", model.sequence_most},
+                 {"positions", name_of(model.positions)},
+                 {"learned_positions", model.learned_positions},
+                 {"embedding_width", model.embedding_width},
+                 {"embedding_norm", model.embedding_norm},
+                 {"final_norm", model.final_norm},
+                 {"tied", model.tied},
+                 {"head_bias", model.head_bias},
+                 {"logit_softcap", model.logit_softcap},
+                 {"streams", unless<std::int64_t>(1, model.streams)},
+                 {"per_layer_width", if_any(model.per_layer_width)},
+                 {"per_layer_vocabulary", if_any(by_layer ? model.per_layer_vocabulary : 0)},
+                 {"embedding_extras", json_of(model.embedding_extras)},
+                 {"head_extras", json_of(model.head_extras)},
+                 {"dropout_hidden", model.dropout_hidden},
+                 {"dropout_attention", model.dropout_attention},
+                 {"kinds", std::move(kinds)},
+                 {"layers", json_of(model.layers)},
+                 {"mtp", json_of(model.mtp)},
+                 {"notes", std::move(notes)}});
 }
 
 Json to_json(const Parameters& p) {
-  Json json = Json::object();
-  json.add("embedding", Json::of(p.embedding.value()))
-      .add("attention", Json::of(p.attention.value()));
-  json.add("feed_forward", Json::of(p.feed_forward.value()));
-  json.add("routed_experts", Json::of(p.routed_experts.value()));
-  json.add("shared_experts", Json::of(p.shared_experts.value()));
-  json.add("router", Json::of(p.router.value())).add("norm", Json::of(p.norm.value()));
-  json.add("head", Json::of(p.head.value())).add("total", Json::of(p.total().value()));
-  return json;
+  return object({{"embedding", p.embedding.value()},
+                 {"attention", p.attention.value()},
+                 {"feed_forward", p.feed_forward.value()},
+                 {"routed_experts", p.routed_experts.value()},
+                 {"shared_experts", p.shared_experts.value()},
+                 {"router", p.router.value()},
+                 {"norm", p.norm.value()},
+                 {"head", p.head.value()},
+                 {"total", p.total().value()}});
 }
 
 Json model_report(const Model& model, Tokens sequence) {
   const Parameters stored = parameters(model);
   const Parameters active = active_parameters(model);
-  const Parameters mtp = mtp_parameters(model);
-  Json counts = Json::object();
-  counts.add("total", Json::of(stored.total().value()));
-  counts.add("active", Json::of(active.total().value()));
-  counts.add("mtp", Json::of(mtp.total().value()));
-  counts.add("parts", to_json(stored)).add("active_parts", to_json(active));
-  counts.add("kinds", kinds_report(model));
-
-  Json flops = Json::object();
-  flops.add("sequence", Json::of(sequence.value()));
-  flops.add("full", json_of(token_flops(model, sequence, AttentionPairs::Full)));
-  flops.add("causal", json_of(token_flops(model, sequence, AttentionPairs::Causal)));
-  flops.add("palm", Json::of(palm_token_flops(model, sequence).value()));
-  flops.add("megatron", Json::of(megatron_token_flops(model, sequence, model.vocabulary).value()));
-
-  Json json = Json::object();
-  json.add("model", to_json(model));
-  json.add("parameters", std::move(counts)).add("flops_per_token", std::move(flops));
-  return json;
+  return object(
+      {{"model", to_json(model)},
+       {"parameters", object({{"total", stored.total().value()},
+                              {"active", active.total().value()},
+                              {"mtp", mtp_parameters(model).total().value()},
+                              {"parts", to_json(stored)},
+                              {"active_parts", to_json(active)},
+                              {"kinds", kinds_report(model)}})},
+       {"flops_per_token",
+        object({{"sequence", sequence.value()},
+                {"full", json_of(token_flops(model, sequence, AttentionPairs::Full))},
+                {"causal", json_of(token_flops(model, sequence, AttentionPairs::Causal))},
+                {"palm", palm_token_flops(model, sequence).value()},
+                {"megatron", megatron_token_flops(model, sequence, model.vocabulary).value()}})}});
 }
 
 }  // namespace trainwright

@@ -259,15 +259,30 @@ struct Constants {
 // How the class spells out what others compute alike; it decides what plain PyTorch keeps.
 struct CodeStyle {
   // Where the gain of an RMS norm is applied: to the result cast back, to fp32 before the cast, or
-  // there as 1 + gain, which is a tensor of its own.
-  enum class Gain { AfterCast, BeforeCast, OnePlusBeforeCast } gain = Gain::AfterCast;
-  bool one_plus_norm_gain = false;     // 1 + gain also in layer norms
-  bool joined_attention = false;       // query, key and value are views of one product's result
-  bool joined_feed_forward = false;    // gate and up are
-  bool softmax_in_fp32 = true;         // else in the dtype of the scores
+  // there as 1 + gain or a copy in fp32, which are tensors of their own.
+  enum class Gain {
+    AfterCast,
+    BeforeCast,
+    OnePlusBeforeCast,
+    CopiedBeforeCast
+  } gain = Gain::AfterCast;
+  // What a gated feed-forward does with its halves: act(gate) * up, also of bounded halves, or
+  // gate * sigmoid(1.702 gate) * (up + 1) of these.
+  enum class Gate { Plain, Clamped, ClampedSigmoid } gate = Gate::Plain;
+  bool rms_by_power = false;         // (mean of squares)^-0.5, of which the mean stays
+  bool one_plus_norm_gain = false;   // 1 + gain also in layer norms
+  bool joined_attention = false;     // query, key and value are views of one product's result
+  bool joined_feed_forward = false;  // gate and up are
+  bool softmax_in_fp32 = true;       // else in the dtype of the scores
+  // Scores less the largest of a row before the softmax, as where it has sinks.
+  bool subtracts_largest = false;
   bool rotates_part = false;           // of a head; the rest is joined to it anew, heads outermost
   bool tanh_gelu_in_steps = false;     // "gelu_new" instead of PyTorch's kernel
   bool router_in_fp32 = false;         // its product too, not only the scores
+  bool scores_in_fp32 = true;          // else in the dtype of the router's product
+  bool scores_of_chosen = false;       // softmax over the chosen experts, not over all
+  bool scores_divided = true;          // by the sum of the chosen; a config may say so
+  bool scores_narrowed = false;        // to the dtype of the layer before they scale its rows
   bool scores_before_experts = false;  // tokens are scaled on their way in
   // Norms and rotations are flash-attention's where that is, rotations over copies in fp32.
   bool takes_flash_kernels = false;

@@ -72,6 +72,7 @@ Result<ZooEntry> read_entry(const fs::path& file, const std::string& data_direct
   const std::string name = fields.string("name");
   entry.source = fields.string("source");
   entry.ids = fields.optional_strings("ids");
+  const std::string note = fields.optional_string("note").value_or("");
   if (!name.empty() && name != file.stem().string()) {
     fields.fault("name", fmt::format("'{}' is not the name of the file", name));
   }
@@ -92,6 +93,7 @@ Result<ZooEntry> read_entry(const fs::path& file, const std::string& data_direct
   }
   if (!faults.empty()) return fail(std::move(faults));
   entry.model.name = name;
+  if (!note.empty()) entry.model.notes.push_back(note);
   return entry;
 }
 

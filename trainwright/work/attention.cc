@@ -343,7 +343,9 @@ TensorId attention(Builder& b, const Attention& attention, TensorId x) {
                  : latent_attention(b, attention, *a, x);
   }
   if (std::holds_alternative<CompressedAttention>(attention)) {
-    return compressed_attention(b, attention, x);
+    return plain && b.slice.attention == AttentionKernel::Eager
+               ? eager_compressed_attention(b, attention, x)
+               : compressed_attention(b, attention, x);
   }
   if (std::holds_alternative<GatedDeltaNet>(attention)) return gated_delta_net(b, attention, x);
   if (const auto* a = std::get_if<Mamba1>(&attention)) return mamba1(b, *a, x);

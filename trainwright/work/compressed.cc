@@ -84,7 +84,11 @@ TensorId compressed_attention(Builder& b, const Attention& attention, TensorId x
   kv = gathered(b, "key_value_gathered", kv);
   const Rotated turned = rope(b, query, kv, a.head_dim);
   TensorId keys = turned.key;
-  if (a.ratio > 0) keys = pressed(b, a, a.head_dim, x);
+  if (a.ratio > 0) {
+    const std::int64_t pressed_rows = std::max<std::int64_t>(1, share(b.rows.inner, a.ratio));
+    keys = gathered_whole(b, "pressed_gathered", pressed(b, a, a.head_dim, x),
+                          checked_mul(pressed_rows, a.head_dim));
+  }
   if (a.indexer) index(b, attention, *a.indexer, x, query_latent);
   const TensorId y = compressed_core(
       b, attention, a, {.query = turned.query, .key_value = turned.key, .pressed = keys}, heads);

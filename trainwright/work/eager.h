@@ -39,5 +39,6 @@ TensorId eager_joined_attention(Builder& b, const Attention& whole, const Softma
                                 TensorId x);
 TensorId eager_latent_attention(Builder& b, const Attention& whole, const LatentAttention& a,
                                 TensorId x);
+TensorId eager_compressed_attention(Builder& b, const Attention& attention, TensorId x);
 
 }  // namespace trainwright::detail

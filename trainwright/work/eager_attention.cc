@@ -116,6 +116,29 @@ TensorId softmax(Builder& b, TensorId scores, Dtype dtype) {
   return probabilities;
 }
 
+// A learned logit for each head beside the scores of its keys.
+TensorId with_sinks(Builder& b, const Core& core, TensorId scores) {
+  const auto* attention = std::get_if<SoftmaxAttention>(&core.attention);
+  if (attention == nullptr || !attention->sinks) return scores;
+  const Tensor of = b.at(scores);
+  const TensorId joined = b.tensor("scores_and_sinks", of.dtype,
+                                   of.elements + of.elements / core.key_tokens, of.copies);
+  in_core(each(b, "join_sinks", {scores}, joined, 0)).trained = b.trains();
+  return joined;
+}
+
+// The place of the largest stays for its gradient.
+TensorId less_largest(Builder& b, const Core& core, TensorId scores) {
+  if (!b.model.style.subtracts_largest) return scores;
+  const std::int64_t rows = checked_mul(checked_mul(b.slice.mbs, core.heads), core.query_tokens);
+  const TensorId places = b.constant("largest_places", Dtype::Int64, rows, b.at(scores).copies);
+  const TensorId less = b.like(scores, "scores_less_largest");
+  Operator& op = in_core(each(b, "subtract_largest", {scores}, less, 2));
+  op.outputs.push_back(places);
+  op.saves.push_back({places, Half::Input});
+  return less;
+}
+
 TensorId dropped(Builder& b, TensorId probabilities) {
   const TensorId result = b.like(probabilities, "probabilities_dropped");
   const TensorId mask = b.constant("attention_mask", Dtype::Bool, b.at(probabilities).elements,
@@ -230,7 +253,8 @@ TensorId eager_core(Builder& b, const Core& core) {
   const TensorId masked = b.like(scores, "scores_masked");
   in_core(each(b, "mask", {logits}, masked));
   const bool wide = b.recipe.wide || b.model.style.softmax_in_fp32;
-  TensorId weights = softmax(b, masked, wide ? Dtype::Fp32 : dtype);
+  const TensorId among = less_largest(b, core, with_sinks(b, core, masked));
+  TensorId weights = softmax(b, among, wide ? Dtype::Fp32 : dtype);
   if (b.at(weights).dtype != dtype || (wide && b.recipe.code.casts_copy)) {
     weights = copy(b, core, "probabilities_cast", weights, dtype, sizes.scores);
   }

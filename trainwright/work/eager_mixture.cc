@@ -14,7 +14,7 @@ namespace trainwright::detail {
 namespace {
 
 struct Routed {
-  TensorId scores;                     // tokens x experts per token, fp32
+  TensorId scores;                     // tokens x experts per token
   std::int64_t tokens = 0, pairs = 0;  // pairs: of token and expert
   std::int64_t copies = 1;
 };
@@ -46,25 +46,46 @@ TensorId logits(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed&
   return result;
 }
 
-// Softmax or sigmoid of all scores, the best ones, divided by their sum. The division is in place,
-// so autograd has copied what it overwrites.
+// What experts are scaled by. A division is in place where autograd has copied what it overwrites.
+TensorId divided(Builder& b, const MixtureOfExperts& m, TensorId best, const Routed& routed) {
+  const TensorId sum = b.tensor("scores_sum", b.at(best).dtype, routed.tokens, routed.copies);
+  routing(each(b, "sum", {best}, sum, real(m.experts_per_token)));
+  const TensorId scores = b.like(best, "scores");
+  routing(each(b, "divide", {best, sum}, scores)).saves = {{best, Half::Input}, {sum, Half::Input}};
+  return scores;
+}
+
+// Softmax or sigmoid of all scores and the best ones, divided by their sum; or the best ones and
+// their softmax.
 Routed route(Builder& b, const MixtureOfExperts& m, TensorId x) {
+  const CodeStyle& style = b.model.style;
   Routed routed;
   routed.tokens = b.at(x).elements / b.model.hidden;
   routed.pairs = checked_mul(routed.tokens, m.experts_per_token);
   routed.copies = b.at(x).copies;
-  const TensorId wide = cast(b, "router_logits", logits(b, m, x, routed), Dtype::Fp32);
-  const TensorId all = b.like(wide, "router_scores");
-  routing(each(b, "score", {wide}, all, 4)).saves.push_back({all, Half::Input});
-  const TensorId best = b.tensor("scores_chosen", Dtype::Fp32, routed.pairs, routed.copies);
-  const TensorId chosen = b.constant("experts_chosen", Dtype::Int64, routed.pairs, routed.copies);
-  Operator& choose = b.add("choose", OperatorKind::Route, {all}, {best, chosen});
-  choose.saves.push_back({chosen, Half::Input});
-  const TensorId sum = b.tensor("scores_sum", Dtype::Fp32, routed.tokens, routed.copies);
-  routing(each(b, "sum", {best}, sum, real(m.experts_per_token)));
-  routed.scores = b.like(best, "scores");
-  routing(each(b, "divide", {best, sum}, routed.scores)).saves = {{best, Half::Input},
-                                                                  {sum, Half::Input}};
+  TensorId from = logits(b, m, x, routed);
+  if (style.scores_in_fp32) from = cast(b, "router_logits", from, Dtype::Fp32);
+  const auto score = [&](TensorId of, std::string_view name) {
+    const TensorId scores = b.like(of, name);
+    routing(each(b, "score", {of}, scores, 4)).saves.push_back({scores, Half::Input});
+    return scores;
+  };
+  const auto choose = [&](TensorId of) {
+    const TensorId best = b.tensor("scores_chosen", b.at(of).dtype, routed.pairs, routed.copies);
+    const TensorId chosen = b.constant("experts_chosen", Dtype::Int64, routed.pairs, routed.copies);
+    b.add("choose", OperatorKind::Route, {of}, {best, chosen})
+        .saves.push_back({chosen, Half::Input});
+    return best;
+  };
+  if (style.scores_of_chosen) {
+    routed.scores = score(choose(from), "router_scores");
+  } else {
+    routed.scores = choose(score(from, "router_scores"));
+    if (style.scores_divided) routed.scores = divided(b, m, routed.scores, routed);
+  }
+  if (style.scores_narrowed) {
+    routed.scores = cast(b, "scores_narrow", routed.scores, b.at(x).dtype);
+  }
   return routed;
 }
 
@@ -121,6 +142,15 @@ TensorId expert_activation(Builder& b, const Mlp& expert, TensorId up) {
                               .activation = expert.activation});
 }
 
+// To each row that of its expert, in place; which one it is stays.
+void add_bias(Builder& b, TensorId rows, TensorId expert_of_row) {
+  Operator& op = each(b, "add_bias", {rows}, rows);
+  op.inputs.push_back(expert_of_row);
+  op.saves.push_back({expert_of_row, Half::Input});
+  op.gradients_passed = 1;
+  op.trained = b.trains();
+}
+
 TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed& routed) {
   const std::int64_t hidden = m.latent > 0 ? m.latent : b.model.hidden;
   const bool parallel = b.slice.ep > 1;
@@ -136,21 +166,29 @@ TensorId experts(Builder& b, const MixtureOfExperts& m, TensorId x, const Routed
   const std::int64_t width = share(m.expert.width, b.slice.etp);
   const TensorId up = grouped(b, m, "expert_gate_up", sent, offsets, routed.pairs, hidden,
                               m.expert.gated ? 2 * width : width, Cut::Whole);
+  TensorId expert_of_row;
+  if (m.expert.bias) {
+    expert_of_row = b.constant("expert_of_row", Dtype::Int64, routed.pairs, b.at(sent).copies);
+    b.add("sort_experts", OperatorKind::Permute, {}, {expert_of_row});
+    add_bias(b, up, expert_of_row);
+  }
   const TensorId activated = expert_activation(b, m.expert, up);
   TensorId down =
       grouped(b, m, "expert_down", activated, offsets, routed.pairs, width, hidden, Cut::Rows);
+  if (m.expert.bias) add_bias(b, down, expert_of_row);
   if (parallel) {
     down = reordered(b, "expert_output", down, routed.pairs, "order_back", hidden);
     down = crossed(b, "returned", down);
   }
-  // The scores are fp32, and so is the product.
-  const TensorId weighted = b.like(down, "expert_weighted", Dtype::Fp32);
+  // Scores in fp32 make the product fp32, too.
+  const Dtype dtype = b.at(scores).dtype == Dtype::Fp32 ? Dtype::Fp32 : b.at(down).dtype;
+  const TensorId weighted = b.like(down, "expert_weighted", dtype);
   each(b, "weigh", {down, scores}, weighted).saves = {{down, Half::Input, of_input(1)},
                                                       {scores, Half::Input, of_input(0)}};
   const TensorId ordered =
       reordered(b, "expert_ordered", weighted, routed.pairs, "order_restored", hidden);
   const TensorId sum =
-      b.tensor("experts_sum", Dtype::Fp32, checked_mul(routed.tokens, hidden), routed.copies);
+      b.tensor("experts_sum", dtype, checked_mul(routed.tokens, hidden), routed.copies);
   each(b, "sum_experts", {ordered}, sum, real(m.experts_per_token));
   return cast(b, "experts_output", sum, b.at(x).dtype);
 }

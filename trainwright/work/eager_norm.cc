@@ -27,7 +27,7 @@ TensorId root_mean_square(Builder& b, const View& part, TensorId scaled, std::in
   const TensorId inverse = b.tensor("inverse_rms", Dtype::Fp32, rows, b.at(x).copies);
   Operator& root = each(b, "inverse_root", {mean}, inverse, 2);
   root.kind = OperatorKind::Norm;
-  root.saves.push_back({inverse, Half::Input});
+  root.saves.push_back({b.model.style.rms_by_power ? mean : inverse, Half::Input});
   const TensorId normalized = b.like(squared, "normalized");
   Operator& scale = each(b, "normalize", {scaled, inverse}, normalized);
   scale.kind = OperatorKind::Norm;
@@ -48,11 +48,13 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
   }
   const TensorId scaled = b.like(normalized, "normed");
   gain(b, name, normalized, scaled);
-  if (place == CodeStyle::Gain::OnePlusBeforeCast) {
-    // The sum 1 + gain is no parameter, so it stays for the gradient of the input.
-    const TensorId sum = b.tensor("one_plus_gain", Dtype::Fp32, width, b.slice.tp * b.slice.cp);
-    b.last().outputs.push_back(sum);
-    b.last().saves.push_back({sum, Half::Input, of_input(0)});
+  const bool copied = place == CodeStyle::Gain::CopiedBeforeCast && b.recipe.weight != Dtype::Fp32;
+  if (copied || place == CodeStyle::Gain::OnePlusBeforeCast) {
+    // The copy, or 1 + gain, is no parameter, so it stays for the gradient of the input.
+    const TensorId made = b.tensor(copied ? "gain_copy" : "one_plus_gain", Dtype::Fp32, width,
+                                   b.slice.tp * b.slice.cp);
+    b.last().outputs.push_back(made);
+    b.last().saves.push_back({made, Half::Input, of_input(0)});
   }
   return cast(b, "normed", scaled, dtype);
 }

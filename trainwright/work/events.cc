@@ -21,7 +21,7 @@ StorageEvents storage_events(const OperatorList& list) {
   StorageEvents events;
   const std::vector<detail::Stay> stays = detail::stays(list);
   Recorder recorder{&events.forward};
-  detail::Walk walk(list, stays, detail::Half::Both, recorder);
+  detail::Walk walk(list, stays, detail::BackwardPart::Both, recorder);
   walk.forward();
   recorder.events = &events.backward;
   walk.backward();

@@ -135,11 +135,11 @@ TensorId layer_of_streams(Builder& b, const LayerKind& kind, TensorId streams) {
   Collapsed in = collapse(b, "attention_mix", streams);
   TensorId y = mixed(b, kind, norm_before_attention(b, kind, in.hidden));
   y = layer_norm(b, "after_attention", kind.after_attention, y);
-  streams = expand(b, streams, with_extras(b, kind, true, in.hidden, y), in.weights);
+  streams = expand(b, streams, with_extras(b, kind, true, in.hidden, y), in);
   in = collapse(b, "feed_forward_mix", streams);
   y = feed_forward_branch(b, kind.feed_forward, norm_before_feed_forward(b, kind, in.hidden));
   y = layer_norm(b, "after_feed_forward", kind.after_feed_forward, y);
-  return expand(b, streams, with_extras(b, kind, false, in.hidden, y), in.weights);
+  return expand(b, streams, with_extras(b, kind, false, in.hidden, y), in);
 }
 
 // Only a part of the input is kept, and gathered over tp before the layer is run again.

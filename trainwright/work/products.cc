@@ -190,11 +190,15 @@ Product product(Builder& b, const Matrix& matrix, TensorId x, std::int64_t row_c
 }
 
 TensorId gathered(Builder& b, std::string_view name, TensorId x, bool rounded) {
+  const std::int64_t width = b.at(x).elements / b.rows.outer;
+  return gathered_whole(b, name, x, checked_mul(b.rows.inner, width), rounded);
+}
+
+TensorId gathered_whole(Builder& b, std::string_view name, TensorId x, std::int64_t elements,
+                        bool rounded) {
   if (!b.slice.sp || b.slice.tp == 1) return x;
   const Tensor part = b.at(x);
-  const std::int64_t width = part.elements / b.rows.outer;
-  const TensorId whole =
-      b.tensor(name, part.dtype, checked_mul(b.rows.inner, width), part.copies * b.slice.tp);
+  const TensorId whole = b.tensor(name, part.dtype, elements, part.copies * b.slice.tp);
   Operator& op = b.add("gather_tokens", OperatorKind::Transfer, {x}, {whole});
   const Bytes bytes = b.at(whole).bytes();
   op.collectives.push_back({CollectiveKind::AllGather, GroupKind::Tp, Pass::Forward,

@@ -44,6 +44,15 @@ TensorId selective_scan(Builder& b, const Mamba1& a, TensorId projected, TensorI
   return y;
 }
 
+// Each rank of tp multiplies with its channels, and reads all of the sum with them again.
+void add_sums_over_tp(Builder& b, TensorId sum) {
+  if (b.slice.tp == 1) return;
+  for (const Pass pass : {Pass::Forward, Pass::InputGradient}) {
+    b.last().collectives.push_back(
+        {CollectiveKind::AllReduce, GroupKind::Tp, pass, Beside::OwnProduct, b.at(sum).bytes()});
+  }
+}
+
 }  // namespace
 
 TensorId mamba1(Builder& b, const Mamba1& a, TensorId x) {
@@ -60,6 +69,7 @@ TensorId mamba1(Builder& b, const Mamba1& a, TensorId x) {
   TensorId chosen = product(b, {.name = "mamba_select", .in = width}, convolved_channels,
                             b.rows.inner, b.slice.tp, {&selected, 1})
                         .outputs[0];
+  add_sums_over_tp(b, chosen);
   chosen = norm(b, "mamba_select_norm", a.inner_norm, chosen, a.rank + 2 * a.state);
   const TensorId ranks =
       b.tensor("mamba_ranks", b.recipe.compute, checked_mul(b.rows.inner, a.rank), b.slice.tp);

@@ -63,6 +63,9 @@ TensorId adapted_rows(Builder& b, const Matrix& matrix, TensorId x, TensorId mad
 // x with outer rows to one with inner rows, by an all-gather over tp where they differ, in 8 bits
 // where it is `rounded` before.
 TensorId gathered(Builder& b, std::string_view name, TensorId x, bool rounded = false);
+// The same of other rows than tokens: `elements` of the whole.
+TensorId gathered_whole(Builder& b, std::string_view name, TensorId x, std::int64_t elements,
+                        bool rounded = false);
 
 // Rows of `width` numbers; Norm::None gives x back. Replicated gain.
 TensorId norm(Builder& b, std::string_view name, Norm norm, TensorId x, std::int64_t width);

@@ -5,12 +5,12 @@
 
 namespace trainwright::detail {
 
-// The input of a branch, and the weights that lay its result on the streams.
+// The input of a branch, the weights that lay its result on the streams, and those that mix them.
 struct Collapsed {
-  TensorId hidden, weights;
+  TensorId hidden, after, mix;
 };
 Collapsed collapse(Builder& b, std::string_view name, TensorId streams);
-TensorId expand(Builder& b, TensorId streams, TensorId branch, TensorId weights);
+TensorId expand(Builder& b, TensorId streams, TensorId branch, const Collapsed& by);
 // The embedding in every stream; and one hidden state of them before the head.
 TensorId spread_streams(Builder& b, TensorId x);
 TensorId joined_streams(Builder& b, TensorId streams);

@@ -73,14 +73,14 @@ Totals totals(const OperatorList& list, const HeldParameters& parameters) {
   Totals sum;
   add_kept(list, stays, sum);
   Alive forward{list.at(list.input).bytes()};
-  detail::Walk(list, stays, detail::Half::Both, forward).forward();
+  detail::Walk(list, stays, detail::BackwardPart::Both, forward).forward();
   sum.forward = forward.most;
   const Tensor& output = list.at(list.output);
   const Bytes before = sum.kept + (output.has_gradient ? output.bytes() : Bytes(0));
   Alive backward{before}, inputs{before};
-  detail::Walk whole(list, stays, detail::Half::Both, backward);
+  detail::Walk whole(list, stays, detail::BackwardPart::Both, backward);
   whole.backward();
-  detail::Walk(list, stays, detail::Half::Inputs, inputs).backward();
+  detail::Walk(list, stays, detail::BackwardPart::Inputs, inputs).backward();
   sum.backward = backward.most;
   sum.backward_input = inputs.most;
   sum.held_gradients = whole.held();

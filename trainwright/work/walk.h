@@ -20,15 +20,15 @@
 namespace trainwright::detail {
 
 // The whole backward pass, or its half for inputs: what the half for weights needs then stays.
-enum class Half : std::uint8_t { Both, Inputs };
+enum class BackwardPart : std::uint8_t { Both, Inputs };
 
 template <class Heap>
 class Walk {
  public:
-  Walk(const OperatorList& list, const std::vector<Stay>& stays, Half half, Heap& heap)
+  Walk(const OperatorList& list, const std::vector<Stay>& stays, BackwardPart part, Heap& heap)
       : list_(list),
         stays_(stays),
-        half_(half),
+        part_(part),
         heap_(heap),
         storages_(static_cast<std::int32_t>(list.tensors.size())),
         alive_(list.tensors.size()),
@@ -185,7 +185,7 @@ class Walk {
     const Operator& op = list_.operators[i];
     const Few<std::int32_t, 8> summed = make_gradients(op);
     // The workspace of a matrix is its weight gradient, which the other half makes.
-    const bool other_half = half_ == Half::Inputs && op.has_weight;
+    const bool other_half = part_ == BackwardPart::Inputs && op.has_weight;
     const std::int32_t beside =
         begin_work(other_half ? Bytes(0) : op.backward_workspace + op.weight_workspace, op);
     heap_.run(i);
@@ -244,7 +244,7 @@ class Walk {
     if (made(storage).held) return;
     made(storage).held = true;
     held_ += made(storage).bytes;
-    if (half_ == Half::Inputs) ++made(storage).users;  // who does not let go in this half
+    if (part_ == BackwardPart::Inputs) ++made(storage).users;  // who does not let go in this half
   }
 
   // Tensors by the operator that lets them go, in their order.
@@ -260,7 +260,7 @@ class Walk {
   }
   void let_saved_go(std::size_t t) {
     const Stay& stay = stays_[t];
-    if (half_ == Half::Inputs && stay.weights) return;
+    if (part_ == BackwardPart::Inputs && stay.weights) return;
     if (stay.kept()) drop(static_cast<std::int32_t>(t));
     if (!stay.made_again || again_[t] < 0) return;
     drop(again_[t]);
@@ -269,7 +269,7 @@ class Walk {
 
   const OperatorList& list_;
   const std::vector<Stay>& stays_;
-  Half half_;
+  BackwardPart part_;
   Heap& heap_;
   std::int32_t storages_ = 0;
   std::int32_t output_gradient_ = -1;
