@@ -11,13 +11,9 @@ import concurrent.futures
 import csv
 import html
 import json
+import math
 import os
-import pathlib
 import subprocess
-import sys
-
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from bars import ticks  # noqa: E402
 
 MOST_CHANCE = 0.7  # of OOM, with which `tune` tries a layout (trainwright/tune/tune.h)
 GIB = 2**30
@@ -28,6 +24,10 @@ def asked(program, words, layout):
     run = subprocess.run([program, "estimate", *words, "--layout", layout, "--json"], capture_output=True, text=True)
     memory = json.loads(run.stdout)["memory"]
     return max(one["driver"] for one in memory["classes"]) / GIB, memory["oom"], memory["capacity"] / GIB
+
+
+def ticks(least, most, step):
+    return [step * k for k in range(math.ceil(least / step), math.floor(most / step) + 1)]
 
 
 def picture(title, points, capacity):
@@ -49,9 +49,9 @@ def picture(title, points, capacity):
             '<circle cx="322" cy="44" r="5" fill="#ffffff" stroke="#1f6fb2"/><text x="332" y="48">not worth a trial</text>\n'
             '<circle cx="462" cy="44" r="7" fill="#c0562f"/><text x="475" y="48">tried, in this order</text>\n'
             '<rect x="60" y="58" width="640" height="26" fill="#f4e3dc"/><text x="704" y="100" text-anchor="end" fill="#555555">above: ran out of memory</text>\n')
-    for seconds in ticks(least, most):
+    for seconds in ticks(least, most, 20):
         text += f'<path d="M60 {y(seconds):.0f}H700" stroke="#e3e3e3"/><text x="54" y="{y(seconds) + 4:.0f}" text-anchor="end">{seconds:.0f} s</text>\n'
-    for gib in ticks(first, widest):
+    for gib in ticks(first, widest, 50):
         text += f'<text x="{x(gib):.0f}" y="356" text-anchor="middle">{gib:.0f}</text>\n'
     text += (f'<text x="380" y="378" text-anchor="middle">predicted memory of the fullest rank, GiB</text><text x="16" y="398" fill="#555555">height: '
              f'measured seconds of a step</text>\n<path d="M{x(capacity):.0f} 58V340" stroke="#555555" stroke-dasharray="4 3"/>'
