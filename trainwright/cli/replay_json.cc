@@ -148,7 +148,7 @@ std::string replay_svg(const Trace& trace, const Replay& replay,
   };
   Curve curve;
   curve.title = fmt::format("{}: live bytes, peak {}", trace.program, to_text(replay.peak));
-  curve.caption = fmt::format("{} ops; filled: live bytes",
+  curve.caption = fmt::format("{} ops; filled: live bytes during each op",
                               with_thousands(static_cast<std::int64_t>(trace.ops.size())));
   curve.label = [](double value) { return to_text(Bytes(static_cast<std::int64_t>(value))); };
   curve.values = numbers(replay.live);
@@ -165,7 +165,7 @@ std::string replay_svg(const Trace& trace, const Replay& replay,
       curve.values_above.push_back(static_cast<double>(last.value()));
     }
     curve.caption =
-        fmt::format("{} ops; filled: live bytes; line: the column beside, {} each op",
+        fmt::format("{} ops; filled: live bytes during each op; line: the column beside, {} it",
                     with_thousands(std::ssize(trace.ops)), theirs->before ? "before" : "after");
   }
   if (replay.peak_op.index() >= 0) {

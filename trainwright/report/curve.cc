@@ -89,12 +89,14 @@ std::string to_svg(const Curve& curve) {
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"
       "<text x=\"{2}\" y=\"24\" font-size=\"16\" fill=\"#1a1a1a\">{3}</text>\n",
       kLeft + kPlotWidth + 30, kTop + kPlotHeight + kBottom, kLeft, escaped(curve.title));
-  for (int tick = 0; tick <= 4; ++tick) {
-    const double y = kTop + kPlotHeight * (4 - tick) / 4;
+  // Round numbers of bytes are powers of two; three to five of them above zero.
+  const double tick = std::exp2(std::floor(std::log2(top / 3)));
+  for (double value = 0; value <= top; value += tick) {
+    const double y = kTop + kPlotHeight - value * scale;
     svg += fmt::format(
         "<line x1=\"{0}\" y1=\"{1:.1f}\" x2=\"{2}\" y2=\"{1:.1f}\" stroke=\"#dddddd\"/>\n"
         "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\" fill=\"#555555\">{5}</text>\n",
-        kLeft, y, kLeft + kPlotWidth, kLeft - 8, y + 4, escaped(curve.label(top * tick / 4)));
+        kLeft, y, kLeft + kPlotWidth, kLeft - 8, y + 4, escaped(curve.label(value)));
   }
   if (!curve.values.empty()) {
     svg += fmt::format("<polygon points=\"{}\" fill=\"#4477aa\" fill-opacity=\"0.75\"/>\n",
