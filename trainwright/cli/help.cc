@@ -60,13 +60,15 @@ std::string job_help(int width) {
 std::string cluster_help(int width) {
   std::string text =
       prose("A cluster (--on) is a count and an accelerator, a name or a file:", width);
-  text += lines_text({{"64xH100", "64 accelerators in nodes and domains as usually built"},
-                      {"32x8xA100-80GB", "32 nodes of 8"},
-                      {"256xGB200", "4 NVL72 racks, 64 accelerators of each"},
-                      {"selene, 64xselene", "a named cluster, or part of it in whole nodes"},
-                      {"64xH100+32x8xA100", "two groups of unlike accelerators"},
-                      {"mine.json", "a cluster file"}},
-                     width);
+  text += lines_text(
+      {{"64xH100", "64 accelerators in nodes and domains as usually built"},
+       {"32x8xA100-80GB", "32 nodes of 8"},
+       {"64xH100,network=4x200G", "what is known of their nodes; also cpu=epyc-7742, power=500W"},
+       {"256xGB200", "4 NVL72 racks, 64 accelerators of each"},
+       {"selene, 64xselene", "a named cluster, or part of it in whole nodes"},
+       {"64xH100+32x8xA100", "two groups of unlike accelerators"},
+       {"mine.json", "a cluster file"}},
+      width);
   text += '\n' + prose(
                      "`trainwright list accelerators` and `list clusters` show the names. A "
                      "cluster file is a JSON object:",
@@ -80,6 +82,10 @@ std::string cluster_help(int width) {
        {"  nodes", "how many"},
        {"  per_node", "accelerators in one (default: as usually built)"},
        {"  per_domain", "accelerators that share scale-up links (default: as usually built)"},
+       {"  network",
+        "adapters of a node: \"4x200G\", \"200G\", \"efa\", \"ethernet\" (default: not specified)"},
+       {"  cpu", "a known CPU, or its time per operator over a Xeon 8480's: \"1.3\""},
+       {"  power", "cap of an accelerator: \"500W\" (default: not specified)"},
        {"  rails",
         "separate networks, one per NIC of a node (default: as usually built; 1 with "
         "tiers)"},
@@ -196,7 +202,10 @@ Result<Output> run_help(const Invocation& invocation) {
   const auto topics = help_topics();
   std::vector<std::string> known = topics;
   for (const Term& term : terms()) {
-    for (const std::string& name : term.names) known.push_back(lower_case(name));
+    for (const std::string& name : term.names) {
+      const std::string word = lower_case(name);
+      if (std::find(known.begin(), known.end(), word) == known.end()) known.push_back(word);
+    }
   }
   return fail("trainwright help", fmt::format("there is no help on '{}'", topic),
               did_you_mean(topic, known,
