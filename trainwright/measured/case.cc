@@ -225,8 +225,7 @@ class CaseBook {
     if (made.words.trainer.empty()) made.words.trainer = kUsualTrainer;
     made.outcome = run.outcome;
     if (std::string reason = settle_words(made); !reason.empty()) return skip(reason);
-    LayoutContext context{accelerator_count(cases_.cluster_of(made)),
-                          usual_layout(cases_.trainer_of(made))};
+    const LayoutContext context = layout_context(cases_.cluster_of(made), cases_.trainer_of(made));
     auto read = parse_layout(made.words.layout, context);
     if (!read) return skip("no such layout: " + first_fault(read.error()));
     made.layout = read->layout;
@@ -277,7 +276,9 @@ class CaseBook {
     const Trainer& trainer = cases_.trainer_of(made);
     Json json = to_json(layout_of_columns(said.row, trainer));
     detail::lay_over(json, keys);
-    auto read = read_layout(json, "layout", {.world = {}, .usual = usual_layout(trainer)});
+    LayoutContext context = layout_context(cases_.cluster_of(made), trainer);
+    context.world = {};
+    auto read = read_layout(json, "layout", context);
     if (!read) return "no such layout: " + first_fault(read.error());
     made.layout = read->layout;
     auto asked = read_job(job, "job");
