@@ -52,7 +52,8 @@ double host_share(const Layout& layout, const Trainer& trainer, const Accelerato
   // torchtitan 0.3 distributed/cudagraph.py wrap_with_cuda_graph leaves others than NVIDIA's alone.
   const bool made = accelerator.vendor == "NVIDIA" || layout.on.has(Switch::Graphs);
   if (made && asks(layout, Switch::Graphs, trainer)) return 0;
-  // Graphs of attention and routers hold about every other kernel; assumed.
+  // Graphs of attention and routers hold about every other call: of a layer of Qwen3 30B-A3B on 16
+  // ranks of ep 12.5 of 27, of one of Llama's 4.5 of 8, as they are counted here.
   return asks(layout, Switch::PartGraphs, trainer) ? 0.5 : 1;
 }
 
