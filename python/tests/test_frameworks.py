@@ -9,6 +9,7 @@ accelerate = pytest.importorskip("accelerate")
 transformers = pytest.importorskip("transformers")
 
 from trainwright.answers import Export, answer_of  # noqa: E402
+from trainwright.layout import Layout  # noqa: E402
 
 
 def exported(layout, trainer, *more):
@@ -42,3 +43,15 @@ def test_training_arguments_are_made_of_it(tmp_path):
 def test_deepspeeds_settings_are_its_dict():
     found = exported("zero=3,mbs=1,gbs=64,seq=4096", "deepspeed")
     assert found.config == json.loads(found.file("ds_config.json")) == found.training_arguments["deepspeed"]
+
+
+def test_pytorchs_device_mesh_is_made_of_a_layout():
+    torch = pytest.importorskip("torch")
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=16)
+    try:
+        mesh = torch.distributed.init_device_mesh("cpu", **Layout(tp=2, pp=2, dp=4, dp_replicate=2).device_mesh())
+        assert mesh.mesh_dim_names == ("pp", "dp_replicate", "dp_shard", "tp")
+        assert mesh["tp"].mesh.tolist() == [0, 1] and mesh["pp"].mesh.tolist() == [0, 8]  # ranks of tp are neighbours
+    finally:
+        torch.distributed.destroy_process_group()

@@ -11,7 +11,6 @@ A model is a zoo name, a path, a dict or a `transformers` config. Answers are va
 `--json`; notebooks show them as tables; `print(plan.text())` is what the program prints. Only `trainwright.engine` and
 `trainwright.huggingface` touch PyTorch, only `to_pandas` pandas and `trainwright.mcp` the package mcp, and only when they are used.
 """
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from ._ask import Diagnostic, Error, Nothing
@@ -32,8 +31,9 @@ __all__ = ["Answer", "Calibration", "Cluster", "Diagnostic", "Error", "Estimate"
            "to_pandas", "tune", "validate"]
 
 try:
-    __version__ = version("trainwright")
-except PackageNotFoundError:  # a checkout on the path
+    from . import _core
+    __version__ = _core.version
+except ImportError:  # a checkout on the path, where the engine alone runs
     __version__ = "0"
 
 

@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import pathlib
-import subprocess
 import tempfile
 import threading
 import time
@@ -56,6 +55,34 @@ class Nothing(Error, AttributeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (str(self),), self.__dict__
+
+
+class Absent:
+    """Stands where an answer has nothing: it is false, and whatever is asked of it raises why."""
+    __slots__ = ("why",)
+
+    def __init__(self, why: str):
+        self.why = why
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Absent) and other.why == self.why
+
+    def __hash__(self) -> int:
+        return hash(self.why)
+
+    def __repr__(self) -> str:
+        return f"<nothing: {self.why}>"
+
+    def __str__(self) -> str:
+        return ""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "why":  # what copies, pickles and shows objects looks for
+            raise AttributeError(name)
+        raise Nothing(self.why)
 
 
 Error.__module__ = Nothing.__module__ = "trainwright"  # where people know them from
@@ -116,6 +143,7 @@ def run(words: list[str], width: int = 80) -> tuple[str, dict[str, str]]:
 def run_program(words: list[str], width: int = 80) -> tuple[str, dict[str, str]]:
     """The same of a program of its own, for what starts others; what it says meanwhile passes through. Ctrl-C ends it, and it says
     what it has by then."""
+    import subprocess
     LOG.debug("started: %s", " ".join(words))
     with subprocess.Popen([PROGRAM, *words], stdout=subprocess.PIPE) as process:
         try:
@@ -140,17 +168,18 @@ def interruptible(answer: Callable[[Any], Any]) -> Any:
         return answer(None)
     stop: Any = core().Stop()
     done: list[Any] = []
+    over = threading.Event()  # an interrupted join() takes the thread for ended, and Python would not wait for it when it exits
 
     def work() -> None:
         try:
             done.append((answer(stop), None))
         except BaseException as fault:  # raised again where it was asked for
             done.append((None, fault))
+        over.set()
 
-    thread = threading.Thread(target=work, name="trainwright")
-    thread.start()
+    threading.Thread(target=work, name="trainwright").start()
     try:
-        thread.join()
+        over.wait()
     except BaseException:
         stop.set()
         stop = None  # or the traceback keeps it until after the module is gone
@@ -219,6 +248,8 @@ def document_word(value: Any) -> str:
 
 def entries_word(value: Any) -> str | None:
     """A layout or a job: "tp=8,sp", {"tp": 8, "sp": True}, a `Layout`, or what has one, such as a row of a plan."""
+    if isinstance(value, Absent):
+        raise Nothing(value.why)
     value = getattr(value, "layout", value)
     if value is None or not isinstance(value, Mapping):
         return None if value is None else str(value)

@@ -10,7 +10,7 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ._ask import Nothing
+from ._ask import Absent
 
 T = TypeVar("T")
 
@@ -40,34 +40,6 @@ class Record(Mapping[str, Any]):
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         return {key: thawed(value) for key, value in self._values.items()}
-
-
-class Absent:
-    """Stands where an answer has nothing: it is false, and whatever is asked of it raises why."""
-    __slots__ = ("why",)
-
-    def __init__(self, why: str):
-        self.why = why
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Absent) and other.why == self.why
-
-    def __hash__(self) -> int:
-        return hash(self.why)
-
-    def __repr__(self) -> str:
-        return f"<nothing: {self.why}>"
-
-    def __str__(self) -> str:
-        return ""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "why":  # what copies, pickles and shows objects looks for
-            raise AttributeError(name)
-        raise Nothing(self.why)
 
 
 def absent(why: str) -> Any:

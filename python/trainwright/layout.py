@@ -103,6 +103,22 @@ class Layout:
         """What a table of layouts has as columns."""
         return {name: getattr(self, name) for name in ("tp", "pp", "vpp", "cp", "ep", "dp", "zero", "mbs", "gbs", "seq")}
 
+    def device_mesh(self) -> dict[str, tuple[Any, ...]]:
+        """Keyword arguments of `torch.distributed.init_device_mesh`: the degrees above 1, neighbours last.
+
+        >>> from trainwright import Layout
+        >>> Layout(tp=2, pp=2, dp=4, dp_replicate=2).device_mesh()
+        {'mesh_shape': (2, 2, 2, 2), 'mesh_dim_names': ('pp', 'dp_replicate', 'dp_shard', 'tp')}
+        """
+        if self.dp is None:
+            raise fault(self, "dp is not named", "an answer's layout has it")
+        replicas = self.dp_replicate or 1
+        sizes = {"tp": self.tp, "cp": self.cp, "pp": self.pp, "dp": self.dp, "dp_replicate": replicas, "dp_shard": self.dp // replicas}
+        axes = [axis for axis in reversed((self.order or "tp-cp-ep-dp-pp").split("-")) if axis != "ep"]
+        names = [name for axis in axes for name in (("dp_replicate", "dp_shard") if axis == "dp" and replicas > 1 else (axis,))
+                 if sizes[name] > 1]
+        return {"mesh_shape": tuple(sizes[name] for name in names), "mesh_dim_names": tuple(names)}
+
     def __str__(self) -> str:
         said = {"tp": self.tp, "pp": self.pp, "mbs": self.mbs, **self.to_dict()}
         return str(entries_word({name: said[name] for name in KINDS if name in said}))

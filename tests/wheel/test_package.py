@@ -80,6 +80,18 @@ def test_control_c_ends_a_search_and_leaves_nothing_running():
         assert time.monotonic() - begin < 10  # the search takes thirteen, alone on its core
 
 
+def test_control_c_that_nobody_catches_leaves_a_traceback_and_nothing_else():
+    script = ("import trainwright; print('asking', flush=True); "
+              "trainwright.plan('deepseek-v3', on='16384xH100', batch=15360, seq=4096, top=100)")
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as process:
+        assert process.stdout.readline() == "asking\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+    assert said.endswith("KeyboardInterrupt\n") and "leaked" not in said
+
+
 ASKED = {"on": "8xH100", "layout": {"tp": 2, "gbs": 64, "seq": 4096}}
 
 

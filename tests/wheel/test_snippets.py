@@ -158,8 +158,10 @@ def test_a_notebook_shows_what_would_fit(nothing_fits):
     shown = nothing_fits._repr_html_()
     assert "nothing fits" in shown and str(nothing_fits.smallest.layout) in shown and "lora=16" in shown
     assert nothing_fits.fits_on.cluster in shown
-    with pytest.raises(tw.Error, match="nothing-fits"):
-        nothing_fits.layout
+    for ask in (lambda: nothing_fits.layout, nothing_fits.estimate,
+                lambda: tw.estimate("llama-2-7b", on="8xH100", layout=nothing_fits.recommended)):
+        with pytest.raises(tw.Error, match="nothing-fits"):
+            ask()
 
 
 def test_a_refusal_is_shown_with_its_rule():
