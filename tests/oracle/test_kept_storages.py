@@ -54,6 +54,34 @@ MORE = {"bloom": {"vocab_size": 96, "n_layer": 1, "n_head": 4, "hidden_size": 32
         "phi3": _SMALL | {"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 32}}
 OTHERS = ("mistral", "qwen2", "gemma", "gemma3_text", "phi3", "bloom", "starcoder2", "granite", "olmo2", "olmo3", "arcee", "nemotron", "seed_oss",
           "smollm3")
+# Parts that came in 2025 and 2026, each in layers that have it: sparse attention by an indexer, hyper-connections and compressed
+# attention, xIELU, sinks, norms by a power, values that are keys, gates, routers of every sort, short convolutions.
+_ROUTED = _SMALL | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16, "pad_token_id": 0, "experts_implementation": "grouped_mm"}
+_LOCAL = _SMALL | _EXPERTS | {"pad_token_id": 0}
+_SPARSE = _LATENT | {"index_n_heads": 2, "index_head_dim": 8, "index_topk": 4}
+_GEMMA4 = _SMALL | {"pad_token_id": 0, "global_head_dim": 16, "hidden_size_per_layer_input": 0, "sliding_window": 8, "num_kv_shared_layers": 0,
+                    "layer_types": ["sliding_attention", "full_attention"]}
+_STREAMS = {"vocab_size": 96, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1,
+            "head_dim": 16, "q_lora_rank": 12, "o_groups": 2, "o_lora_rank": 8, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_shared_experts": 1,
+            "hc_mult": 4, "sliding_window": 8, "index_n_heads": 2, "index_head_dim": 8, "index_topk": 2, "max_position_embeddings": 64,
+            "layer_types": ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"],
+            "mlp_layer_types": ["moe"] * 3, "experts_implementation": "grouped_mm",
+            "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 8}}
+NEW = {
+    "deepseek_v32": (_SPARSE, 0, 1), "glm_moe_dsa": (_SPARSE | {"qk_nope_head_dim": 4, "v_head_dim": 8, "indexer_types": ["full", "shared"]}, 0, 1),
+    "deepseek_v4": (_STREAMS, 0, 1, 2),
+    "apertus": (_SMALL | {"pad_token_id": 0}, 0), "afmoe": (_ROUTED | {"num_dense_layers": 1, "num_shared_experts": 1}, 0, 1),
+    "gemma4_text": (_GEMMA4, 0, 1), "cohere": (_SMALL | {"pad_token_id": 0}, 0),
+    "gpt_oss": (_LOCAL | {"layer_types": ["full_attention", "sliding_attention"], "sliding_window": 8}, 0, 1),
+    "hy_v3": (_ROUTED | {"num_shared_experts": 1}, 1), "exaone_moe": (_ROUTED | {"num_shared_experts": 1, "n_group": 1, "topk_group": 1}, 1),
+    "qwen3_moe": (_ROUTED, 0), "qwen2_moe": (_ROUTED | {"shared_expert_intermediate_size": 16}, 0), "olmoe": (_LOCAL | {"num_experts": 4}, 0),
+    "flex_olmo": (_LOCAL | {"num_experts": 4}, 0), "granitemoe": (_LOCAL, 0), "aria_text": (_SMALL | {"pad_token_id": 0, "moe_num_experts": 4, "moe_topk": 2,
+    "moe_num_shared_experts": 1, "experts_implementation": "grouped_mm"}, 0), "minimax_m2": (_LOCAL, 0), "ministral": (_SMALL, 0), "exaone4": (_SMALL | {"pad_token_id": 0}, 0),
+    "lfm2": (_SMALL | {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False}, 0, 1),
+    "lfm2_moe": (_ROUTED | {"layer_types": ["conv", "full_attention"], "num_dense_layers": 1}, 0, 1),
+}
+# Whose classes have no sdpa: sinks, and rows without a place of their own.
+ONLY_EAGER = {"deepseek_v4", "gpt_oss"}
 # Attention of the family that PyTorch's kernel cannot do: soft-capped scores.
 WITHOUT_SDPA = {"gemma2"}
 RECOMPUTES = ("none", "full", "selective")
@@ -86,9 +114,12 @@ def cases(family: str) -> list[Layer]:
             for spec in FAMILIES[family] for attention in kernels for recompute in RECOMPUTES]
 
 
-def as_on_a_gpu(kept: list[Kept]) -> list[Kept]:
-    """The statistics of layer norms, the second and third result of the op, in fp32."""
+def as_on_a_gpu(kept: list[Kept], rows: int = 0, taps: int = 0) -> list[Kept]:
+    """The statistics of layer norms, the second and third result of the op, in fp32; short convolutions as the kernel of causal_conv1d gives
+    them: PyTorch's own has taps - 1 rows more of each sequence of so many rows."""
     def converted(one: Kept) -> Kept:
+        if taps and one.made_by == "aten.convolution.default":
+            return dataclasses.replace(one, size=one.size // (rows + taps - 1) * rows)
         statistic = one.made_by == "aten.native_layer_norm.default" and one.result > 0
         return dataclasses.replace(one, dtype="fp32", size=one.size * 2) if statistic and one.dtype == "bf16" else one
     return [converted(one) for one in kept]
@@ -144,6 +175,19 @@ def test_other_families_keep_what_the_list_says():
              for kind in OTHERS for batch in (1, 2) for attention in ("eager", "sdpa") if (kind, attention) != ("bloom", "sdpa")]
     faults = faults_of(specs, named=False)
     assert not faults, faults
+
+
+@pytest.mark.parametrize("family", NEW)
+def test_new_parts_keep_what_the_list_says(family):
+    config, *layers = NEW[family]
+    specs = [Layer({"model_type": family, **config}, index, batch, 16, BF16, attention) for index in layers for batch in (1, 2)
+             for attention in (("eager",) if family in ONLY_EAGER else ("eager", "sdpa"))]
+    faults = []
+    for spec, one in zip(specs, lists([request(spec) for spec in specs])):
+        real = as_on_a_gpu(kept_by_layer(spec), spec.sequence, 3 if family.startswith("lfm2") else 0)
+        if found := differences(one["kept"], real):
+            faults.append("\n    ".join([f"{family} layer {spec.index} {spec.attention} b={spec.batch}", *found]))
+    assert not faults, "\n".join(faults)
 
 
 def test_under_autocast_products_keep_copies_of_inputs_and_weights():

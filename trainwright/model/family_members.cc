@@ -121,6 +121,8 @@ constexpr Named<bool CodeStyle::*> kStyles[] = {
     {"scores_in_fp32", &CodeStyle::scores_in_fp32},
     {"scores_of_chosen", &CodeStyle::scores_of_chosen},
     {"scores_narrowed", &CodeStyle::scores_narrowed},
+    {"scores_by_root", &CodeStyle::scores_by_root},
+    {"layer_norm_in_steps", &CodeStyle::layer_norm_in_steps},
     {"rms_by_power", &CodeStyle::rms_by_power},
     {"scores_before_experts", &CodeStyle::scores_before_experts},
     {"takes_flash_kernels", &CodeStyle::takes_flash_kernels},

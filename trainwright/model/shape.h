@@ -271,6 +271,7 @@ struct CodeStyle {
   enum class Gate { Plain, Clamped, ClampedSigmoid } gate = Gate::Plain;
   bool rms_by_power = false;         // (mean of squares)^-0.5, of which the mean stays
   bool one_plus_norm_gain = false;   // 1 + gain also in layer norms
+  bool layer_norm_in_steps = false;  // written out in fp32 instead of PyTorch's kernel
   bool joined_attention = false;     // query, key and value are views of one product's result
   bool joined_feed_forward = false;  // gate and up are
   bool softmax_in_fp32 = true;       // else in the dtype of the scores
@@ -281,6 +282,7 @@ struct CodeStyle {
   bool router_in_fp32 = false;         // its product too, not only the scores
   bool scores_in_fp32 = true;          // else in the dtype of the router's product
   bool scores_of_chosen = false;       // softmax over the chosen experts, not over all
+  bool scores_by_root = false;         // sqrt(softplus(x)) instead of a sigmoid or softmax
   bool scores_divided = true;          // by the sum of the chosen; a config may say so
   bool scores_narrowed = false;        // to the dtype of the layer before they scale its rows
   bool scores_before_experts = false;  // tokens are scaled on their way in

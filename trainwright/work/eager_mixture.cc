@@ -67,7 +67,9 @@ Routed route(Builder& b, const MixtureOfExperts& m, TensorId x) {
   if (style.scores_in_fp32) from = cast(b, "router_logits", from, Dtype::Fp32);
   const auto score = [&](TensorId of, std::string_view name) {
     const TensorId scores = b.like(of, name);
-    routing(each(b, "score", {of}, scores, 4)).saves.push_back({scores, Half::Input});
+    Operator& op = routing(each(b, "score", {of}, scores, 4));
+    op.saves.push_back({scores, Half::Input});
+    if (style.scores_by_root) op.saves.push_back({of, Half::Input});
     return scores;
   };
   const auto choose = [&](TensorId of) {

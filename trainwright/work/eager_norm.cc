@@ -12,6 +12,13 @@ void gain(Builder& b, std::string_view name, TensorId normalized, TensorId resul
   op.has_weight = b.recipe.code.delays_vectors;
 }
 
+// A copy of the gain in fp32, or 1 + gain: no parameter, so it stays for the gradient of the input.
+void keep_of_gain(Builder& b, std::string_view name, std::int64_t width) {
+  const TensorId made = b.tensor(name, Dtype::Fp32, width, b.slice.tp * b.slice.cp);
+  b.last().outputs.push_back(made);
+  b.last().saves.push_back({made, Half::Input, of_input(0)});
+}
+
 // y = x / sqrt(mean(x^2) + e), in fp32, of rows of `width` numbers. What is scaled may be a
 // narrower copy of what is squared.
 TensorId root_mean_square(Builder& b, const View& part, TensorId scaled, std::int64_t width) {
@@ -49,13 +56,8 @@ TensorId gained(Builder& b, std::string_view name, TensorId normalized, std::int
   const TensorId scaled = b.like(normalized, "normed");
   gain(b, name, normalized, scaled);
   const bool copied = place == CodeStyle::Gain::CopiedBeforeCast && b.recipe.weight != Dtype::Fp32;
-  if (copied || place == CodeStyle::Gain::OnePlusBeforeCast) {
-    // The copy, or 1 + gain, is no parameter, so it stays for the gradient of the input.
-    const TensorId made = b.tensor(copied ? "gain_copy" : "one_plus_gain", Dtype::Fp32, width,
-                                   b.slice.tp * b.slice.cp);
-    b.last().outputs.push_back(made);
-    b.last().saves.push_back({made, Half::Input, of_input(0)});
-  }
+  if (copied) keep_of_gain(b, "gain_copy", width);
+  if (place == CodeStyle::Gain::OnePlusBeforeCast) keep_of_gain(b, "one_plus_gain", width);
   return cast(b, "normed", scaled, dtype);
 }
 
@@ -69,9 +71,35 @@ TensorId rms_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
                   : cast(b, "normed", normalized, dtype);
 }
 
+// x less its mean, twice, over the root of the mean of squares, in fp32 (transformers 5.23.0
+// modeling_cohere.py, CohereLayerNorm).
+TensorId layer_norm_in_steps(Builder& b, std::string_view name, TensorId x, std::int64_t width) {
+  const TensorId wide = cast(b, "norm_input", x, Dtype::Fp32);
+  const auto centred = [&](std::string_view made) {
+    const TensorId y = b.like(wide, made);
+    each(b, "centre", {wide}, y).kind = OperatorKind::Norm;
+    return y;
+  };
+  const TensorId first = centred("norm_centred"), second = centred("norm_centred_again");
+  const std::int64_t rows = b.at(x).elements / width;
+  const TensorId inverse = b.tensor("inverse_rms", Dtype::Fp32, rows, b.at(x).copies);
+  Operator& root = each(b, "inverse_root", {first}, inverse, real(width) * 2);
+  root.kind = OperatorKind::Norm;
+  root.saves = {{first, Half::Input}, {inverse, Half::Input}};
+  const TensorId normalized = b.like(wide, "normalized");
+  Operator& scale = each(b, "normalize", {second, inverse}, normalized);
+  scale.kind = OperatorKind::Norm;
+  scale.saves = {{second, Half::Input}, {inverse, Half::Input}};
+  const TensorId normed = b.like(normalized, "normed");
+  gain(b, name, normalized, normed);
+  if (b.recipe.weight != Dtype::Fp32) keep_of_gain(b, "gain_copy", width);
+  return cast(b, "normed", normed, b.at(x).dtype);
+}
+
 // One kernel, torch.nn.LayerNorm; its two statistics per row are fp32 on accelerators.
 TensorId layer_norm(Builder& b, std::string_view name, bool has_gain, TensorId x,
                     std::int64_t width) {
+  if (has_gain && b.model.style.layer_norm_in_steps) return layer_norm_in_steps(b, name, x, width);
   const std::int64_t rows = b.at(x).elements / width;
   const TensorId normed = b.like(x, "normed", b.recipe.wide ? Dtype::Fp32 : b.at(x).dtype);
   const TensorId mean = b.constant("norm_mean", Dtype::Fp32, rows, b.at(x).copies);

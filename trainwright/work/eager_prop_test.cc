@@ -26,6 +26,7 @@ CodeStyle any_style() {
           .gate = static_cast<CodeStyle::Gate>(within(0, 2)),
           .rms_by_power = any_bool(),
           .one_plus_norm_gain = any_bool(),
+          .layer_norm_in_steps = any_bool(),
           .joined_attention = any_bool(),
           .joined_feed_forward = any_bool(),
           .softmax_in_fp32 = any_bool(),
@@ -35,6 +36,7 @@ CodeStyle any_style() {
           .router_in_fp32 = any_bool(),
           .scores_in_fp32 = any_bool(),
           .scores_of_chosen = any_bool(),
+          .scores_by_root = any_bool(),
           .scores_divided = any_bool(),
           .scores_narrowed = any_bool(),
           .scores_before_experts = any_bool()};
