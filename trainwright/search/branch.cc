@@ -42,11 +42,22 @@ LeastStep Fastest::least_of(const std::vector<StepPieces>& by_order) const {
   return least;
 }
 
+// Trunks that differ in their micro-batch alone follow each other.
+const Late::Legal& Fastest::legal_below(const Branch& branch, const Layout& layout) {
+  const std::size_t degrees = space_.degrees_of(branch.trunk);
+  if (branch.recompute >= 0) return late_.legal(layout, degrees, {Decided::Recompute});
+  const std::array<std::size_t, 2> trunk = {
+      degrees, static_cast<std::size_t>(branch.trunk) % space_.manners().size()};
+  const bool known = last_legal_ != nullptr && legal_trunk_ == trunk &&
+                     !late_.rules().open(layout, degrees).late_by_batch;
+  if (!known) last_legal_ = &late_.legal(layout, degrees, {});
+  legal_trunk_ = trunk;
+  return *last_legal_;
+}
+
 std::vector<StepPieces> Fastest::whole(const Branch& branch) {
   Layout layout = space_.layout(branch);
-  Flags<Decided> decided;
-  if (branch.recompute >= 0) decided.insert(Decided::Recompute);
-  layout.on.bits |= late_.legal(layout, space_.degrees_of(branch.trunk), decided).together.bits;
+  layout.on.bits |= legal_below(branch, layout).together.bits;
   // Which layers are run again is known once they are dealt out; none is the least.
   const RecomputeKind kind = layout.recompute.kind;
   if (kind == RecomputeKind::Block || kind == RecomputeKind::EveryNth) layout.recompute = {};
@@ -89,8 +100,8 @@ bool Fastest::is_refused(const Branch& branch, std::int64_t layouts) {
 }
 
 void Fastest::push_trunk(std::int64_t trunk) {
-  if (is_refused({.trunk = trunk}, space_.leaves({.trunk = trunk}))) return;
   if (is_cut_by_states(trunk)) return;
+  if (is_refused({.trunk = trunk}, space_.leaves({.trunk = trunk}))) return;
   const auto pieces = whole({.trunk = trunk});
   if (pieces.empty()) return;
   push({least_of(pieces).with_idle(space_.least_idle_of(trunk)), Level::Trunk, {.trunk = trunk}});
@@ -129,14 +140,14 @@ void Fastest::begin_again(Bytes capacity, Seconds most) {
 }
 
 // Without what hangs on the micro-batch, the manner, recompute and pipelines.
-const Fastest::StateBytes& Fastest::states_of(const Branch& branch) {
-  const Layout layout = space_.layout({.trunk = branch.trunk, .sharing = branch.sharing});
-  const std::array<std::size_t, 3> key = {space_.degrees_of(branch.trunk),
-                                          static_cast<std::size_t>(branch.sharing),
-                                          static_cast<std::size_t>(layout.gradients)};
+Fastest::StateBytes& Fastest::states_of(const Branch& branch) {
+  const std::array<std::size_t, 3> key = {
+      space_.degrees_of(branch.trunk), static_cast<std::size_t>(branch.sharing),
+      static_cast<std::size_t>(space_.gradients_of(branch.trunk))};
   const auto found = states_.find(key);
   if (found != states_.end()) return found->second;
-  StateBytes made{memory_.states(layout).value_or(Bytes(0)), memory_.layer_states(layout)};
+  const Layout layout = space_.layout({.trunk = branch.trunk, .sharing = branch.sharing});
+  StateBytes made{memory_.states(layout).value_or(Bytes(0)), memory_.layer_states(layout), {}};
   return states_.emplace(key, std::move(made)).first->second;
 }
 
@@ -162,12 +173,22 @@ Bytes Fastest::least_bytes(std::int64_t trunk, const StateBytes& states, Bytes k
   return least.value_or(Bytes(0));
 }
 
+Bytes Fastest::least_states(const Branch& branch) {
+  StateBytes& states = states_of(branch);
+  const std::vector<Pipeline>* pipelines = &space_.pipelines(branch.trunk);
+  for (const auto& [list, bytes] : states.least) {
+    if (list == pipelines) return bytes;
+  }
+  states.least.emplace_back(pipelines, least_bytes(branch.trunk, states, Bytes(0)));
+  return states.least.back().second;
+}
+
 // Whether no way to share weights leaves little enough on a rank.
 bool Fastest::is_cut_by_states(std::int64_t trunk) {
   std::optional<Bytes> least;
   Branch branch{.trunk = trunk};
   for (branch.sharing = 0; branch.sharing < std::ssize(space_.sharings(trunk)); ++branch.sharing) {
-    const Bytes bytes = least_bytes(trunk, states_of(branch), Bytes(0));
+    const Bytes bytes = least_states(branch);
     if (bytes <= capacity_) return false;
     least = std::min(least.value_or(bytes), bytes);
   }
@@ -199,8 +220,7 @@ std::vector<Fastest::Shared> Fastest::sharings_below(const Branch& branch) {
   for (of.sharing = 0; of.sharing < std::ssize(space_.sharings(branch.trunk)); ++of.sharing) {
     if (branch.sharing >= 0 && branch.sharing != of.sharing) continue;
     const std::int64_t layouts = space_.leaves(of);
-    if (is_refused(of, layouts)) continue;
-    if (is_cut(of, least_bytes(of.trunk, states_of(of), Bytes(0)), layouts)) continue;
+    if (is_cut(of, least_states(of), layouts) || is_refused(of, layouts)) continue;
     Shared shared = shared_by(of);
     if (!shared.by_order.empty()) found.push_back(std::move(shared));
   }
@@ -252,13 +272,14 @@ bool Fastest::is_cut(const Branch& branch, Bytes bytes, std::int64_t layouts, Se
 
 // Of stages whose first n layers are run again all may be.
 Bytes Fastest::kept_of(const Branch& twig) {
-  Branch of = twig;
-  of.sharing = 0;
-  Layout layout = space_.layout(of);
+  const auto [known, fresh] = kept_.try_emplace({twig.trunk, twig.recompute});
+  if (!fresh) return known->second;
+  Layout layout = space_.layout({.trunk = twig.trunk, .recompute = twig.recompute, .sharing = 0});
   if (layout.recompute.kind == RecomputeKind::EveryNth) return Bytes(0);
   if (layout.recompute.kind == RecomputeKind::Block)
     layout.recompute = {RecomputeKind::Full, {}, 1};
-  return memory_.least_kept(layout).value_or(Bytes(0));
+  known->second = memory_.least_kept(layout).value_or(Bytes(0));
+  return known->second;
 }
 
 std::vector<std::pair<Branch, Bytes>> Fastest::below(const Branch& branch) {

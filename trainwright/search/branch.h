@@ -86,7 +86,7 @@ class Fastest {
   // Of a branch that was cut what the next choice leaves: ways to share weights, then to recompute,
   // then leaves; and what some rank of each needs at least.
   std::vector<std::pair<Branch, Bytes>> below(const Branch& branch);
-  // The legal ways of a leaf that take less memory than its others, one for each order of ranks.
+  // The legal ways of a leaf that may take less memory than its others.
   std::vector<Branch> leanest_ways(const Branch& leaf);
   // Rules that refuse all layouts of a branch.
   std::vector<const Rule*> refusing(const Branch& branch);
@@ -128,6 +128,8 @@ class Fastest {
   struct StateBytes {
     Bytes mean;
     std::vector<RealBytes> layers;
+    // With the pipelines of these lists, at least.
+    std::vector<std::pair<const std::vector<Pipeline>*, Bytes>> least;
   };
   // A twig, whose leaves come in the order of their pipelines' idle time.
   struct KnownTwig {
@@ -153,7 +155,8 @@ class Fastest {
   };
   Shared shared_by(const Branch& branch);
   std::vector<Shared> sharings_below(const Branch& branch);
-  const StateBytes& states_of(const Branch& branch);
+  StateBytes& states_of(const Branch& branch);
+  Bytes least_states(const Branch& branch);
   bool is_cut_by_states(std::int64_t trunk);
   void split_trunk(const Branch& branch);
   void split(const Node& node);
@@ -189,6 +192,7 @@ class Fastest {
   // By order of ranks, none where there is nothing to run: what no recompute is, and nothing
   // travelling, where those are not chosen.
   std::vector<StepPieces> whole(const Branch& branch);
+  const Late::Legal& legal_below(const Branch& branch, const Layout& layout);
   LeastStep least_of(const std::vector<StepPieces>& by_order) const;
   // Of the layouts that may fit the one that looks best, when the search is stopped.
   std::optional<Layout> next_of_known();
@@ -207,6 +211,8 @@ class Fastest {
   static bool is_known(const Node& node) { return node.level >= Level::Fitting; }
 
   Late late_;
+  const Late::Legal* last_legal_ = nullptr;  // of this trunk: degrees and manner
+  std::array<std::size_t, 2> legal_trunk_ = {};
   std::size_t manner_ = 0, stem_ = 0;  // the next to meet
   std::vector<Node> heap_;
   std::vector<Node> left_ = {};   // once stopped: known ones, the last is the next
@@ -215,6 +221,7 @@ class Fastest {
   std::int64_t dive_left_ = 0;  // memory evaluations of a dive
   std::vector<KnownTwig> twigs_ = {};
   std::map<std::array<std::size_t, 3>, StateBytes> states_ = {};
+  std::map<std::pair<std::int64_t, std::int32_t>, Bytes> kept_ = {};  // by trunk and recompute
   Bytes capacity_;
   static constexpr Seconds kForever = Seconds(std::numeric_limits<double>::infinity());
   Seconds most_ = kForever;  // nothing above is looked at

@@ -149,8 +149,8 @@ std::int32_t Late::leanest(const Layout& layout) const {
 
 const Late::Legal& Late::legal(const Layout& layout, std::size_t degrees,
                                const Flags<Decided>& decided) {
-  static const Legal kOne{.sets = {{.most = true, .most_closed = true}}};
-  if (sets() == 1) return kOne;
+  static const Legal only{.sets = {{.most = true, .most_closed = true}}};
+  if (sets() == 1) return only;
   const Rules::Open& open = rules_.open(layout, degrees);
   const Facts known = rules_.known(layout, decided);
   std::vector<std::int64_t> key = {open.late_number};

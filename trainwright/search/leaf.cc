@@ -178,6 +178,8 @@ std::vector<Branch> Fastest::leanest_ways(const Branch& leaf) {
                                          {Decided::Recompute, Decided::Sharing, Decided::Pipeline});
   std::vector<Branch> leanest;
   for (std::int32_t order = 0; order < late_.orders_of(layout); ++order) {
+    const Layout other = late_.in_order(layout, order);
+    if (order > 0 && !memory_.may_take_less_outside(other, layout)) continue;
     for (const Late::Set& set : legal.sets) {
       if (!set.leanest) continue;
       leanest.push_back(leaf);

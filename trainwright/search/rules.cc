@@ -164,6 +164,13 @@ Rules::Rules(const SearchQuestion& question) : question_(question) {
     if (rule.severity == Severity::Forbidden) forbidding.push_back(&rule);
   }
   rules_ = open_rules(forbidding, only(all, kOfQuestion));
+  for (const Rule* rule : rules_) {
+    if (asks_about(*rule, is_of_trunk)) of_trunk_.insert(rule);
+    if (asks_about(*rule, [](Variable of) { return is_among(of, kOfSharing); })) {
+      of_sharing_.insert(rule);
+    }
+    if (asks_about(*rule, is_late)) late_.insert(rule);
+  }
 }
 
 const Rules::Open& Rules::open(const Layout& layout, std::size_t degrees) {
@@ -178,16 +185,16 @@ const Rules::Open& Rules::open(const Layout& layout, std::size_t degrees) {
     const bool broken = evaluate(*rule, settled) == Verdict::Violated;
     (broken ? made.broken : made.rules).push_back(rule);
     if (broken) continue;
-    if (asks_about(*rule, is_of_trunk)) made.of_trunk.push_back(rule);
-    if (asks_about(*rule, [](Variable of) { return is_among(of, kOfSharing); })) {
-      made.of_sharing.push_back(rule);
-    }
-    if (!asks_about(*rule, is_late)) continue;
+    if (of_trunk_.contains(rule)) made.of_trunk.push_back(rule);
+    if (of_sharing_.contains(rule)) made.of_sharing.push_back(rule);
+    if (!late_.contains(rule)) continue;
     made.late.push_back(rule);
     for (const Variable of : variables_in(*rule)) {
       if (!is_among(of, made.late_mentioned)) made.late_mentioned.push_back(of);
     }
   }
+  made.late_by_batch = is_among(Variable::Mbs, made.late_mentioned) ||
+                       is_among(Variable::MicroBatches, made.late_mentioned);
   made.late_number = late_numbers_.try_emplace(made.late, std::ssize(late_numbers_)).first->second;
   return made;
 }

@@ -7,6 +7,7 @@
 // that no rule has (layout.h, violations) is not asked here.
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "trainwright/search/search.h"
@@ -36,6 +37,7 @@ class Rules {
     std::vector<const Rule*> late = {};                       // that ask about a late switch
     std::vector<Variable> late_mentioned = {};                // by these
     std::int64_t late_number = 0;                             // the same for the same `late`
+    bool late_by_batch = false;  // whether they ask about micro-batches
   };
   const Open& open(const Layout& layout, std::size_t degrees);
   // What rules may know of a layout of which so much is decided; of late switches what is unasked.
@@ -47,7 +49,8 @@ class Rules {
  private:
   const SearchQuestion& question_;
   std::vector<const Rule*> rules_ = {};
-  std::vector<std::optional<Open>> open_ = {};  // by degrees
+  std::set<const Rule*> of_trunk_ = {}, of_sharing_ = {}, late_ = {};  // that ask about it
+  std::vector<std::optional<Open>> open_ = {};                         // by degrees
   std::map<std::vector<const Rule*>, std::int64_t> late_numbers_ = {};
 };
 

@@ -106,6 +106,9 @@ class Space {
   // The same number for stems that differ in their micro-batch alone: weights do not hang on it,
   // nor on any of the manners but the dtype of gradients.
   std::size_t degrees_of(std::int64_t trunk) const { return degrees_of_[stem_of(trunk)]; }
+  GradientDtype gradients_of(std::int64_t trunk) const {
+    return manners_[manner_of(trunk)].gradients.value_or(stems_[stem_of(trunk)].gradients);
+  }
   // What is not chosen stays as the trunk has it: no recompute, no sharding, the trunk's pp in one
   // chunk, no switch.
   Layout layout(const Branch& branch) const;
