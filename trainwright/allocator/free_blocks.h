@@ -83,7 +83,7 @@ class FreeBlocks {
   }
 
  private:
-  static constexpr std::size_t kBins = 61 * 8;  // of sizes below 2^63
+  static constexpr std::size_t kBins = std::size_t{61} * 8;  // of sizes below 2^63
 
   // Sizes below 8 have one each, then the three bits after the first decide.
   static std::size_t bin_of(std::int64_t size) {

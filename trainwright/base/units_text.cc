@@ -50,7 +50,7 @@ struct Scaled {
 // "400 Gb/s" or "400Gbps": a link speed in bits, the commonest slip of all.
 bool looks_like_bits(std::string_view unit) {
   if (unit.ends_with("bps") || unit.ends_with("bit/s")) return true;
-  return unit.ends_with("b/s") || (unit.ends_with("b") && unit.size() <= 2) ||
+  return unit.ends_with("b/s") || (unit.ends_with('b') && unit.size() <= 2) ||
          unit.ends_with("bit");
 }
 

@@ -147,7 +147,7 @@ FittedConstants fitted_on(const ScoredRows& scored, const Indices& among,
   Candidate best = best_outside(scored, telling, constants, 0);
   for (std::size_t lead = 1; lead < kLeads.size(); ++lead) {
     Candidate other = best_outside(scored, telling, constants, lead);
-    if (other.cost < best.cost) best = std::move(other);
+    if (other.cost < best.cost) best = other;
   }
   return best.constants;
 }

@@ -35,7 +35,7 @@ struct Argument {
   bool required = false;
   std::string value_name = {};  // shown in the help: "--on CLUSTER"
 
-  bool is_option() const { return name.starts_with("-"); }
+  bool is_option() const { return name.starts_with('-'); }
 };
 
 std::string bare_name(const std::string& name);  // "csv" of "--csv,-o"

@@ -113,7 +113,7 @@ std::optional<Argument> Place::positional() const {
 void Place::read(const std::string& word) {
   if (awaits) {
     awaits.reset();
-  } else if (word.starts_with("-")) {
+  } else if (word.starts_with('-')) {
     for (const Argument& option : options()) {
       const auto names = split(option.name, ',');
       const bool named = std::find(names.begin(), names.end(), word) != names.end();
@@ -211,7 +211,7 @@ std::vector<Candidate> next_words(std::span<const std::string> typed, const Data
   words.pop_back();
   for (const std::string& word : words) place.read(word);
   if (place.awaits) return beginning(begun, named(values_of(*place.awaits, begun, data), ""));
-  if (begun.starts_with("-")) return options_at(place, begun, data);
+  if (begun.starts_with('-')) return options_at(place, begun, data);
   std::vector<Candidate> all;
   for (const Command& command : place.command.commands) {
     all.push_back({command.name, command.summary});

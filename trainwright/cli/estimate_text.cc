@@ -268,7 +268,7 @@ std::string answer_summary(const Answer& answer, int width) {
                      fmt::format("--layout {}\n\n", to_text(layout));
   text += model_notes(setting.model, width);
   for (const std::string& note : answer.not_counted) text += wrapped_lines(note, width);
-  text += wrapped_lines(std::string(trim(fits_text(answer))), width);
+  text += wrapped_lines(trim(fits_text(answer)), width);
   text += indented(fmt::format("Peak memory {} of {} GiB (90 %: {} to {}), OOM probability {}",
                                gib(shown_driver(worst_of(estimate))),
                                gib(hundredths(estimate.capacity)), gib(hundredths(estimate.low)),

@@ -268,7 +268,7 @@ Json check_question(const trainwright::Plan& plan, const Target& target,
   Json parts = Json::array();
   parts.push(Json::of(major))
       .push(Json::of(static_cast<int>(std::lround((capability - major) * 10))));
-  question.add("target", Json::of(std::string(target.name)))
+  question.add("target", Json::of(target.name))
       .add("form", Json::of(target.form == SettingsForm::Toml ? "toml" : "words"))
       .add("stages", Json::of(plan.layout.pp))
       .add("capability", std::move(parts))

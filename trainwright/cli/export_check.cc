@@ -97,7 +97,7 @@ Result<Checked> checked_by_target(const Json& question, const std::string& data,
 
 Json to_json(const Checked& checked) {
   Json json = Json::object();
-  json.add("verdict", Json::of(std::string(kVerdicts[static_cast<std::size_t>(checked.verdict)])));
+  json.add("verdict", Json::of(kVerdicts[static_cast<std::size_t>(checked.verdict)]));
   if (!checked.reason.empty()) json.add("reason", Json::of(checked.reason));
   if (!checked.by.empty()) json.add("by", Json::of(checked.by));
   return json;

@@ -284,7 +284,7 @@ std::string run_text(const Wanted& wanted, const StepTime& time) {
     if (wanted.price)
       text += fmt::format(", {} at {} an hour", whole(cost.hours * *wanted.price), *wanted.price);
     if (wanted.goodput < 1) text += fmt::format("; goodput {}", percent(wanted.goodput));
-    text += ".";
+    text += '.';
   } else if (wanted.price) {
     const double second = *wanted.price / 3600 / tokens_per_second_per_rank(time);
     text = fmt::format("#1 costs {:.3g} per million tokens at {} per device and hour.",
@@ -463,6 +463,37 @@ void add_search_notes(const Plan& plan, std::vector<PlanNote>& notes) {
   notes.push_back({"search", text});
 }
 
+// What is said of the recommended layout.
+void add_best_notes(const Plan& plan, std::vector<PlanNote>& notes) {
+  const Wanted& wanted = plan.wanted;
+  const SearchResult& result = plan.result;
+  const PlannedLayout& first = result.best.front();
+  notes.push_back({"recommended", recommended_text(plan)});
+  if (!not_exported(plan).empty()) notes.push_back({"export", refused_text(plan)});
+  if (const auto text = marked_text(plan); !text.empty()) notes.push_back({"export", text});
+  add_search_notes(plan, notes);
+  if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
+  if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
+  if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
+  if (plan.with_lean_states && !plan.tight_at) {
+    notes.push_back({"states", lean_states_text(plan)});
+  }
+  if (plan.with_lean_gradients && !plan.tight_at) {
+    notes.push_back({"gradients", lean_gradients_text(plan)});
+  }
+  if (plan.with_kernels) notes.push_back({"kernels", kernels_text(plan)});
+  if (plan.host) {
+    notes.push_back(
+        {"host", fmt::format("Host memory taken by offloading of #{}: {}, without buffers.",
+                             result.recommended + 1, to_text(*plan.host))});
+  }
+  if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
+  if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
+  if (!plan.unspecified.empty()) {
+    notes.push_back({"unspecified", unspecified_text(plan.unspecified, wanted.cluster)});
+  }
+}
+
 }  // namespace
 
 std::vector<PlanNote> plan_notes(const Plan& plan) {
@@ -470,33 +501,7 @@ std::vector<PlanNote> plan_notes(const Plan& plan) {
   const SearchResult& result = plan.result;
   std::vector<PlanNote> notes;
   if (plan.tight_at) notes.push_back({"tight", tight_text(plan)});
-  if (!result.best.empty()) {
-    const PlannedLayout& first = result.best.front();
-    notes.push_back({"recommended", recommended_text(plan)});
-    if (!not_exported(plan).empty()) notes.push_back({"export", refused_text(plan)});
-    if (const auto text = marked_text(plan); !text.empty()) notes.push_back({"export", text});
-    add_search_notes(plan, notes);
-    if (result.best.size() > 1) notes.push_back({"runner-up", runner_up_text(result)});
-    if (plan.with_more_memory) notes.push_back({"memory", limit_text(plan)});
-    if (plan.with_offload) notes.push_back({"offload", offload_text(plan)});
-    if (plan.with_lean_states && !plan.tight_at) {
-      notes.push_back({"states", lean_states_text(plan)});
-    }
-    if (plan.with_lean_gradients && !plan.tight_at) {
-      notes.push_back({"gradients", lean_gradients_text(plan)});
-    }
-    if (plan.with_kernels) notes.push_back({"kernels", kernels_text(plan)});
-    if (plan.host) {
-      notes.push_back(
-          {"host", fmt::format("Host memory taken by offloading of #{}: {}, without buffers.",
-                               result.recommended + 1, to_text(*plan.host))});
-    }
-    if (!plan.orders.empty()) notes.push_back({"order", order_text(plan)});
-    if (wanted.tokens || wanted.price) notes.push_back({"run", run_text(wanted, first.time)});
-    if (!plan.unspecified.empty()) {
-      notes.push_back({"unspecified", unspecified_text(plan.unspecified, wanted.cluster)});
-    }
-  }
+  if (!result.best.empty()) add_best_notes(plan, notes);
   if (result.riskier) notes.push_back({"risk", riskier_text(plan)});
   const Ground ground = ground_of(wanted.trainer, wanted.job, wanted.constants);
   if (const auto doubt = doubt_text(ground, wanted.trainer); !doubt.empty()) {

@@ -280,7 +280,7 @@ Json reconciled_json(const Reconciled& of) {
   Json explanations = Json::array();
   for (const Explanation& one : of.explanations) {
     explanations.push(Json::object()
-                          .add("constant", Json::of(std::string(stack_priors()[one.constant].name)))
+                          .add("constant", Json::of(stack_priors()[one.constant].name))
                           .add("now", Json::of(one.now))
                           .add("needed", Json::of(one.needed))
                           .add("widths", Json::of(one.widths)));
@@ -290,7 +290,7 @@ Json reconciled_json(const Reconciled& of) {
     Json row = Json::object();
     row.add("pipeline_rank", Json::of(one.pipeline_rank));
     if (one.rank >= 0) row.add("rank", Json::of(one.rank));
-    row.add("counter", Json::of(std::string(name_of(one.counter))))
+    row.add("counter", Json::of(name_of(one.counter)))
         .add("predicted", Json::of(one.predicted.value()))
         .add("low", Json::of(one.low.value()))
         .add("high", Json::of(one.high.value()))

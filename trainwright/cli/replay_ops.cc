@@ -114,7 +114,7 @@ std::string ops_csv(const Trace& trace, const std::vector<OpMemory>& ops,
                         op.freed.value(), op.after.value(),
                         csv_cell(overwritten_title(trace, op.overwrites)));
     if (beside) text += beside->theirs[i] ? fmt::format(",{}", beside->theirs[i]->value()) : ",";
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -240,7 +240,7 @@ bool same_attention(const Attention& one, const Attention& two) {
 }
 
 // What the layers have that no argument says, or that differs between them.
-std::string beyond_arguments(const Model& model, const Version& version) {
+std::string layers_beyond_arguments(const Model& model, const Version& version) {
   for (const LayerKind& kind : model.kinds) {
     if (!same_attention(kind.attention, model.kinds[0].attention)) {
       return "layers whose attention differs";
@@ -260,6 +260,12 @@ std::string beyond_arguments(const Model& model, const Version& version) {
       return "where its layers have norms";
     }
   }
+  return "";
+}
+
+// What the model has that no argument says.
+std::string beyond_arguments(const Model& model, const Version& version) {
+  if (const auto said = layers_beyond_arguments(model, version); !said.empty()) return said;
   if (model.streams > 1) return "hyper-connections";
   if (model.per_layer_width > 0) return "per-layer embeddings";
   const LayerKind& first = model.kinds[0];

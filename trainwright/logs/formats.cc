@@ -81,7 +81,7 @@ void gather_megatron(const LogLine& line, Gathered& gathered) {
   const auto iteration = after(line.text, "iteration ");
   if (!iteration || !after(line.text, "elapsed time per iteration (ms):")) return;
   const LogNumber number = number_at(*iteration, line);
-  if (!number.value || !number.after.starts_with("/")) return;
+  if (!number.value || !number.after.starts_with('/')) return;
   const auto milliseconds = rate_after("elapsed time per iteration (ms):", line, gathered);
   if (!milliseconds) return;
   if (const auto batch = count_after("global batch size:", line)) {
@@ -186,7 +186,7 @@ void gather_hugging_face(const LogLine& line, Gathered& gathered) {
   const auto bar = percent ? after(*percent, "| ") : std::nullopt;
   if (!bar || (!after(*bar, "s/it") && !after(*bar, "it/s"))) return;
   const LogNumber done = number_at(*bar, line);
-  if (!done.value || !done.after.starts_with("/")) return;
+  if (!done.value || !done.after.starts_with('/')) return;
   const LogNumber total = number_at(done.after.substr(1), line);
   const auto elapsed =
       total.after.starts_with(" [") ? clock_at(total.after.substr(2)) : std::nullopt;

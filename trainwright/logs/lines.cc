@@ -105,7 +105,7 @@ std::optional<std::int64_t> rank_of(std::string_view line) {
   for (const std::string_view key : {"[rank", "[Rank "}) {
     const auto rest = after(line, key);
     if (!rest || rest->empty() || !is_digit(rest->front())) continue;
-    if (number_at(*rest, whole).after.starts_with("]")) return count_after(key, whole);
+    if (number_at(*rest, whole).after.starts_with(']')) return count_after(key, whole);
   }
   const std::string_view label = trim(line.substr(0, line.find(": ")));
   if (label.size() < line.size() && !label.empty() && label.size() <= 7) {

@@ -252,6 +252,37 @@ void raise_all(ChunkTerms& terms, const SpotFinder& finder, const Site& site) {
 // Where a spot has its input at all: when gradients are all that is left, it has not.
 RealBytes without(RealBytes input, RealBytes kept) { return std::max(kNothing, kept - input); }
 
+// What stands or is left between stages.
+void add_pipeline(ChunkTerms& terms, const ChunkBytes& bytes, const StageContent& content,
+                  const PipelineRules& pipeline) {
+  if (pipeline.buffers_per_micro_batch) {
+    // The input is the receive buffer, which stands.
+    const RealBytes input = std::min(bytes.input, bytes.kept);
+    // The output of the last stage, of which the loss is made, lives as long as its micro-batch
+    // (torch 2.13 pipelining stage.py fwd_cache).
+    terms.whole = without(input, terms.whole) + bytes.logits;
+    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
+      const RealBytes activations = without(input, spot->activations) + bytes.logits;
+      spot->total += activations - spot->activations;
+      spot->activations = activations;
+    }
+  } else if (!pipeline.outputs_freed_early) {
+    terms.whole += bytes.output;
+  }
+  if (pipeline.last_output_stays && !pipeline.buffers_per_micro_batch) {
+    terms.whole += bytes.logits;
+    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
+      spot->activations += bytes.logits;
+      spot->total += bytes.logits;
+    }
+  }
+  if (pipeline.last_gradient_stays && content.receives) terms.last_gradient = bytes.input;
+  if (pipeline.sends_stay) {
+    terms.sent_forward = content.sends ? bytes.output : kNothing;
+    terms.sent_input = content.receives ? bytes.input : kNothing;
+  }
+}
+
 }  // namespace
 
 ChunkTerms chunk_terms(const ChunkBytes& bytes, const StageContent& content,
@@ -293,32 +324,7 @@ ChunkTerms chunk_terms(const ChunkBytes& bytes, const StageContent& content,
     terms.whole = bytes.kept;
     terms.half = bytes.half;
   }
-  if (pipeline.buffers_per_micro_batch) {
-    // The input is the receive buffer, which stands.
-    const RealBytes input = std::min(bytes.input, bytes.kept);
-    // The output of the last stage, of which the loss is made, lives as long as its micro-batch
-    // (torch 2.13 pipelining stage.py fwd_cache).
-    terms.whole = without(input, terms.whole) + bytes.logits;
-    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
-      const RealBytes activations = without(input, spot->activations) + bytes.logits;
-      spot->total += activations - spot->activations;
-      spot->activations = activations;
-    }
-  } else if (!pipeline.outputs_freed_early) {
-    terms.whole += bytes.output;
-  }
-  if (pipeline.last_output_stays && !pipeline.buffers_per_micro_batch) {
-    terms.whole += bytes.logits;
-    for (Spot* spot : {&terms.spots[0], &terms.spots[1], &terms.spots[3], &terms.first_backward}) {
-      spot->activations += bytes.logits;
-      spot->total += bytes.logits;
-    }
-  }
-  if (pipeline.last_gradient_stays && content.receives) terms.last_gradient = bytes.input;
-  if (pipeline.sends_stay) {
-    terms.sent_forward = content.sends ? bytes.output : kNothing;
-    terms.sent_input = content.receives ? bytes.input : kNothing;
-  }
+  add_pipeline(terms, bytes, content, pipeline);
   return terms;
 }
 

@@ -185,6 +185,29 @@ Family decided(const Family& entry, ConfigFields& fields) {
 
 constexpr const char* kNotModelled = "layers of that kind are not modelled";
 
+constexpr const char* kIgnored =
+    "seq_length|encoder_seq_length|encoder_num_layers|layernorm_epsilon|norm_epsilon|"
+    "layernorm_zero_centered_gamma|apply_layernorm_1p|init_method_std|"
+    "embedding_init_method_std|init_method_xavier_uniform|rotary_base|rotary_percent|"
+    "rotary_interleaved|rotary_seq_len_interpolation_factor|use_rope_scaling|"
+    "rope_scaling_factor|rope_type|rotary_scaling_factor|mrope_section|"
+    "original_max_position_embeddings|beta_fast|beta_slow|mscale|mscale_all_dim|"
+    "cache_mla_latents|mtp_loss_scaling_factor|bias_swiglu_fusion|glu_linear_offset|"
+    "activation_func_clamp_value|moe_router_load_balancing_type|moe_aux_loss_coeff|"
+    "moe_z_loss_coeff|moe_input_jitter_eps|moe_router_enable_expert_bias|"
+    "moe_router_bias_update_rate|moe_router_score_function|moe_router_topk_scaling_factor|"
+    "moe_router_pre_softmax|moe_router_num_groups|moe_router_group_topk|moe_router_dtype|"
+    "add_position_embedding|max_tokens_to_oom|vocab_extra_ids";
+
+constexpr const char* kDeciding =
+    "padded_vocab_size|tokenizer_type|position_embedding_type|"
+    "use_rotary_position_embeddings|normalization|qk_layernorm|qk_l2_norm|"
+    "add_bias_linear|disable_bias_linear|add_qkv_bias|bias_gelu_fusion|openai_gelu|swiglu|"
+    "squared_relu|quick_geglu|gated_linear_unit|group_query_attention|num_query_groups|"
+    "multi_latent_attention|window_size|attention_output_gate|softmax_type|"
+    "moe_shared_expert_gate|untie_embeddings_and_output_weights|window_attn_skip_freq|"
+    "no_rope_freq|moe_layer_freq";
+
 }  // namespace
 
 Family megatron_family() {
@@ -228,27 +251,8 @@ Family megatron_family() {
                   {"linear_attention_freq", "null", kFault, kNotModelled},
                   {"moe_latent_size", "null", kFault, kNotModelled},
                   {"apply_residual_connection_post_layernorm", "false", kFault, kNotModelled}},
-      .ignored =
-          "seq_length|encoder_seq_length|encoder_num_layers|layernorm_epsilon|norm_epsilon|"
-          "layernorm_zero_centered_gamma|apply_layernorm_1p|init_method_std|"
-          "embedding_init_method_std|init_method_xavier_uniform|rotary_base|rotary_percent|"
-          "rotary_interleaved|rotary_seq_len_interpolation_factor|use_rope_scaling|"
-          "rope_scaling_factor|rope_type|rotary_scaling_factor|mrope_section|"
-          "original_max_position_embeddings|beta_fast|beta_slow|mscale|mscale_all_dim|"
-          "cache_mla_latents|mtp_loss_scaling_factor|bias_swiglu_fusion|glu_linear_offset|"
-          "activation_func_clamp_value|moe_router_load_balancing_type|moe_aux_loss_coeff|"
-          "moe_z_loss_coeff|moe_input_jitter_eps|moe_router_enable_expert_bias|"
-          "moe_router_bias_update_rate|moe_router_score_function|moe_router_topk_scaling_factor|"
-          "moe_router_pre_softmax|moe_router_num_groups|moe_router_group_topk|moe_router_dtype|"
-          "add_position_embedding|max_tokens_to_oom|vocab_extra_ids",
-      .deciding =
-          "padded_vocab_size|tokenizer_type|position_embedding_type|"
-          "use_rotary_position_embeddings|normalization|qk_layernorm|qk_l2_norm|"
-          "add_bias_linear|disable_bias_linear|add_qkv_bias|bias_gelu_fusion|openai_gelu|swiglu|"
-          "squared_relu|quick_geglu|gated_linear_unit|group_query_attention|num_query_groups|"
-          "multi_latent_attention|window_size|attention_output_gate|softmax_type|"
-          "moe_shared_expert_gate|untie_embeddings_and_output_weights|window_attn_skip_freq|"
-          "no_rope_freq|moe_layer_freq",
+      .ignored = kIgnored,
+      .deciding = kDeciding,
       .decided = decided,
   };
 }
