@@ -42,6 +42,7 @@ int terminal_width() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   const char* columns = std::getenv("COLUMNS");  // As shells tell programs whose output is piped.
+  // NOLINTNEXTLINE(bugprone-unchecked-string-to-number-conversion): what is no number is 0.
   const int given = columns == nullptr ? 0 : std::atoi(columns);
   return given >= 40 && given <= 400 ? given : 80;
 }
