@@ -150,7 +150,7 @@ class Nearest {
     if (waiting_.empty()) return std::nullopt;
     const auto [cost, order] = waiting_.top();
     waiting_.pop();
-    const Layout from = reached_[order];
+    Layout from = reached_[order];
     for (const Step& step : steps_) {
       Layout to = from;
       if (!step.change(to)) continue;

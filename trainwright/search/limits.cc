@@ -82,7 +82,7 @@ Result<Limit> parse_limit(std::string_view text, const std::string& where) {
     return fail(where,
                 several ? fmt::format("'{}' is nothing to switch on", one)
                         : fmt::format("'{}' is no kind of {}", one, limit.key),
-                did_you_mean(std::string(one), kinds, "one of " + enumerate(kinds, "or")));
+                did_you_mean(one, kinds, "one of " + enumerate(kinds, "or")));
   }
   limit.kind = value;
   return limit;
