@@ -166,7 +166,7 @@ void note_uncompared(Model& model) {
   if (model.per_layer_width > 0) parts.insert("per-layer embeddings");
   if (parts.empty()) return;
   model.notes.push_back(fmt::format(
-      "what {} keep for backward was read in the code, not compared with layers that run",
+      "kept bytes of {} follow its code as it is written, not compared with layers that run",
       enumerate(std::vector<std::string>(parts.begin(), parts.end()))));
 }
 

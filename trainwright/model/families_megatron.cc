@@ -185,7 +185,7 @@ Family decided(const Family& entry, ConfigFields& fields) {
 
 constexpr const char* kNotModelled = "layers of that kind are not modelled";
 
-constexpr const char* kIgnored =
+constexpr const char* kMegatronIgnored =
     "seq_length|encoder_seq_length|encoder_num_layers|layernorm_epsilon|norm_epsilon|"
     "layernorm_zero_centered_gamma|apply_layernorm_1p|init_method_std|"
     "embedding_init_method_std|init_method_xavier_uniform|rotary_base|rotary_percent|"
@@ -251,7 +251,7 @@ Family megatron_family() {
                   {"linear_attention_freq", "null", kFault, kNotModelled},
                   {"moe_latent_size", "null", kFault, kNotModelled},
                   {"apply_residual_connection_post_layernorm", "false", kFault, kNotModelled}},
-      .ignored = kIgnored,
+      .ignored = kMegatronIgnored,
       .deciding = kDeciding,
       .decided = decided,
   };
