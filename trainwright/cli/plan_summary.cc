@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/base/text.h"
 #include "trainwright/cli/glance.h"
@@ -27,6 +28,14 @@ std::string chosen_text(const Plan& plan, int width) {
          breakdown_text(of.time);
 }
 
+constexpr double kUnshown = 0.0005;  // would be shown as 0.0 %
+
+// "+1.3 %", "0.0 %"
+std::string slower_text(const PlannedLayout& of, const PlannedLayout& than) {
+  const double share = of.time.step / than.time.step - 1;
+  return std::abs(share) < kUnshown ? "0.0 %" : fmt::format("{:+.1f} %", 100 * share);
+}
+
 // The fastest of the others: how much faster or slower than the recommended one.
 std::string alternatives_text(const Plan& plan, int width) {
   const SearchResult& result = plan.result;
@@ -40,10 +49,9 @@ std::string alternatives_text(const Plan& plan, int width) {
   for (std::size_t i = 0; i < result.best.size() && table.rows.size() < kAlternatives; ++i) {
     if (i == result.recommended) continue;
     const PlannedLayout& of = result.best[i];
-    table.rows.push_back({fmt::format("#{}", i + 1), short_text(of.layout, plan.wanted),
-                          fmt::format("{:+.1f} %", 100 * (of.time.step / chosen.time.step - 1)),
-                          to_text(of.memory.classes[of.memory.worst].driver),
-                          chance_text(of.memory.oom)});
+    table.rows.push_back(
+        {fmt::format("#{}", i + 1), short_text(of.layout, plan.wanted), slower_text(of, chosen),
+         to_text(of.memory.classes[of.memory.worst].driver), chance_text(of.memory.oom)});
   }
   return table.rows.empty() ? "" : '\n' + to_text(table, width);
 }
@@ -54,9 +62,12 @@ std::string proof_text(const Plan& plan) {
   const Seconds first = result.best.front().time.step;
   std::string text;
   if (result.recommended > 0) {
-    text = fmt::format(
-        "#1 is {} faster, within the error of such predictions; chosen instead for {}. ",
-        percent(1 - first / result.best[result.recommended].time.step), chosen_for_text(plan));
+    const double less = 1 - first / result.best[result.recommended].time.step;
+    text = fmt::format("#1 is {}; chosen instead for {}. ",
+                       less < kUnshown
+                           ? "as fast"
+                           : percent(less) + " faster, within the error of such predictions",
+                       chosen_for_text(plan));
   }
   if (result.proven) {
     text += fmt::format("No layout of {} is faster than {} (lower bounds).",

@@ -45,8 +45,34 @@ Use use_of(const Trainer& trainer, OverlapKind kind) {
   return offered == nullptr ? Use::Never : offered->use;
 }
 
+const std::string* setting_of(const Trainer& trainer, const std::string& key) {
+  const auto known = std::find_if(trainer.settings.begin(), trainer.settings.end(),
+                                  [&](const auto& setting) { return setting.first == key; });
+  return known == trainer.settings.end() ? nullptr : &known->second;
+}
+
+// Whether the trainer has words for it: those for models with experts go before its own, and these
+// before the offer's (export/switches.cc). A script of one's own needs none.
+bool is_sayable(const Trainer& trainer, const Model& model, const Overlapping& one) {
+  const auto unsaid = [&](OverlapKind kind) {
+    const Overlap* offered = find_kind(trainer.overlaps, kind);
+    return offered != nullptr && offered->setting == "-";
+  };
+  for (const Switch what : all_of<Switch>()) {
+    if (!one.switches.has(what)) continue;
+    std::string key(name_of(what));
+    std::replace(key.begin(), key.end(), '-', '_');
+    const std::string* said = has_experts(model) ? setting_of(trainer, key + ".experts") : nullptr;
+    if (said == nullptr) said = setting_of(trainer, key);
+    const bool none =
+        said != nullptr ? *said == "-" : std::any_of(one.kinds.begin(), one.kinds.end(), unsaid);
+    if (none) return false;
+  }
+  return true;
+}
+
 // Ways of one choice beside that which the trainer takes unasked.
-std::vector<Switches> ways_of(const Choice& choice, const Trainer& trainer,
+std::vector<Switches> ways_of(const Choice& choice, const Trainer& trainer, const Model& model,
                               const Flags<Switch>& fixed) {
   std::vector<Switches> ways;
   for (const Overlapping& one : choice.list) {
@@ -54,7 +80,7 @@ std::vector<Switches> ways_of(const Choice& choice, const Trainer& trainer,
     if (first == Use::Never || second == Use::Never) continue;
     const bool asked = first == Use::OptIn || second == Use::OptIn;
     const bool more = (one.switches.bits & ~fixed.bits) != 0;
-    if (asked && more) ways.push_back({one.switches, {}});
+    if (asked && more && is_sayable(trainer, model, one)) ways.push_back({one.switches, {}});
     const bool kept = (one.switches.bits & fixed.bits) != 0;
     if (first == Use::ByDefault && !kept && takes_memory(one.switches)) {
       ways.push_back({{}, one.switches});
@@ -93,7 +119,7 @@ Late::Late(const SearchQuestion& question, const Layout& base)
   for (const Choice& choice : choices()) {
     if (!question.also.has(choice.axis)) continue;
     const std::vector<Switches> before = sets_;
-    for (const Switches& way : ways_of(choice, trainer, base.on)) {
+    for (const Switches& way : ways_of(choice, trainer, question.model, base.on)) {
       for (Switches set : before) {
         set.on.bits |= way.on.bits;
         set.off.bits |= way.off.bits;

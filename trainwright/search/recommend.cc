@@ -99,12 +99,8 @@ Weighed weigh(const SearchQuestion& question, const PlannedLayout& plan,
 bool recipes_share(const Trainer& trainer, ShardingKind kind) {
   Facts known;
   known.set(Variable::Sharding, name_of(kind));
-  for (const auto& [ours, text] : trainer.settings) {
-    if (ours != "recipes.sharding") continue;
-    const auto when = parse_expression(text.substr(0, text.find(';')), ours);
-    return !when || evaluate(*when, known) != 0;
-  }
-  return true;
+  const auto when = shared_by_recipes(trainer, "sharding");
+  return !when || evaluate(*when, known) != 0;
 }
 
 std::vector<ShardingKind> foreign_shardings(const Trainer& trainer) {

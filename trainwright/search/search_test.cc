@@ -230,6 +230,23 @@ TEST_CASE("of losses that can be asked for those are listed that no other one be
   }
 }
 
+// data/trainers/megatron-core-0.18.json: graphs.experts is "-"; 0.8 has no flag for graphs at all.
+TEST_CASE("graphs are listed where the trainer has a setting for them") {
+  Job8 job;
+  const auto has = [&](Switch what) {
+    SearchQuestion question = job.question();
+    question.also = {Also::Graphs};
+    question.limits = {*parse_limit("mbs=1", "test"), *parse_limit("recompute=none", "test")};
+    const std::vector<Layout> all = list_layouts(question);
+    return std::any_of(all.begin(), all.end(), [&](const Layout& of) { return of.on.has(what); });
+  };
+  CHECK((has(Switch::Graphs) && has(Switch::PartGraphs)));
+  job.model = *find_model("mixtral-8x7b", kData);
+  CHECK((!has(Switch::Graphs) && has(Switch::PartGraphs)));
+  job.trainer = *find_trainer("megatron-core@0.8", kData);
+  CHECK(!has(Switch::Graphs));
+}
+
 TEST_CASE("what changes numerics is listed where it is allowed, and nowhere else") {
   Job8 job;
   SearchQuestion question = job.question();

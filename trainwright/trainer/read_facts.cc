@@ -440,14 +440,13 @@ constexpr std::string_view kSettingsOnly[] = {
     "local_batch",  "loss",    "pipeline_batch", "attention",  "script",       "unasked",
     "read",         "why",     "vpp_layers",     "uncounted",  "recipes"};
 
-// "recipes.overlap-tp": "experts == 0 ; source": what published recipes of the trainer share, and
-// the layouts for which they do (search/recipes.h); of a precision, that it is their fp8 there.
+// "recipes.sharding": "sharding != 'fsdp' ; source": what published recipes of the trainer share,
+// and the layouts for which they do (search/recipes.h); of a precision, that it is their fp8 there.
 void check_recipe(JsonFields& fields, const std::string& name, const std::string& value) {
   if (!name.starts_with("recipes.")) return;
   check_name(fields, "settings", name.substr(name.find('.') + 1),
-             {"overlap-tp", "overlap-gradient-reduce", "overlap-parameter-gather", "compile",
-              "fp8-parameter-gather", "flex", "te-fused", "sharding", "bf16-gradients",
-              "flash-attention", "fp8-tensorwise", "fp8-rowwise", "fp8-blockwise", "mxfp8"});
+             {"sharding", "bf16-gradients", "flash-attention", "fp8-tensorwise", "fp8-rowwise",
+              "fp8-blockwise", "mxfp8"});
   const auto end = value.find(';');
   const auto when = parse_expression(std::string_view(value).substr(0, end), name);
   if (!when) {

@@ -1,4 +1,4 @@
-// "recipes.overlap-tp": "experts == 0 ; whose recipes, how many of how many".
+// "recipes.flash-attention": "experts == 0 ; whose recipes, how many of how many".
 #include <fmt/format.h>
 
 #include "trainwright/base/check.h"
