@@ -58,7 +58,7 @@ Result<std::string> deepspeed_of(const NamedFile& named, const std::string& data
     if (!told) return tl::unexpected<Error>(told.error());
     return deepspeed_entries(settings);
   }
-  if (const std::string shipped = shipped_deepspeed_entries(path); !shipped.empty()) {
+  if (std::string shipped = shipped_deepspeed_entries(path); !shipped.empty()) {
     understood.notes.push_back(fmt::format(
         "{} is not here: {}, as the program brings it along, is assumed.", path, shipped));
     return shipped;

@@ -141,7 +141,7 @@ Keys detail_keys() {
 }  // namespace
 
 std::span<const EntryKey> layout_keys() {
-  static const Keys kKeys = [] {
+  static const Keys known = [] {
     Keys keys = degree_keys();
     add(keys, batch_keys());
     add(keys, memory_keys());
@@ -149,11 +149,11 @@ std::span<const EntryKey> layout_keys() {
     add(keys, detail_keys());
     return keys;
   }();
-  return kKeys;
+  return known;
 }
 
 std::span<const EntryKey> job_keys() {
-  static const Keys kKeys = {
+  static const Keys known = {
       choice(OptimizerKind{}, "optimizer", "what updates the weights", "adamw", "optimizer=muon"),
       other(
           "lora",
@@ -188,7 +188,7 @@ std::span<const EntryKey> job_keys() {
       number("frozen_layers", kCount, "the first layers, whole, that are not trained", "0",
              "frozen_layers=8"),
   };
-  return kKeys;
+  return known;
 }
 
 std::string values_text(const EntryKey& key) {

@@ -55,14 +55,14 @@ std::span<const std::string_view> all_names(Axis) {
 }
 
 std::span<const std::string_view> all_names(Part) {
-  static const std::vector<std::string_view> kNames = [] {
+  static const std::vector<std::string_view> known = [] {
     std::vector<std::string_view> names;
     for (int i = 0; i <= static_cast<int>(Part::Head); ++i) {
       names.push_back(trainwright::name_of(static_cast<Part>(i)));
     }
     return names;
   }();
-  return kNames;
+  return known;
 }
 
 std::span<const std::string_view> all_names(GroupKind) {

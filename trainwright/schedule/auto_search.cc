@@ -40,7 +40,7 @@ KeyShape key_shape(std::int64_t index) {
   static constexpr double kInput[] = {1, 1.5, 2};
   static constexpr double kWeight[] = {1, 0, 10, 0.5, 2};
   static constexpr double kWait[] = {0, 0.5, 1, 4};
-  constexpr std::int64_t kCount = 4 * 3 * 5 * 4;
+  constexpr std::int64_t kCount = std::int64_t{4} * 3 * 5 * 4;
   if (index % 2 == 0 && index / 2 < kCount) {
     // 7 and 240 share no factor: every one comes once.
     const std::int64_t x = index / 2 * 7 % kCount;
