@@ -330,22 +330,29 @@ Result<Expression> parse_expression(std::string_view text, std::string_view wher
 
 std::optional<std::int64_t> evaluate(const Expression& expression, const Facts& facts) {
   if (expression.program.empty()) return 1;
-  std::array<Value, kStackSize> stack;
+  // Numbers and flags apart: searches evaluate millions, of a few steps each.
+  std::array<std::int64_t, kStackSize> numbers{};
+  std::bitset<kStackSize> known;
+  const auto at = [&](std::size_t i) { return known[i] ? Value(numbers[i]) : Value(); };
+  const auto put = [&](std::size_t i, const Value& value) {
+    known[i] = value.has_value();
+    numbers[i] = value.value_or(0);
+  };
   std::size_t height = 0;
   for (const auto& [op, operand] : expression.program) {
     if (op == Op::Number || op == Op::Load) {
       TW_CHECK(height < kStackSize, "an expression deeper than the parser lets through");
-      stack[height++] = op == Op::Number ? operand : facts.value(static_cast<Variable>(operand));
+      put(height++, op == Op::Number ? operand : facts.value(static_cast<Variable>(operand)));
       continue;
     }
     const std::size_t operands = op == Op::Not || op == Op::Negate ? 1 : 2;
     TW_CHECK(height >= operands, "an expression that lacks operands");
-    Value& result = stack[height - operands];
-    result = operands == 1 ? apply(op, result) : apply(op, result, stack[height - 1]);
+    const std::size_t result = height - operands;
+    put(result, operands == 1 ? apply(op, at(result)) : apply(op, at(result), at(height - 1)));
     height -= operands - 1;
   }
   TW_CHECK(height == 1, "an expression that leaves more than one value");
-  return stack[0];
+  return at(0);
 }
 
 }  // namespace trainwright
