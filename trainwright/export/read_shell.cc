@@ -163,7 +163,7 @@ void gather_options(const ShellToken& token, std::vector<std::string>& names) {
 }
 
 void note(Run& run, std::size_t line, std::string text) {
-  if (make(run.variables, text.size() + sizeof text, line))
+  if (make(run.variables, text.size() + sizeof(std::string), line))
     run.notes.push_back(fmt::format("{}: {}", line, text));
 }
 

@@ -170,7 +170,7 @@ void say_batch(Speech& speech) {
   const Layout& layout = plan.layout;
   const std::int64_t count = micro_batch_count(layout);
   const std::int64_t local = layout.mbs * (layout.pp > 1 ? count : 1);
-  const auto offered = [&](Number number) {
+  const auto offered = [&](const Number& number) {
     if (has_setting(speech, number.key)) say_number(speech, number);
   };
   offered({"mbs", layout.mbs, true, fmt::format("{} micro-batches a step", count), {}});
@@ -199,7 +199,7 @@ void say_sharding(Speech& speech, bool told_by_optimizer) {
                                          : fmt::format("ZeRO {}: {}", layout.zero,
                                                        place_text(plan, GroupKind::Shard))});
   }
-  const auto offered = [&](Number number) {
+  const auto offered = [&](const Number& number) {
     if (has_setting(speech, number.key)) say_number(speech, number);
   };
   offered({"dp", layout.dp, true, {}, {}});

@@ -399,10 +399,10 @@ Json to_json(const Model& model) {
                  {"head_extras", json_of(model.head_extras)},
                  {"dropout_hidden", model.dropout_hidden},
                  {"dropout_attention", model.dropout_attention},
-                 {"kinds", std::move(kinds)},
+                 {"kinds", kinds},
                  {"layers", json_of(model.layers)},
                  {"mtp", json_of(model.mtp)},
-                 {"notes", std::move(notes)}});
+                 {"notes", notes}});
 }
 
 Json to_json(const Parameters& p) {

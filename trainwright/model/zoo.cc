@@ -39,7 +39,7 @@ Counted read_counted(JsonFields& fields, std::string_view key, Counted absent) {
 }
 
 std::string read_figure(JsonFields& fields, std::string_view key) {
-  const std::string text = fields.optional_string(key).value_or("");
+  std::string text = fields.optional_string(key).value_or("");
   if (!text.empty() && !detail::parse_figure(text)) {
     fields.fault(key, fmt::format("'{}' is not a figure", text), "\"70.6B\" or \"559214592\"");
     return {};
