@@ -246,9 +246,9 @@ void Fastest::split_trunk(const Branch& branch) {
     for (const Shared& shared : sharings) {
       twig.sharing = shared.sharing;
       const KnownTwig known{twig, {}, &states_of(twig), kept};
-      if (is_cut(twig, least_bytes(twig.trunk, *known.states, kept), space_.leaves(twig))) {
-        continue;
-      }
+      const std::int64_t layouts = space_.leaves(twig);
+      if (is_cut(twig, least_bytes(twig.trunk, *known.states, kept), layouts)) continue;
+      if (is_refused(twig, layouts)) continue;
       if (!std::exchange(made, true))
         pieces = whole({.trunk = twig.trunk, .recompute = twig.recompute});
       if (pieces.empty()) break;

@@ -105,12 +105,6 @@ bool is_late(Variable of) {
                      [&](const LateSwitch& late) { return late.variable == of; });
 }
 
-// Of what is neither of the degrees nor chosen below a trunk.
-bool is_of_trunk(Variable of) {
-  return !is_late(of) && !is_among(of, kOfQuestion) && !is_among(of, kOfDegrees) &&
-         !is_among(of, kOfRecompute) && !is_among(of, kOfSharing) && !is_among(of, kOfPipeline);
-}
-
 // Rules that what is known settles neither way.
 std::vector<const Rule*> open_rules(const std::vector<const Rule*>& rules, const Facts& known) {
   std::vector<const Rule*> open;
@@ -165,10 +159,12 @@ Rules::Rules(const SearchQuestion& question) : question_(question) {
   }
   rules_ = open_rules(forbidding, only(all, kOfQuestion));
   for (const Rule* rule : rules_) {
-    if (asks_about(*rule, is_of_trunk)) of_trunk_.insert(rule);
-    if (asks_about(*rule, [](Variable of) { return is_among(of, kOfSharing); })) {
-      of_sharing_.insert(rule);
-    }
+    const auto among = [](const auto& list) {
+      return [&list](Variable of) { return is_among(of, list); };
+    };
+    if (asks_about(*rule, among(kOfSharing))) of_sharing_.insert(rule);
+    if (asks_about(*rule, among(kOfRecompute))) of_recompute_.insert(rule);
+    if (asks_about(*rule, among(kOfPipeline))) of_pipeline_.insert(rule);
     if (asks_about(*rule, is_late)) late_.insert(rule);
   }
 }
@@ -183,10 +179,13 @@ const Rules::Open& Rules::open(const Layout& layout, std::size_t degrees) {
            kOfQuestion, kOfDegrees);
   for (const Rule* rule : open_rules(rules_, settled)) {
     const bool broken = evaluate(*rule, settled) == Verdict::Violated;
-    (broken ? made.broken : made.rules).push_back(rule);
+    auto& level = broken                         ? made.broken
+                  : of_pipeline_.contains(rule)  ? made.of_pipeline
+                  : of_recompute_.contains(rule) ? made.of_recompute
+                  : of_sharing_.contains(rule)   ? made.of_sharing
+                                                 : made.of_trunk;
+    level.push_back(rule);
     if (broken) continue;
-    if (of_trunk_.contains(rule)) made.of_trunk.push_back(rule);
-    if (of_sharing_.contains(rule)) made.of_sharing.push_back(rule);
     if (!late_.contains(rule)) continue;
     made.late.push_back(rule);
     for (const Variable of : variables_in(*rule)) {
@@ -211,10 +210,10 @@ std::vector<const Rule*> Rules::refusing(const Layout& layout, std::size_t degre
                                          const Flags<Decided>& decided) {
   const Open& rules = open(layout, degrees);
   std::vector<const Rule*> found = rules.broken;
-  const bool leaf = decided.has(Decided::Pipeline);
-  const auto& asked = leaf                            ? rules.rules
-                      : decided.has(Decided::Sharing) ? rules.of_sharing
-                                                      : rules.of_trunk;
+  const auto& asked = decided.has(Decided::Pipeline)    ? rules.of_pipeline
+                      : decided.has(Decided::Recompute) ? rules.of_recompute
+                      : decided.has(Decided::Sharing)   ? rules.of_sharing
+                                                        : rules.of_trunk;
   if (asked.empty()) return found;
   Facts of = known(layout, decided);
   for (const LateSwitch& late : kLate) of.known.reset(static_cast<std::size_t>(late.variable));

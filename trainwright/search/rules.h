@@ -32,25 +32,28 @@ class Rules {
   // Rules of layouts with the same degrees (space.h), a number for each: those that these break,
   // and those that they leave open.
   struct Open {
-    std::vector<const Rule*> broken = {}, rules = {};
-    std::vector<const Rule*> of_trunk = {}, of_sharing = {};  // that ask about what is chosen there
-    std::vector<const Rule*> late = {};                       // that ask about a late switch
-    std::vector<Variable> late_mentioned = {};                // by these
-    std::int64_t late_number = 0;                             // the same for the same `late`
-    bool late_by_batch = false;  // whether they ask about micro-batches
+    std::vector<const Rule*> broken = {};
+    // The others, by the last choice that they ask about: of a trunk, its way to share weights, to
+    // recompute, its pipeline.
+    std::vector<const Rule*> of_trunk = {}, of_sharing = {}, of_recompute = {}, of_pipeline = {};
+    std::vector<const Rule*> late = {};         // that ask about a late switch
+    std::vector<Variable> late_mentioned = {};  // by these
+    std::int64_t late_number = 0;               // the same for the same `late`
+    bool late_by_batch = false;                 // whether they ask about micro-batches
   };
   const Open& open(const Layout& layout, std::size_t degrees);
   // What rules may know of a layout of which so much is decided; of late switches what is unasked.
   Facts known(const Layout& layout, const Flags<Decided>& decided) const;
-  // Those that refuse it, whatever late switches there will be.
+  // Those that refuse it by the last choice that is decided, whatever late switches there will be.
   std::vector<const Rule*> refusing(const Layout& layout, std::size_t degrees,
                                     const Flags<Decided>& decided);
 
  private:
   const SearchQuestion& question_;
   std::vector<const Rule*> rules_ = {};
-  std::set<const Rule*> of_trunk_ = {}, of_sharing_ = {}, late_ = {};  // that ask about it
-  std::vector<std::optional<Open>> open_ = {};                         // by degrees
+  std::set<const Rule*> of_sharing_ = {}, of_recompute_ = {}, of_pipeline_ = {};  // that ask
+  std::set<const Rule*> late_ = {};                                               // about it
+  std::vector<std::optional<Open>> open_ = {};                                    // by degrees
   std::map<std::vector<const Rule*>, std::int64_t> late_numbers_ = {};
 };
 

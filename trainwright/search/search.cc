@@ -208,9 +208,17 @@ class Asking {
     return smallest;
   }
 
+  // One of its layouts.
+  static detail::Branch filled(detail::Branch branch) {
+    for (std::int32_t* choice : {&branch.recompute, &branch.sharing, &branch.pipeline}) {
+      *choice = std::max(*choice, 0);
+    }
+    return branch;
+  }
+
   bool refused_by_rules(const detail::Branch& leaf) {
     if (fastest_.refusing(leaf).empty()) return false;
-    if (of_cut_.refused() == 0) of_cut_.accepts(question_, space_.layout(leaf));
+    if (of_cut_.refused() == 0) of_cut_.accepts(question_, space_.layout(filled(leaf)));
     return true;
   }
 
@@ -222,8 +230,8 @@ class Asking {
       std::push_heap(heap.begin(), heap.end());
     };
     const detail::Branch& branch = of.branch;
+    if (branch.way < 0 && refused_by_rules(branch)) return;
     if (branch.pipeline >= 0 && branch.way < 0) {
-      if (refused_by_rules(branch)) return;
       for (const detail::Branch& way : fastest_.leanest_ways(branch)) {
         push({of.bytes, of.order, way, LargeLayout::Of::States});
       }
@@ -311,11 +319,8 @@ class Asking {
 
   // Of what the same rules refuse one layout speaks for all.
   void ask_why(const detail::Fastest::Refused& of) {
-    detail::Branch branch = of.branch;
-    for (std::int32_t* choice : {&branch.recompute, &branch.sharing, &branch.pipeline}) {
-      *choice = std::max(*choice, 0);
-    }
-    const bool accepted = refusals_.accepts(question_, space_.layout(branch), of.layouts);
+    const Layout layout = space_.layout(filled(of.branch));
+    const bool accepted = refusals_.accepts(question_, layout, of.layouts);
     TW_CHECK(!accepted, "what refuses a branch refuses its layouts");
   }
 
