@@ -194,7 +194,7 @@ TEST_CASE("Megatron-Bridge has its distributed optimizer unasked") {
                      "--layout", layout});
   };
   const Reply silent = answered("mbs=1,gbs=8,seq=4096");
-  CHECK(silent.output.find("zero=1: as the trainer does unasked") != std::string::npos);
+  CHECK(silent.output.find("--layout tp=1,pp=1,dp=8,zero=1,mbs=1") != std::string::npos);
   CHECK(silent.output.find("invalid") == std::string::npos);
   // Off, it is said, so that the layout is read as it was written.
   const Reply off = answered("zero=0,off=overlap-parameter-gather,mbs=1,gbs=8,seq=4096");

@@ -224,7 +224,7 @@ void say_sharding(Speech& speech, bool told_by_optimizer) {
 std::string gradients_to_say(const Plan& plan) {
   Layout silent = plan.layout;
   silent.gradients = GradientDtype::AsTrainer;
-  const std::string asked = gradient_dtype(plan.layout, plan.trainer);
+  std::string asked = gradient_dtype(plan.layout, plan.trainer);
   if (asked != gradient_dtype(silent, plan.trainer)) return asked;
   const auto* precision = find_kind(plan.trainer.precisions, plan.layout.precision);
   const bool first = precision != nullptr && precision->gradients.front() == asked;

@@ -87,7 +87,7 @@ void gather_megatron(const LogLine& line, Gathered& gathered) {
   if (const auto batch = count_after("global batch size:", line)) {
     // Steps of a batch that still grew were other steps.
     if (gathered.batch && *gathered.batch != *batch) gathered.of(LogFormat::Megatron).clear();
-    gathered.batch = *batch;
+    gathered.batch = batch;
     gathered.run.sequences = {*batch, line.number};
   }
   gathered.add(LogFormat::Megatron, {.line = line.number,
@@ -126,14 +126,14 @@ void gather_torchtitan(const LogLine& line, Gathered& gathered) {
   if (!tokens) return;
   gathered.add(LogFormat::Torchtitan, {.line = line.number,
                                        .number = static_cast<std::int64_t>(*number.value),
-                                       .tokens_per_rank = *tokens});
+                                       .tokens_per_rank = tokens});
 }
 
 void gather_deepspeed(const LogLine& line, Gathered& gathered) {
   if (const auto number = count_after("/global_step=", line)) {
     if (const auto sequences = rate_after("CurrSamplesPerSec=", line, gathered)) {
       gathered.add(LogFormat::DeepSpeed,
-                   {.line = line.number, .number = *number, .sequences = *sequences});
+                   {.line = line.number, .number = *number, .sequences = sequences});
     }
     return;
   }
@@ -165,7 +165,7 @@ void gather_hugging_face(const LogLine& line, Gathered& gathered) {
     gathered.run.sequences = {*batch, line.number};
   }
   if (const auto total = count_after("Total optimization steps = ", line)) {
-    gathered.total_steps = *total;
+    gathered.total_steps = total;
   }
   if (after(line.text, "'train_runtime':")) {
     const auto runtime = rate_after("'train_runtime':", line, gathered);
@@ -175,7 +175,7 @@ void gather_hugging_face(const LogLine& line, Gathered& gathered) {
     if (runtime && gathered.total_steps && *gathered.total_steps > 0) {
       mean.seconds = Seconds(*runtime / static_cast<double>(*gathered.total_steps));
     } else if (sequences && *sequences > 0) {
-      mean.sequences = *sequences;
+      mean.sequences = sequences;
     } else {
       return;
     }

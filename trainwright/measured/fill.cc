@@ -11,7 +11,7 @@ namespace {
 // "vocab + 1" of the columns; empty where the column is.
 std::string worked_out(std::string_view sum, const MeasuredRun& run) {
   const auto parts = split(sum, ' ');
-  const std::string cell = column_text(run, parts.front()).value_or("");
+  std::string cell = column_text(run, parts.front()).value_or("");
   if (parts.size() != 3 || cell.empty()) return cell;
   const auto left = parse_integer(cell), right = parse_integer(parts[2]);
   constexpr std::int64_t kMost = std::int64_t{1} << 40;

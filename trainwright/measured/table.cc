@@ -63,7 +63,7 @@ std::optional<CellFault> store(std::string_view cell, std::optional<std::int64_t
     return CellFault{fmt::format("'{}' is not a whole number from 0", shown(cell)),
                      "leave the cell empty where the source is silent"};
   }
-  field = *number;
+  field = number;
   return std::nullopt;
 }
 
@@ -76,7 +76,7 @@ std::optional<CellFault> store(std::string_view cell, std::optional<double>& fie
     return CellFault{fmt::format("'{}' is not a number from 0", shown(cell)),
                      "leave the cell empty where the source is silent"};
   }
-  field = *number;
+  field = number;
   return std::nullopt;
 }
 

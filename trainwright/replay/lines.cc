@@ -68,7 +68,8 @@ bool read_numbers(std::string_view line, std::vector<std::int64_t>& numbers) {
   const auto skip_spaces = [&] {
     while (at != end && *at == ' ') ++at;
   };
-  if (at == end || *at++ != '[') return false;
+  if (at == end || *at != '[') return false;
+  ++at;
   skip_spaces();
   if (at != end && *at == ']') return at + 1 == end;
   for (;;) {

@@ -17,7 +17,7 @@ void Dispatch::prepare(const PipelineProblem& problem, const std::vector<double>
   placed_.assign(problem.order_begin.begin(), problem.order_begin.end() - 1);
   leaves_ = 1;
   while (leaves_ < problem.ranks) leaves_ *= 2;
-  event_.assign(at(2 * leaves_), kNever);
+  event_.assign(at(std::int64_t{2} * leaves_), kNever);
   if (follow) read_levels(problem, *follow);
   for (int kind = 0; kind < problem.kinds; ++kind) {
     front_[at(kind)].key = key[at(kind) * at(problem.micro_batches)];

@@ -119,8 +119,8 @@ PipelineOrder repeat_block(const PipelineProblem& problem, const std::vector<int
 
 BlockShape block_shape(int chunks, std::int64_t index) {
   BlockShape shape;
-  shape.step.assign(at(2 * chunks), 1);
-  shape.gap.assign(at(2 * chunks - 1), 0);
+  shape.step.assign(at(std::int64_t{2} * chunks), 1);
+  shape.gap.assign(at(std::int64_t{2} * chunks - 1), 0);
   static constexpr BlockWeights kWeights[] = {BlockWeights::Early, BlockWeights::Late,
                                               BlockWeights::Turned};
   shape.weights = kWeights[index % 3];

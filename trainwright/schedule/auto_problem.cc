@@ -30,12 +30,12 @@ PipelineProblem make_problem(int ranks, int micro_batches, const std::vector<Pip
   problem.ranks = ranks;
   problem.micro_batches = micro_batches;
   problem.kinds = 3 * count;
-  problem.rank_of.resize(at(3 * count));
-  problem.duration.resize(at(3 * count));
-  problem.before.resize(at(3 * count));
-  problem.after.resize(at(3 * count));
-  problem.taken.assign(at(3 * count), 0);
-  problem.given.assign(at(3 * count), 0);
+  problem.rank_of.resize(at(problem.kinds));
+  problem.duration.resize(at(problem.kinds));
+  problem.before.resize(at(problem.kinds));
+  problem.after.resize(at(problem.kinds));
+  problem.taken.assign(at(problem.kinds), 0);
+  problem.given.assign(at(problem.kinds), 0);
   problem.rank_kinds.resize(at(ranks));
   problem.cap = cap;
   for (int s = 0; s < count; ++s) {

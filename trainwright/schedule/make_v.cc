@@ -47,41 +47,41 @@ class RankWriter {
   std::vector<Action>& list_;
 };
 
-constexpr ActionKind F = ActionKind::Forward;
-constexpr ActionKind I = ActionKind::BackwardInput;
-constexpr ActionKind W = ActionKind::BackwardWeight;
+constexpr ActionKind kF = ActionKind::Forward;
+constexpr ActionKind kI = ActionKind::BackwardInput;
+constexpr ActionKind kW = ActionKind::BackwardWeight;
 
 void add_split(RankWriter& writer, int chunk) {
-  writer.add(chunk, I);
-  writer.add(chunk, W);
+  writer.add(chunk, kI);
+  writer.add(chunk, kW);
 }
 
 // ZB-V (Qi et al. 2024, section 6): warm-up fills the V, then F I W of both chunks in turn, then
 // the last backwards with their W held back to fill the drain.
 void write_zb_v(int ranks, int rank, int microbatches, RankWriter& writer) {
   const int padded = std::max(2 * ranks - 1, microbatches);
-  for (int i = 0; i < 2 * (ranks - rank) - 1; ++i) writer.add(0, F);
+  for (int i = 0; i < 2 * (ranks - rank) - 1; ++i) writer.add(0, kF);
   for (int i = 0; i < rank; ++i) {
-    writer.add(1, F);
-    writer.add(0, F);
+    writer.add(1, kF);
+    writer.add(0, kF);
   }
   for (int i = 0; i < ranks - rank; ++i) {
-    writer.add(1, F);
+    writer.add(1, kF);
     add_split(writer, 1);
   }
-  while (writer.count(1, F) < writer.count(0, F) || writer.count(0, F) < padded) {
-    if (writer.count(0, F) < padded) writer.add(0, F);
+  while (writer.count(1, kF) < writer.count(0, kF) || writer.count(0, kF) < padded) {
+    if (writer.count(0, kF) < padded) writer.add(0, kF);
     add_split(writer, 0);
-    writer.add(1, F);
+    writer.add(1, kF);
     add_split(writer, 1);
   }
   for (int i = 0; i < rank; ++i) {
-    writer.add(0, I);
-    writer.add(1, I);
+    writer.add(0, kI);
+    writer.add(1, kI);
   }
   for (int i = 0; i < ranks - rank; ++i) add_split(writer, 0);
   for (const int chunk : {1, 0}) {
-    while (writer.count(chunk, W) < writer.count(chunk, I)) writer.add(chunk, W);
+    while (writer.count(chunk, kW) < writer.count(chunk, kI)) writer.add(chunk, kW);
   }
 }
 
@@ -93,15 +93,15 @@ class DualPipeVWriter {
 
   void write() {
     const int above = ranks_ - rank_ - 1;
-    for (int i = 0; i < 2 * above; ++i) writer_.add(0, F);
+    for (int i = 0; i < 2 * above; ++i) writer_.add(0, kF);
     for (int i = 0; i <= rank_; ++i) {
-      writer_.add(0, F);
-      writer_.add(1, F);
+      writer_.add(0, kF);
+      writer_.add(1, kF);
     }
     for (int i = 0; i < above; ++i) {
       input(1);
       weight();
-      writer_.add(1, F);
+      writer_.add(1, kF);
     }
     write_main(padded_ - 2 * ranks_ + rank_ + 1);
     for (int i = 0; i < above; ++i) {
@@ -118,16 +118,16 @@ class DualPipeVWriter {
 
  private:
   void input(int chunk) {
-    writer_.add(chunk, I);
+    writer_.add(chunk, kI);
     queue_.push_back(chunk);
   }
   void weight() {
-    if (next_ < queue_.size()) writer_.add(queue_[next_++], W);
+    if (next_ < queue_.size()) writer_.add(queue_[next_++], kW);
   }
   void write_main(int steps) {
     for (int i = 0; i < steps; ++i) {
       if (i == 0 && rank_ == ranks_ - 1) {  // apart, because nothing is left to overlap with
-        writer_.add(0, F);
+        writer_.add(0, kF);
         writer_.add_backward(1);
       } else {
         writer_.add_overlapped(0, 1);
@@ -224,7 +224,7 @@ void write_block(const Block& block, int ranks, int rank, int microbatches, Rank
   const std::array<int, 4> times = block.times(ranks, rank);
   std::array<std::pair<int, int>, kPeriod> slot{};  // chunk, kind by time mod 6
   std::array<int, kPeriod> start{};
-  constexpr std::array<std::pair<int, ActionKind>, 4> kPasses{{{0, F}, {1, F}, {1, I}, {0, I}}};
+  constexpr std::array<std::pair<int, ActionKind>, 4> kPasses{{{0, kF}, {1, kF}, {1, kI}, {0, kI}}};
   std::vector<int> free;
   for (int residue = 0; residue < kPeriod; ++residue) {
     const auto at = std::find_if(times.begin(), times.end(),
@@ -243,7 +243,7 @@ void write_block(const Block& block, int ranks, int rank, int microbatches, Rank
   for (const int chunk : {1, 0}) {
     const int residue = free[chunk == 1 ? 0 : 1];
     const int input = times[chunk == 1 ? 2 : 3];
-    slot[static_cast<std::size_t>(residue)] = {chunk, static_cast<int>(W)};
+    slot[static_cast<std::size_t>(residue)] = {chunk, static_cast<int>(kW)};
     start[static_cast<std::size_t>(residue)] = input + wait_until(input, residue);
   }
   const int last = *std::max_element(start.begin(), start.end()) + kPeriod * (microbatches - 1);

@@ -64,7 +64,7 @@ bool is_option(std::string_view word, std::string_view name, std::string_view le
 }  // namespace
 
 Result<std::vector<std::string>> sbatch_options(std::string_view text) {
-  const std::vector<std::string> words = TW_TRY(words_of(text));
+  std::vector<std::string> words = TW_TRY(words_of(text));
   Diagnostics faults;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "trainwright/work/eager.h"
 
 namespace trainwright::detail {
@@ -59,7 +61,7 @@ TensorId xielu(Builder& b, TensorId x, std::string_view result) {
   const auto step = [&](std::string_view name, std::initializer_list<TensorId> inputs,
                         std::string_view made, Few<Save, 8> saves) {
     const TensorId y = b.like(x, made);
-    each(b, name, inputs, y).saves = saves;
+    each(b, name, inputs, y).saves = std::move(saves);
     return y;
   };
   const auto kept = [](TensorId tensor) { return Save{tensor, Half::Input}; };

@@ -1,5 +1,6 @@
 // Steps that are one kernel. What they save is what the trainer's file says (FusedKeeps).
 #include <cmath>
+#include <utility>
 
 #include "trainwright/work/steps.h"
 
@@ -40,8 +41,8 @@ TensorId fused_norm(Builder& b, std::string_view name, Norm norm, TensorId x, st
     saves.push_back({rows, half});
   }
   Operator& op = b.add(name, OperatorKind::Norm, {x}, {});
-  op.outputs = outputs;
-  op.saves = saves;
+  op.outputs = std::move(outputs);
+  op.saves = std::move(saves);
   op.trained = has_gain(norm) && b.trains();
   op.has_weight = half == Half::Both;
   op.forward.other = Flops(8 * real(of.elements));

@@ -53,7 +53,7 @@ void drop_calls(Operator& op, Pass pass) {
   for (const Collective& call : op.collectives) {
     if (call.pass != pass) left.push_back(call);
   }
-  op.collectives = left;
+  op.collectives = std::move(left);
 }
 
 void drop_weights(Operator& op) {

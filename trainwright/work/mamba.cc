@@ -15,6 +15,7 @@
 // With cp, Megatron-Core since 0.13 (ssm/mamba_context_parallel.py) exchanges heads for tokens
 // before the convolution and after the scan; groups that are fewer than the ranks are copied.
 #include <algorithm>
+#include <utility>
 
 #include "trainwright/work/attention.h"
 
@@ -82,8 +83,8 @@ TensorId scan(Builder& b, const Mamba2& a, const LocalMamba& x, TensorId project
     saves.push_back({statistics, Half::Input});
   }
   Operator& op = b.add("mamba_scan", OperatorKind::AttentionCore, {projected}, {});
-  op.outputs = outputs;
-  op.saves = saves;
+  op.outputs = std::move(outputs);
+  op.saves = std::move(saves);
   op.trained = b.trains();
   const double tokens = real(b.rows.inner);
   const double convolved = real(x.width + 2 * x.states);

@@ -1,5 +1,6 @@
 // Lists and sums as JSON.
 #include <algorithm>
+#include <cmath>
 
 #include "trainwright/work/work.h"
 
@@ -42,7 +43,8 @@ Json product_json(const Operator& op) {
   const double of_row = 2.0 * static_cast<double>(op.matrix.in) *
                         static_cast<double>(op.matrix.out) * static_cast<double>(op.matrices);
   return Json::object()
-      .add("rows", Json::of(static_cast<std::int64_t>(op.forward.matmul.value() / of_row + 0.5)))
+      .add("rows",
+           Json::of(static_cast<std::int64_t>(std::llround(op.forward.matmul.value() / of_row))))
       .add("in", Json::of(op.matrix.in))
       .add("out", Json::of(op.matrix.out))
       .add("count", Json::of(op.matrices));
